@@ -1,0 +1,237 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Post-train language models for multi-turn tool use, with tools and rewards in sandboxes.
+///
+/// Set RLF_LOG=info (or debug) to see what happens inside.
+#[derive(Debug, Parser)]
+#[command(name = "rlf-host", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a policy as a configuration says, from the start or from where a run stopped
+    Train(Train),
+    /// Measure a run's policy on a split: greedy, sampled and pass@k, by kind of task
+    Eval(Eval),
+    /// Play one task and print the trajectory: turns, calls, observations, mask, rewards
+    Rollout(Rollout),
+    /// Write a run's report: one HTML page with curves, configuration and trajectories
+    Report(Report),
+    /// List, inspect, call and check plugins
+    Plugin(Plugin),
+    /// Say what this machine has, and which device a configuration would use
+    Doctor(Doctor),
+    /// Measure speed, as ratios against a named peer
+    Bench(Bench),
+}
+
+/// Where plugins are found.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PluginDirectory {
+    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
+    #[arg(long, value_name = "DIR", default_value = "target/plugins")]
+    pub(crate) plugins: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
+pub(crate) struct Train {
+    /// The configuration, for example configs/quickstart.toml
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Where the run goes, instead of the configuration's `output`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run: Option<PathBuf>,
+    /// cpu, cuda, cuda:N or auto, instead of the configuration's `device`
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// The seed, instead of the configuration's `seed`
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Change one setting: KEY=VALUE, such as rl.steps=20; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Go on from the run's last checkpoint
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// With --resume: go on although the configuration or a plugin changed
+    #[arg(long, requires = "resume")]
+    pub(crate) allow_changes: bool,
+    /// Replace a run that is already there
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) overwrite: bool,
+    /// After training, also continue SFT from the same start for as long as RL took
+    #[arg(long)]
+    pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The run directory
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// train, validation or test
+    #[arg(long, default_value = "test")]
+    pub(crate) split: String,
+    /// How many tasks, instead of the configuration's `eval.tasks`
+    #[arg(long)]
+    pub(crate) tasks: Option<usize>,
+    /// Samples per task, instead of the configuration's `eval.samples`
+    #[arg(long)]
+    pub(crate) samples: Option<usize>,
+    /// Sampling temperature
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) temperature: f32,
+    /// Sample with the values in the checkpoint's generation_config.json
+    #[arg(long, conflicts_with = "temperature")]
+    pub(crate) generation_config: bool,
+    /// cpu, cuda, cuda:N or auto, instead of the configuration's `device`
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Print JSON for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollout {
+    /// The run directory
+    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Index of a task of the split, or a task's id
+    #[arg(long, default_value = "0")]
+    pub(crate) task: String,
+    /// train, validation or test
+    #[arg(long, default_value = "test")]
+    pub(crate) split: String,
+    /// Sampling temperature; 0 is greedy
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) temperature: f32,
+    /// Which sample of the task to draw
+    #[arg(long, default_value_t = 0)]
+    pub(crate) sample: u64,
+    /// Print JSON for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The run directory
+    pub(crate) run: PathBuf,
+    /// Where the page goes; RUN/report.html by default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plugin {
+    #[command(subcommand)]
+    pub(crate) command: PluginCommand,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectoryGlobal,
+    /// A configuration whose `[plugins.*]` tables bind data and grants
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Where plugins are found; also after the subcommand.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PluginDirectoryGlobal {
+    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "target/plugins",
+        global = true
+    )]
+    pub(crate) plugins: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Every plugin of the directory, and what is wrong with those that do not load
+    List,
+    /// One plugin: what it exports, asks for and is granted, its tools, limits and hash
+    Inspect {
+        /// Its name, or the alias a configuration gives it
+        name: String,
+    },
+    /// Call a tool in its sandbox
+    Call {
+        /// The plugin's name or alias
+        plugin: String,
+        /// The tool
+        tool: String,
+        /// Its arguments as a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+        /// Seed of the call's clock and randomness
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Bind data without a configuration: NAME=FILE, may be repeated
+        #[arg(long, value_name = "NAME=FILE")]
+        data: Vec<String>,
+        /// The plugin's `config` as a JSON object
+        #[arg(long, value_name = "JSON")]
+        plugin_config: Option<String>,
+    },
+    /// Check a component before it goes into a plugin directory
+    Check {
+        /// A component, or a folder with a plugin.toml
+        path: PathBuf,
+        /// Bind data without a configuration: NAME=FILE, may be repeated
+        #[arg(long, value_name = "NAME=FILE")]
+        data: Vec<String>,
+        /// The plugin's `config` as a JSON object
+        #[arg(long, value_name = "JSON")]
+        plugin_config: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// A configuration, to say which device and pools it would use
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: BenchTarget,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchTarget {
+    /// Decode and training tokens/s of the policy
+    Policy {
+        /// cpu, cuda, cuda:N or auto
+        #[arg(long, default_value = "cpu")]
+        device: String,
+        /// Worker threads; one per core by default
+        #[arg(long)]
+        workers: Option<usize>,
+    },
+    /// Forward, backward and decode of a device against the CPU
+    Parity {
+        /// cuda or cuda:N
+        #[arg(long, default_value = "cuda")]
+        device: String,
+    },
+}

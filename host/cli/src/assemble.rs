@@ -1,0 +1,323 @@
+//! From a configuration to the parts of a run: tokenizer, dialogue, plugins, tasks, policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use candle_core::Device;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::template::ChatTemplate;
+use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::reward_stack::RewardStack;
+use rlf_plugins::tool_manager::ToolManager;
+use rlf_policy::{GenerationConfig, Model, Purpose, Sampler, SamplingParams};
+use rlf_rollout::engine::PolicyEngine;
+use rlf_rollout::evaluate::{Evaluation, evaluate};
+use rlf_rollout::rollout::Group;
+use rlf_rollout::{Settings, Workshop};
+use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_train::checkpoint::Checkpoint;
+
+use crate::config::Config;
+use crate::tasks::{FACTS_TABLE, Numbered, TaskSource};
+
+/// What stands before a data binding that lies within the run.
+const IN_RUN: &str = "run:";
+
+/// Names our own chat template in a configuration.
+pub(crate) const SMALL_TEMPLATE: &str = "small";
+
+/// Everything of a run but its weights.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) dialogue: Arc<Dialogue>,
+    pub(crate) registry: Registry,
+    pub(crate) tools: Arc<ToolManager>,
+    pub(crate) rewards: Arc<RewardStack>,
+    pub(crate) tasks: Arc<TaskSource>,
+}
+
+/// Where compiled components are kept: the user's cache folder, if there is one.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(home)?;
+    cache
+        .is_absolute()
+        .then(|| cache.join("rlf-host").join("components"))
+}
+
+/// The sandbox of this machine.
+pub(crate) fn sandbox() -> anyhow::Result<Sandbox> {
+    Ok(Sandbox::new(&SandboxConfig {
+        cache: cache_folder(),
+        ..SandboxConfig::default()
+    })?)
+}
+
+impl Parts {
+    /// Makes all parts. `run` is where the run's own data lies or will lie; `plugins` the plugin
+    /// directory. What is wrong with plugins that the run does not need is only reported.
+    pub(crate) fn assemble(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
+        let tasks = TaskSource::open(&config.tasks, config.seed, config.eval.validation_tasks)?;
+        if let TaskSource::Facts(world) = &tasks {
+            let folder = data_folder(run);
+            std::fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
+            write_if_changed(&folder.join(FACTS_TABLE), world.table().to_csv().as_bytes())?;
+        }
+        let tokenizer = open_tokenizer(&config, &tasks)?;
+        let template = open_template(&config)?;
+        let stop_ids = match &config.model.checkpoint {
+            Some(checkpoint) => {
+                GenerationConfig::load(checkpoint)?.map_or_else(Vec::new, |own| own.stop_ids())
+            }
+            None => Vec::new(),
+        };
+        let tokenizer = Arc::new(tokenizer);
+        let dialogue = Dialogue::new(
+            tokenizer.clone(),
+            template,
+            config.dialogue.clone(),
+            &stop_ids,
+        )
+        .context("[dialogue]")?;
+        let sandbox = sandbox()?;
+        if !plugins.is_dir() {
+            bail!(
+                "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another with --plugins",
+                plugins.display()
+            );
+        }
+        let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
+        let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
+        let tools = ToolManager::new(&registry, &config.tools).context("[tools]")?;
+        Ok(Self {
+            config,
+            tokenizer,
+            dialogue: Arc::new(dialogue),
+            registry,
+            tools: Arc::new(tools),
+            rewards: Arc::new(rewards),
+            tasks: Arc::new(tasks),
+        })
+    }
+
+    /// The parts of a run that is already there, and its newest checkpoint.
+    pub(crate) fn of_run(
+        run: &Path,
+        plugins: &Path,
+        device: Option<&str>,
+    ) -> anyhow::Result<(Self, Checkpoint)> {
+        let file = run.join("config.toml");
+        if !file.exists() {
+            bail!("{} is not a run: it has no config.toml", run.display());
+        }
+        let mut config = Config::load(&file, &[])?;
+        if let Some(device) = device {
+            device.clone_into(&mut config.device);
+        }
+        let checkpoint = Checkpoint::latest(run)?.with_context(|| {
+            format!(
+                "{} has no checkpoint yet; wait for its first, or train on",
+                run.display()
+            )
+        })?;
+        let parts = Self::assemble(config, plugins, run)?;
+        parts.report_problems();
+        Ok((parts, checkpoint))
+    }
+
+    /// Tells what is wrong with the plugins that the configuration names, on standard error. Others
+    /// of the directory are not this run's business; `plugin list` tells of them.
+    pub(crate) fn report_problems(&self) {
+        let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
+        let named: BTreeSet<&String> = self.config.plugins.keys().chain(rewards).collect();
+        for problem in self.registry.problems() {
+            if named.contains(&problem.plugin) || problem.plugin == "*" {
+                eprintln!(
+                    "{} {problem}",
+                    console::style("warning:").yellow().bold().for_stderr()
+                );
+            }
+        }
+    }
+
+    /// What a checkpoint needs beside its weights to be loadable anywhere.
+    pub(crate) fn assets(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let config = serde_json::json!({
+            "chat_template": self.dialogue.template().source(),
+            "tokenizer_class": "PreTrainedTokenizerFast",
+        });
+        let stop_ids = self.dialogue.stop_ids();
+        let generation = serde_json::json!({"eos_token_id": stop_ids});
+        Ok(vec![
+            (
+                "tokenizer.json".into(),
+                self.tokenizer.to_json()?.into_bytes(),
+            ),
+            (
+                "tokenizer_config.json".into(),
+                config.to_string().into_bytes(),
+            ),
+            (
+                "generation_config.json".into(),
+                generation.to_string().into_bytes(),
+            ),
+        ])
+    }
+
+    /// Loads weights and fits them to the tokenizer; refuses those that cannot be.
+    pub(crate) fn load_model(&self, folder: &Path, device: &Device) -> anyhow::Result<Model> {
+        self.fitted(Model::load(folder, device)?)
+    }
+
+    /// Keeps the ids beyond the tokenizer from being sampled or trained. Refuses a model that
+    /// cannot read what the tokenizer writes, or that cannot hold the context.
+    pub(crate) fn fitted(&self, mut model: Model) -> anyhow::Result<Model> {
+        model.limit_vocabulary(self.tokenizer.vocab_size())?;
+        let (context, most) = (
+            self.config.dialogue.context as usize,
+            model.config().max_position_embeddings,
+        );
+        if context > most {
+            bail!(
+                "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
+            );
+        }
+        Ok(model)
+    }
+
+    /// The hash of every plugin that loaded, by alias.
+    pub(crate) fn plugin_hashes(&self) -> BTreeMap<String, String> {
+        self.registry
+            .plugins()
+            .iter()
+            .map(|plugin| (plugin.name().to_owned(), plugin.hash().to_owned()))
+            .collect()
+    }
+
+    /// What trajectories are made with, the policy being `model` as it is now.
+    pub(crate) fn workshop(
+        &self,
+        model: &Model,
+    ) -> anyhow::Result<(Arc<Workshop>, Arc<PolicyEngine>)> {
+        let engine = Arc::new(PolicyEngine::start(
+            model.share(),
+            self.dialogue.stop_ids().to_vec(),
+            self.config.dialogue.context as usize,
+            self.config.workers(),
+            self.config.engine,
+        )?);
+        let workshop = Workshop {
+            dialogue: self.dialogue.clone(),
+            tools: self.tools.clone(),
+            rewards: self.rewards.clone(),
+            generator: engine.clone(),
+        };
+        Ok((Arc::new(workshop), engine))
+    }
+
+    /// How to sample on a split.
+    pub(crate) fn settings(
+        &self,
+        params: SamplingParams,
+        purpose: Purpose,
+        split: rlf_forge::Split,
+        step: u64,
+    ) -> anyhow::Result<Settings> {
+        Ok(Settings {
+            sampler: Sampler::new(params, self.config.seed, purpose)?,
+            seed: self.config.seed,
+            step,
+            steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
+            split: match split {
+                rlf_forge::Split::Train => rlf_plugins::reward::Split::Train,
+                rlf_forge::Split::Validation => rlf_plugins::reward::Split::Validation,
+                rlf_forge::Split::Test => rlf_plugins::reward::Split::Test,
+            },
+        })
+    }
+
+    /// Measures `model` on `tasks`: greedily, and `samples` times by `params`.
+    pub(crate) async fn evaluate(
+        &self,
+        model: &Model,
+        split: rlf_forge::Split,
+        tasks: &[Numbered],
+        samples: usize,
+        params: SamplingParams,
+        step: u64,
+    ) -> anyhow::Result<(Evaluation, Vec<Group>)> {
+        let (workshop, _engine) = self.workshop(model)?;
+        let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
+        let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
+        Ok(evaluate(&workshop, tasks, samples, &greedy, &sampled).await?)
+    }
+}
+
+/// Where data that belongs to a run lies.
+fn data_folder(run: &Path) -> PathBuf {
+    run.join("data")
+}
+
+/// The policies with `run:` bindings pointing into the run.
+fn bindings(
+    policies: &BTreeMap<String, PluginPolicy>,
+    run: &Path,
+) -> BTreeMap<String, PluginPolicy> {
+    let mut policies = policies.clone();
+    for path in policies
+        .values_mut()
+        .flat_map(|policy| policy.data.values_mut())
+    {
+        if let Some(name) = path.to_str().and_then(|text| text.strip_prefix(IN_RUN)) {
+            *path = data_folder(run).join(name);
+        }
+    }
+    policies
+}
+
+/// Whether a data binding points into the run rather than to a path of the operator's.
+pub(crate) fn is_in_run(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
+}
+
+/// Leaves a file alone that already has these bytes, so that its time stays.
+fn write_if_changed(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if std::fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, bytes)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn open_tokenizer(config: &Config, tasks: &TaskSource) -> anyhow::Result<Tokenizer> {
+    if let Some(options) = &config.tokenizer.train {
+        return Tokenizer::train_bpe(tasks.corpus(), options).context("[tokenizer.train]");
+    }
+    let file = match (&config.tokenizer.file, &config.model.checkpoint) {
+        (Some(file), _) => file.clone(),
+        (None, Some(checkpoint)) => checkpoint.join("tokenizer.json"),
+        (None, None) => bail!("no tokenizer is configured; set `tokenizer.file`"),
+    };
+    Ok(Tokenizer::load(&file)?)
+}
+
+/// The chat template: `small`, a file, or the checkpoint's own.
+fn open_template(config: &Config) -> anyhow::Result<ChatTemplate> {
+    Ok(
+        match (config.template.as_deref(), &config.model.checkpoint) {
+            (Some(SMALL_TEMPLATE), _) | (None, None) => ChatTemplate::small(),
+            (Some(path), _) => ChatTemplate::load(Path::new(path))?,
+            (None, Some(checkpoint)) => ChatTemplate::load(checkpoint)?,
+        },
+    )
+}

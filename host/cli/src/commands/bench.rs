@@ -1,0 +1,40 @@
+//! `rlf-host bench`: speed as ratios, and parity of devices.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use rlf_policy::bench::{self, Workload};
+use rlf_policy::{open_device, parity};
+
+use crate::arguments::{Bench, BenchTarget};
+
+pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
+    match &options.what {
+        BenchTarget::Policy { device, workers } => {
+            let choice = open_device(device)?;
+            let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
+            let mut workloads = vec![Workload::quickstart()];
+            // On a CPU it says nothing that the small one does not, and takes minutes.
+            if !choice.device.is_cpu() {
+                workloads.push(Workload::qwen3_06b());
+            }
+            for workload in &workloads {
+                print!("{}", bench::run(workload, &choice.device, workers)?);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        BenchTarget::Parity { device } => {
+            let choice = open_device(device)?;
+            if choice.device.is_cpu() {
+                bail!("parity compares another device with the CPU; name one with --device");
+            }
+            let report = parity::with_cpu(&choice.device)?;
+            print!("{report}");
+            Ok(if report.agrees() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `rlf-host doctor`: what this machine has, and which device a configuration would use.
+
+use std::process::{Command, ExitCode};
+
+use console::style;
+use rlf_policy::{cpu_facts, cuda_status, open_device};
+use serde_json::json;
+
+use crate::arguments::Doctor;
+use crate::assemble::{cache_folder, sandbox};
+use crate::config::Config;
+
+/// What guests are compiled for.
+const WASM_TARGET: &str = "wasm32-wasip2";
+
+pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
+    let cpu = cpu_facts();
+    let cuda = cuda_status();
+    let pools = sandbox()?.pools();
+    let cache = cache_folder();
+    let target = wasm_target();
+    let config = options.config.as_ref().map(|path| {
+        Config::load(path, &[]).and_then(|config| {
+            let reason = open_device(&config.device)?.reason;
+            anyhow::Ok((config.device.clone(), reason, config.workers()))
+        })
+    });
+    if options.json {
+        let config = config.map(|config| match config {
+            Ok((device, reason, workers)) => {
+                json!({"device": device, "reason": reason, "workers": workers})
+            }
+            Err(error) => json!({"error": format!("{error:#}")}),
+        });
+        let report = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "processor": cpu.name, "threads": cpu.threads, "simd": cpu.simd,
+            "cuda": cuda.as_ref().ok(), "cuda_missing": cuda.as_ref().err(),
+            "wasm_target": target.as_ref().ok(), "wasm_target_missing": target.as_ref().err(),
+            "component_cache": cache, "pools": pools, "config": config,
+        });
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |name: &str, value: String| println!("{:<16} {value}", style(name).bold());
+    row("rlf-host", env!("CARGO_PKG_VERSION").into());
+    row(
+        "processor",
+        format!("{}, {} threads, {}", cpu.name, cpu.threads, cpu.simd),
+    );
+    row("cuda", cuda.unwrap_or_else(|why| format!("no: {why}")));
+    row(
+        "wasm target",
+        match target {
+            Ok(found) => found,
+            Err(why) => format!("no: {why} (only needed to build plugins)"),
+        },
+    );
+    row(
+        "component cache",
+        cache.map_or_else(
+            || "none: HOME is not set".into(),
+            |path| path.display().to_string(),
+        ),
+    );
+    row(
+        "sandbox pools",
+        format!(
+            "{} instances, {} memories of at most {} MiB, {} tables, {} guest threads",
+            pools.instances,
+            pools.memories,
+            pools.max_memory_bytes >> 20,
+            pools.tables,
+            pools.workers
+        ),
+    );
+    match config {
+        None => {}
+        Some(Ok((device, reason, workers))) => {
+            row(
+                "configuration",
+                format!("device = \"{device}\" uses {reason}; {workers} workers"),
+            );
+        }
+        Some(Err(error)) => {
+            row(
+                "configuration",
+                format!("{} {error:#}", style("cannot be used:").red()),
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the compiler at hand can build guests.
+fn wasm_target() -> Result<String, String> {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", WASM_TARGET])
+        .output()
+        .map_err(|error| format!("rustc cannot be started: {error}"))?;
+    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && std::path::Path::new(&folder).is_dir() {
+        Ok(format!("{WASM_TARGET} is installed"))
+    } else {
+        Err(format!("`rustup target add {WASM_TARGET}` installs it"))
+    }
+}

@@ -1,0 +1,105 @@
+//! `rlf-host eval RUN`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use console::style;
+use rlf_policy::{GenerationConfig, SamplingParams, open_device};
+use rlf_rollout::evaluate::Evaluation;
+use rlf_rollout::statistics::Rate;
+
+use crate::arguments::Eval;
+use crate::assemble::Parts;
+use crate::tasks;
+
+pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
+    let (parts, checkpoint) = Parts::of_run(
+        &options.run,
+        &options.plugins.plugins,
+        options.device.as_deref(),
+    )?;
+    let device = open_device(&parts.config.device)?.device;
+    let model = parts.load_model(&checkpoint.path, &device)?;
+    let params = if options.generation_config {
+        let folder = parts
+            .config
+            .model
+            .checkpoint
+            .as_deref()
+            .unwrap_or(&checkpoint.path);
+        GenerationConfig::load(folder)?
+            .with_context(|| format!("{} has no generation_config.json", folder.display()))?
+            .sampling()
+    } else {
+        SamplingParams {
+            temperature: options.temperature,
+            ..SamplingParams::default()
+        }
+    };
+    let split = tasks::split(&options.split)?;
+    let count = options.tasks.unwrap_or(parts.config.eval.tasks);
+    let samples = options.samples.unwrap_or(parts.config.eval.samples).max(1);
+    let chosen = parts.tasks.first(split, count);
+    let (evaluation, _) = super::runtime()?.block_on(parts.evaluate(
+        &model,
+        split,
+        &chosen,
+        samples,
+        params,
+        checkpoint.state.step,
+    ))?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&evaluation)?);
+    } else {
+        println!(
+            "{} {}",
+            style("checkpoint").bold(),
+            checkpoint.path.display()
+        );
+        print(&evaluation);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(evaluation: &Evaluation) {
+    let row = |name: &str, greedy: Option<&Rate>, sampled: &Rate| {
+        let greedy =
+            greedy.map_or_else(|| "–".into(), |rate| format!("{:.1} %", rate.mean * 100.0));
+        println!(
+            "{name:<16} {:>6} {greedy:>10} {:>10}   [{:.1}, {:.1}]",
+            sampled.tasks,
+            format!("{:.1} %", sampled.mean * 100.0),
+            sampled.low * 100.0,
+            sampled.high * 100.0
+        );
+    };
+    println!(
+        "{:<16} {:>6} {:>10} {:>10}   95 % interval by task",
+        evaluation.split, "tasks", "greedy", "sampled"
+    );
+    row("all", Some(&evaluation.greedy), &evaluation.sampled);
+    for (kind, rate) in &evaluation.sampled_by_kind {
+        row(
+            &format!("  {kind}"),
+            evaluation.greedy_by_kind.get(kind),
+            rate,
+        );
+    }
+    println!();
+    for (k, value) in &evaluation.pass_at_k {
+        println!(
+            "{:<16} {:>6} {:>10} {:>10}",
+            format!("pass@{k}"),
+            "",
+            "",
+            format!("{:.1} %", value * 100.0)
+        );
+    }
+    println!();
+    for (term, value) in &evaluation.terms {
+        println!("{term:<30} {value:>8.3}");
+    }
+    println!("{:<30} {:>8.3}", "reward", evaluation.reward);
+    println!("{:<30} {:>8.3}", "calls per trajectory", evaluation.calls);
+    println!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
+}

@@ -1,0 +1,28 @@
+//! `rlf-host report RUN`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::arguments::Report;
+use crate::report::{RunData, html};
+
+pub(crate) fn run(options: &Report) -> anyhow::Result<ExitCode> {
+    let path = write(&options.run, options.output.as_deref())?;
+    println!("{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page; returns where.
+pub(crate) fn write(
+    run: &std::path::Path,
+    output: Option<&std::path::Path>,
+) -> anyhow::Result<std::path::PathBuf> {
+    let page = html(&RunData::read(run)?)?;
+    let path = output.map_or_else(|| run.join("report.html"), std::path::Path::to_owned);
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, page)
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}

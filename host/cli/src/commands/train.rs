@@ -1,0 +1,299 @@
+//! `rlf-host train CONFIG`: SFT if configured, then RL if configured, each with its checkpoints.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use candle_core::Device;
+use console::style;
+use rlf_policy::{Model, open_device};
+use rlf_train::checkpoint::Checkpoint;
+use rlf_train::metrics::Phase;
+use rlf_train::phase::PhaseEnd;
+use rlf_train::run::{Machine, RunDirectory, RunSpec};
+use rlf_train::{rl, sft};
+
+use crate::arguments::Train;
+use crate::assemble::Parts;
+use crate::config::Config;
+use crate::demonstrations::Demonstrations;
+use crate::player::Player;
+use crate::watch::Watch;
+use crate::{interrupt, provenance};
+
+/// What a program is told that a run was stopped and can go on: EX_TEMPFAIL.
+const INTERRUPTED: u8 = 75;
+
+pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
+    let mut config = Config::load(&options.config, &options.set)?;
+    if let Some(output) = &options.run {
+        config.output.clone_from(output);
+    }
+    if let Some(device) = &options.device {
+        config.device.clone_from(device);
+    }
+    if let Some(seed) = options.seed {
+        config.seed = seed;
+    }
+    config.share_workers();
+    let interrupted = interrupt::watch()?;
+    super::runtime()?.block_on(train(config, options, interrupted))
+}
+
+async fn train(
+    config: Config,
+    options: &Train,
+    interrupted: Arc<AtomicBool>,
+) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let path = config.output.clone();
+    make_room(&path, options)?;
+    let choice = open_device(&config.device)?;
+    println!(
+        "{} {} on {}",
+        style("run").bold(),
+        path.display(),
+        choice.reason
+    );
+    let config_toml = config.to_toml()?;
+    let parts = Arc::new(Parts::assemble(config, &options.plugins.plugins, &path)?);
+    parts.report_problems();
+
+    let spec = RunSpec {
+        config_toml,
+        plugins: parts.plugin_hashes(),
+        machine: Machine::here(provenance::binary_hash(), device_name(&choice.device)),
+        assets: parts.assets()?,
+    };
+    let keep = parts.config.checkpoint.clone();
+    let (mut run, checkpoint) = if options.resume {
+        RunDirectory::resume(&path, &spec, keep, options.allow_changes)?
+    } else {
+        (RunDirectory::create(&path, &spec, keep)?, None)
+    };
+    let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+    describe(&parts, &model, checkpoint.as_ref());
+
+    let mut watch = Watch::new(parts.clone(), interrupted);
+    if checkpoint.is_none() {
+        let phase = if parts.config.sft.is_some() {
+            Phase::Sft
+        } else {
+            Phase::Rl
+        };
+        watch
+            .test("at the start", &model, phase, 0, run.metrics())
+            .await?;
+    }
+    let seed = parts.config.seed;
+    let mut end = PhaseEnd::Finished;
+    if let Some(config) = &parts.config.sft {
+        let (workshop, _engine) = parts.workshop(&model)?;
+        let mut source = Demonstrations::new(workshop, parts.tasks.clone(), seed);
+        end = sft::train(
+            config,
+            seed,
+            &mut model,
+            &mut source,
+            &mut run,
+            checkpoint.as_ref(),
+            &mut watch,
+        )
+        .await?;
+    }
+    if let Some(config) = &parts.config.rl
+        && end != PhaseEnd::Interrupted
+    {
+        let mut player = Player {
+            parts: parts.clone(),
+            prompts_per_step: config.prompts_per_step,
+            group_size: config.group_size,
+            temperature: config.temperature as f32,
+        };
+        end = rl::train(
+            config,
+            seed,
+            &mut model,
+            &mut player,
+            &mut run,
+            checkpoint.as_ref(),
+            &mut watch,
+        )
+        .await?;
+    }
+    watch.close();
+    drop(run);
+    if end == PhaseEnd::Interrupted {
+        println!(
+            "stopped and saved; go on with: rlf-host train {} --plugins {} --run {} --resume",
+            options.config.display(),
+            options.plugins.plugins.display(),
+            path.display()
+        );
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if options.control {
+        control(&parts, &path, &spec, &choice.device, watch).await?;
+    }
+    let report = super::report::write(&path, None)?;
+    println!();
+    println!("trained in {:.0} s", started.elapsed().as_secs_f64());
+    println!("{} {}", style("run").bold(), path.display());
+    println!("{} {}", style("report").bold(), report.display());
+    println!();
+    println!("what next:");
+    println!(
+        "  rlf-host rollout {} --task 0     read one trajectory",
+        path.display()
+    );
+    println!(
+        "  rlf-host eval {}                 measure it again",
+        path.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The control beside the curve: from where SFT ended, more SFT for as long as RL took, so that
+/// what RL found is not put down to the time it had. A run of its own in `RUN/control`.
+async fn control(
+    parts: &Arc<Parts>,
+    path: &Path,
+    spec: &RunSpec,
+    device: &Device,
+    watch: Watch,
+) -> anyhow::Result<()> {
+    let ended = |phase| -> anyhow::Result<Checkpoint> {
+        Checkpoint::of_phase(path, phase)?
+            .filter(|checkpoint| checkpoint.state.finished)
+            .with_context(|| {
+                format!(
+                    "--control compares RL with SFT, but the {phase} phase has not been finished"
+                )
+            })
+    };
+    let (sft_end, rl_end) = (ended(Phase::Sft)?, ended(Phase::Rl)?);
+    let Some(sft) = &parts.config.sft else {
+        bail!("--control needs [sft] in the configuration")
+    };
+    let (sft_time, rl_time) = (
+        sft_end.state.elapsed,
+        rl_end.state.elapsed.saturating_sub(sft_end.state.elapsed),
+    );
+    let share = rl_time.as_secs_f64() / sft_time.as_secs_f64().max(1e-9);
+    let mut config = sft.clone();
+    config.steps = ((sft.steps as f64 * share).ceil() as u64).max(1);
+    // From half the peak down again: the first phase has already annealed its own.
+    config.optimizer.learning_rate /= 2.0;
+    println!(
+        "control: {} more SFT steps, for the {:.0} s that RL took",
+        config.steps,
+        rl_time.as_secs_f64()
+    );
+    let folder = path.join("control");
+    if folder.join("config.toml").exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| {
+            format!("cannot remove the earlier control in {}", folder.display())
+        })?;
+    }
+    let mut run = RunDirectory::create(&folder, spec, parts.config.checkpoint.clone())?;
+    let mut model = parts.load_model(&sft_end.path, device)?;
+    let (workshop, _engine) = parts.workshop(&model)?;
+    let mut source =
+        Demonstrations::new(workshop, parts.tasks.clone(), parts.config.seed).after(sft.steps);
+    let mut watch = watch.named("control: SFT instead of RL");
+    let seed = parts.config.seed;
+    sft::train(
+        &config,
+        seed,
+        &mut model,
+        &mut source,
+        &mut run,
+        None,
+        &mut watch,
+    )
+    .await?;
+    watch.close();
+    Ok(())
+}
+
+/// A run is never overwritten by accident, and what is no run is never removed at all.
+fn make_room(path: &Path, options: &Train) -> anyhow::Result<()> {
+    let is_run = path.join("config.toml").exists();
+    if options.resume || !path.exists() {
+        return Ok(());
+    }
+    if is_run && !options.overwrite {
+        bail!(
+            "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
+            path.display()
+        );
+    }
+    if is_run {
+        std::fs::remove_dir_all(path)
+            .with_context(|| format!("cannot remove the run in {}", path.display()))?;
+    } else if options.overwrite {
+        bail!(
+            "{} exists and is no run, so it is not replaced; name another folder",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The weights to begin with: of the checkpoint resumed from, of the configured checkpoint, or
+/// made from the seed.
+fn first_model(
+    parts: &Parts,
+    checkpoint: Option<&Checkpoint>,
+    device: &Device,
+) -> anyhow::Result<Model> {
+    let folder: Option<PathBuf> = checkpoint
+        .map(|checkpoint| checkpoint.path.clone())
+        .or_else(|| parts.config.model.checkpoint.clone());
+    if let Some(folder) = folder {
+        return parts.load_model(&folder, device);
+    }
+    let shape = parts
+        .config
+        .shape(parts.tokenizer.vocab_size())?
+        .context("[model] has neither `checkpoint` nor `init`")?;
+    parts.fitted(Model::init(&shape, parts.config.seed, device)?)
+}
+
+fn device_name(device: &Device) -> String {
+    match device.location() {
+        candle_core::DeviceLocation::Cpu => "cpu".into(),
+        candle_core::DeviceLocation::Cuda { gpu_id } => format!("cuda:{gpu_id}"),
+        candle_core::DeviceLocation::Metal { gpu_id } => format!("metal:{gpu_id}"),
+    }
+}
+
+fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
+    let tools = parts.tools.definitions(None).unwrap_or_default();
+    let parameters: usize = model.parameters().map(|(_, var)| var.elem_count()).sum();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    println!(
+        "{} {:.2} M parameters, {} tokens in the vocabulary",
+        style("policy").bold(),
+        parameters as f64 / 1e6,
+        parts.tokenizer.vocab_size()
+    );
+    println!("{} {}", style("tools").bold(), names.join(", "));
+    let rewards: Vec<&str> = parts.rewards.plugins().collect();
+    println!(
+        "{} {}; success is {}",
+        style("rewards").bold(),
+        rewards.join(", "),
+        parts.rewards.success()
+    );
+    if let Some(checkpoint) = checkpoint {
+        println!(
+            "{} {}",
+            style("resumed from").bold(),
+            checkpoint.path.display()
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! The configuration of a run. Every table is the documented struct of the crate that uses it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rlf_dialogue::BpeOptions;
+use rlf_dialogue::DialogueConfig;
+use rlf_forge::FactsConfig;
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::reward_stack::RewardsConfig;
+use rlf_plugins::tool_manager::ToolManagerConfig;
+use rlf_policy::Qwen3Config;
+use rlf_rollout::engine::EngineConfig;
+use rlf_train::config::CheckpointConfig;
+use rlf_train::config::{RlConfig, SftConfig};
+use serde::{Deserialize, Serialize};
+
+use crate::assemble::{SMALL_TEMPLATE, is_in_run};
+
+/// A whole configuration file.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Decides everything random. Default 0.
+    #[serde(default)]
+    pub(crate) seed: u64,
+    /// `cpu` (default), `cuda`, `cuda:N`, or `auto`: CUDA where it works, else the CPU.
+    #[serde(default = "cpu")]
+    pub(crate) device: String,
+    /// Threads that train and decode; one per core by default. Changes speed, never results.
+    #[serde(default)]
+    pub(crate) workers: Option<usize>,
+    /// Directory of the run. Relative to where `rlf-host` is started.
+    pub(crate) output: PathBuf,
+    /// The policy's weights.
+    pub(crate) model: ModelConfig,
+    /// Text to ids; the checkpoint's own by default.
+    #[serde(default)]
+    pub(crate) tokenizer: TokenizerConfig,
+    /// Chat template: `small` (ours) or a Jinja file; the checkpoint's own by default.
+    #[serde(default)]
+    pub(crate) template: Option<String>,
+    /// Protocol, answers and budgets of an episode.
+    #[serde(default)]
+    pub(crate) dialogue: DialogueConfig,
+    /// What the policy is asked.
+    pub(crate) tasks: TasksConfig,
+    /// How calls are made.
+    #[serde(default)]
+    pub(crate) tools: ToolManagerConfig,
+    /// The operator's policy for each plugin, by alias.
+    #[serde(default)]
+    pub(crate) plugins: BTreeMap<String, PluginPolicy>,
+    /// How trajectories are graded.
+    pub(crate) rewards: RewardsConfig,
+    /// Sizes of the decoding engine.
+    #[serde(default)]
+    pub(crate) engine: EngineConfig,
+    /// Supervised fine-tuning on demonstrations, before RL; none if absent.
+    #[serde(default)]
+    pub(crate) sft: Option<SftConfig>,
+    /// Reinforcement learning; none if absent.
+    #[serde(default)]
+    pub(crate) rl: Option<RlConfig>,
+    /// When and how success is measured.
+    #[serde(default)]
+    pub(crate) eval: EvalConfig,
+    /// What the run keeps on disk.
+    #[serde(default)]
+    pub(crate) checkpoint: CheckpointConfig,
+}
+
+/// Puts `key.path=value` into a table. The value is TOML, or plain text where it is not.
+fn set(table: &mut toml::Table, setting: &str) -> anyhow::Result<()> {
+    let (key, value) = setting
+        .split_once('=')
+        .with_context(|| format!("--set {setting}: write KEY=VALUE, such as rl.steps=20"))?;
+    let value = value.trim();
+    let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let mut parts: Vec<&str> = key.trim().split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut at = table;
+    for part in parts {
+        let entry = at
+            .entry(part)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = entry
+            .as_table_mut()
+            .with_context(|| format!("--set {setting}: `{part}` is not a table"))?;
+    }
+    at.insert(last.to_owned(), parsed);
+    Ok(())
+}
+
+fn cpu() -> String {
+    "cpu".into()
+}
+
+/// Where the weights come from: exactly one of the two.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelConfig {
+    /// A Hugging Face Qwen3 checkpoint: a directory with config.json and safetensors.
+    #[serde(default)]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// A model with random weights: the keys of a Hugging Face config.json. `vocab_size` may be
+    /// left out, and is then the tokenizer's.
+    #[serde(default)]
+    pub(crate) init: Option<toml::Table>,
+}
+
+/// Where the tokenizer comes from: at most one of the two.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenizerConfig {
+    /// A Hugging Face tokenizer.json.
+    #[serde(default)]
+    pub(crate) file: Option<PathBuf>,
+    /// Train a byte-level BPE on the tasks' own text.
+    #[serde(default)]
+    pub(crate) train: Option<BpeOptions>,
+}
+
+/// Where tasks come from: the generator, or files.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TasksConfig {
+    /// Questions over a table of facts, with demonstrations.
+    #[serde(default)]
+    pub(crate) facts: Option<FactsConfig>,
+    /// Training tasks: JSON lines (see docs/tasks.md).
+    #[serde(default)]
+    pub(crate) train: Option<PathBuf>,
+    /// Validation tasks; the first `eval.tasks` of the training file if absent.
+    #[serde(default)]
+    pub(crate) validation: Option<PathBuf>,
+    /// Test tasks; those of validation if absent.
+    #[serde(default)]
+    pub(crate) test: Option<PathBuf>,
+    /// A system message put before every task read from a file that has none.
+    #[serde(default)]
+    pub(crate) system: Option<String>,
+}
+
+/// When and how success is measured.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EvalConfig {
+    /// Test tasks. Default 200.
+    pub(crate) tasks: usize,
+    /// Samples per test task, beside the greedy one. Default 4.
+    pub(crate) samples: usize,
+    /// Validation tasks, one sample each, during training. Default 100.
+    pub(crate) validation_tasks: usize,
+    /// RL steps between validations; 0 for none. Default 10.
+    pub(crate) every: u64,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self {
+            tasks: 200,
+            samples: 4,
+            validation_tasks: 100,
+            every: 10,
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration, after `key.path=value` settings from the command line.
+    /// Relative paths in it start at its folder; `output` starts where `rlf-host` is started.
+    pub(crate) fn load(path: &Path, settings: &[String]) -> anyhow::Result<Self> {
+        let origin = path.display().to_string();
+        let text = rlf_config::read(path)?;
+        let mut config: Self = if settings.is_empty() {
+            rlf_config::parse(&text, &origin)?
+        } else {
+            let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
+            for setting in settings {
+                set(&mut table, setting)?;
+            }
+            rlf_config::parse(&toml::to_string(&table)?, &format!("{origin} with --set"))?
+        };
+        let base = path.parent().unwrap_or(Path::new(""));
+        config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
+        config
+            .check()
+            .with_context(|| format!("{origin} cannot be used"))?;
+        Ok(config)
+    }
+
+    fn resolve_paths(&mut self, base: &Path) {
+        let tasks = &mut self.tasks;
+        let paths = [&mut tasks.train, &mut tasks.validation, &mut tasks.test]
+            .into_iter()
+            .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
+            .flatten();
+        let data = self.plugins.values_mut().flat_map(|policy| {
+            policy
+                .path
+                .iter_mut()
+                .chain(policy.data.values_mut().filter(|path| !is_in_run(path)))
+        });
+        for path in paths.chain(data) {
+            if path.is_relative() {
+                *path = base.join(&*path);
+            }
+        }
+        if let Some(template) = &mut self.template
+            && template != SMALL_TEMPLATE
+        {
+            *template = base.join(&*template).display().to_string();
+        }
+    }
+
+    /// The configuration with every default written out.
+    pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
+        // Through a table: TOML wants plain values before tables, whatever the order of fields.
+        let table = toml::Table::try_from(self).context("cannot write the configuration")?;
+        toml::to_string(&table).context("cannot write the configuration")
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        match (&self.model.checkpoint, &self.model.init) {
+            (Some(_), Some(_)) => bail!("[model] has both `checkpoint` and `init`; keep one"),
+            (None, None) => bail!("[model] needs `checkpoint = \"DIR\"` or a table [model.init]"),
+            (None, Some(_)) if self.tokenizer.file.is_none() && self.tokenizer.train.is_none() => {
+                bail!(
+                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]"
+                )
+            }
+            _ => {}
+        }
+        if self.tokenizer.file.is_some() && self.tokenizer.train.is_some() {
+            bail!("[tokenizer] has both `file` and `train`; keep one");
+        }
+        match (&self.tasks.facts, &self.tasks.train) {
+            (Some(_), Some(_)) => bail!("[tasks] has both `facts` and `train`; keep one"),
+            (None, None) => bail!("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]"),
+            _ => {}
+        }
+        if self.sft.is_some() && self.tasks.facts.is_none() {
+            bail!(
+                "[sft] needs demonstrations, which only [tasks.facts] makes; remove [sft] or start from a trained checkpoint"
+            );
+        }
+        if self.sft.is_none() && self.rl.is_none() {
+            bail!("there is nothing to do: add [sft], [rl] or both");
+        }
+        if self.eval.samples == 0 || self.eval.tasks == 0 {
+            bail!("eval.tasks and eval.samples must be at least 1");
+        }
+        if let Some(sft) = &self.sft {
+            sft.validate().context("[sft]")?;
+        }
+        if let Some(rl) = &self.rl {
+            rl.validate().context("[rl]")?;
+        }
+        Ok(())
+    }
+
+    /// The model's shape, for a tokenizer with `vocab_size` ids; None if a checkpoint has it.
+    pub(crate) fn shape(&self, vocab_size: usize) -> anyhow::Result<Option<Qwen3Config>> {
+        let Some(init) = &self.model.init else {
+            return Ok(None);
+        };
+        let mut table = init.clone();
+        table
+            .entry("vocab_size")
+            .or_insert_with(|| toml::Value::Integer(vocab_size as i64));
+        let shape: Qwen3Config = rlf_config::parse(&table.to_string(), "[model.init]")?;
+        shape.validate().context("[model.init]")?;
+        Ok(Some(shape))
+    }
+
+    /// Tells both phases how many threads to work with.
+    pub(crate) fn share_workers(&mut self) {
+        let workers = Some(self.workers());
+        if let Some(sft) = &mut self.sft {
+            sft.workers = workers;
+        }
+        if let Some(rl) = &mut self.rl {
+            rl.workers = workers;
+        }
+    }
+
+    /// Threads to work with.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! A trajectory for people: what happened, what the loss sees, how it was graded.
+
+use console::{Style, style};
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
+use rlf_plugins::score::Graded;
+
+/// Prints one trajectory readably.
+pub(crate) fn trajectory(
+    task: &Task,
+    trajectory: &Trajectory,
+    graded: &Graded,
+    tokenizer: &Tokenizer,
+) {
+    let heading = Style::new().bold();
+    println!("{} {} ({})", heading.apply_to("task"), task.id, task.kind());
+    for message in &task.prompt {
+        println!("  {:?}: {}", message.role, printable(&message.plain_text()));
+    }
+    println!("  reference: {}", task.reference);
+    println!();
+    println!("{}", heading.apply_to("what happened"));
+    let mut turn = 0;
+    for event in &trajectory.events {
+        match event {
+            Event::Turn(model) => {
+                turn += 1;
+                println!("  turn {turn}, {} tokens", model.tokens);
+                if let Some(reasoning) = &model.reasoning {
+                    println!("    thinks   {}", style(printable(reasoning)).dim());
+                }
+                if !model.visible.trim().is_empty() {
+                    println!("    says     {}", printable(model.visible.trim()));
+                }
+                for call in &model.calls {
+                    println!(
+                        "    calls    {} {}",
+                        style(&call.name).cyan(),
+                        call.arguments
+                    );
+                }
+                for malformed in &model.malformed {
+                    println!(
+                        "    {} {}: {}",
+                        style("malformed").yellow(),
+                        malformed.diagnostic,
+                        printable(&malformed.text)
+                    );
+                }
+            }
+            Event::Outcome(outcome) => {
+                let seen = outcome
+                    .observation
+                    .as_ref()
+                    .map(|seen| plain_text(&seen.content));
+                println!(
+                    "    {} {} in {} us: {}",
+                    style(&outcome.name).cyan(),
+                    outcome.ended.as_str(),
+                    outcome.wall_us,
+                    printable(&seen.or_else(|| outcome.detail.clone()).unwrap_or_default())
+                );
+            }
+            Event::User(message) => println!("    user     {}", printable(&message.plain_text())),
+        }
+    }
+    println!(
+        "  finished: {:?}, answer {}",
+        trajectory.finish,
+        trajectory
+            .answer
+            .as_deref()
+            .map_or_else(|| "none".into(), |answer| format!("{answer:?}"))
+    );
+    println!();
+    loss_mask(trajectory, tokenizer);
+    println!();
+    println!("{}", heading.apply_to("rewards"));
+    match graded {
+        Ok(score) => {
+            for (term, value) in &score.terms {
+                println!("  {term:<24} {value:>8.3}");
+            }
+            let success = if score.success {
+                style("success").green()
+            } else {
+                style("failure").red()
+            };
+            println!("  {:<24} {:>8.3}  {success}", "reward", score.reward);
+        }
+        Err(excluded) => println!("  excluded: {}", excluded.reason),
+    }
+}
+
+/// The training sequences as text, coloured by what the loss sees.
+fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
+    let (prompt, model, observation) = (
+        Style::new().dim(),
+        Style::new().green().bold(),
+        Style::new().blue(),
+    );
+    println!(
+        "{} ({}, {}, {})",
+        style("what training sees").bold(),
+        prompt.apply_to("prompt"),
+        model.apply_to("model: trained"),
+        observation.apply_to("observation: masked")
+    );
+    for (index, sequence) in trajectory.sequences.iter().enumerate() {
+        if trajectory.sequences.len() > 1 {
+            println!("  sequence {}", index + 1);
+        }
+        let mut text = String::new();
+        for segment in sequence.segments() {
+            let (style, ids) = match segment {
+                Segment::Prompt(ids) => (&prompt, ids),
+                Segment::Observation(ids) => (&observation, ids),
+                Segment::Model(
+                    ModelSegment::Sampled { ids, .. } | ModelSegment::Demonstrated { ids },
+                ) => (&model, ids),
+                Segment::Model(ModelSegment::Text(said)) => {
+                    text.push_str(&model.apply_to(printable(said)).to_string());
+                    continue;
+                }
+            };
+            // Styled line by line: terminals do not carry a style over a line's end.
+            let decoded = printable(&tokenizer.decode(ids));
+            let lines: Vec<String> = decoded
+                .split('\n')
+                .map(|line| style.apply_to(line).to_string())
+                .collect();
+            text.push_str(&lines.join("\n"));
+        }
+        for line in text.lines() {
+            println!("  {line}");
+        }
+    }
+}
+
+/// Text from a model or a tool, with control characters made visible so that it cannot steer the
+/// terminal. Line breaks stay.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            if c.is_control() && c != '\n' {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn text_from_a_model_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\r\nc"), "a\\u{1b}[2Jb\\r\nc");
+    }
+}

@@ -1,0 +1,21 @@
+//! Ctrl-C: once finishes the step and saves, twice stops at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What conventional shells expect of a program ended by Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// Becomes true at the first Ctrl-C (or SIGTERM).
+pub(crate) fn watch() -> anyhow::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let flag = asked.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            eprintln!("stopped at once; `--resume` goes on from the last checkpoint");
+            std::process::exit(INTERRUPTED);
+        }
+        eprintln!("\nfinishing this step and saving; press Ctrl-C again to stop at once");
+    })?;
+    Ok(asked)
+}

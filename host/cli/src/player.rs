@@ -1,0 +1,79 @@
+//! The rollout engine as training asks for it: one step's groups, played by the current policy.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use rlf_policy::{Model, Purpose, SamplingParams};
+use rlf_rollout::rollout::{self, rollout};
+use rlf_train::rollouts::{BoxError, Experience, Group, Rollouts, Score};
+
+use crate::assemble::Parts;
+
+/// Plays training tasks.
+pub(crate) struct Player {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) prompts_per_step: usize,
+    pub(crate) group_size: usize,
+    pub(crate) temperature: f32,
+}
+
+/// A plugin that traps in more than this share of its calls stops the run.
+const MAX_TRAP_SHARE: f64 = 0.2;
+
+#[async_trait]
+impl Rollouts for Player {
+    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+        let tasks = self.parts.tasks.practice(step, self.prompts_per_step);
+        let params = SamplingParams {
+            temperature: self.temperature,
+            ..SamplingParams::default()
+        };
+        let settings =
+            self.parts
+                .settings(params, Purpose::Rollout, rlf_forge::Split::Train, step)?;
+        let (workshop, engine) = self.parts.workshop(policy)?;
+        let started = Instant::now();
+        let groups = rollout(&workshop, &tasks, self.group_size, &settings).await?;
+        let elapsed = started.elapsed().as_secs_f64();
+        let times = engine.take_times().await;
+        self.parts.tools.check_health(MAX_TRAP_SHARE)?;
+        self.parts.rewards.check_health(MAX_TRAP_SHARE)?;
+        Ok(Experience {
+            groups: groups.into_iter().map(for_training).collect(),
+            metrics: vec![
+                ("decode_tokens_per_s".into(), times.sampled as f64 / elapsed),
+                ("fed_tokens_per_s".into(), times.fed as f64 / elapsed),
+                (
+                    "tool_wait_share".into(),
+                    times.waiting.as_secs_f64() / elapsed,
+                ),
+                (
+                    "decode_busy_share".into(),
+                    times.busy.as_secs_f64() / elapsed,
+                ),
+            ],
+        })
+    }
+}
+
+fn for_training(group: rollout::Group) -> Group {
+    let scores = group
+        .scores
+        .into_iter()
+        .map(|graded| match graded {
+            Ok(score) => Ok(Score {
+                reward: score.reward,
+                success: score.success,
+                terms: score.terms,
+                turn_rewards: None,
+            }),
+            Err(excluded) => Err(excluded.reason),
+        })
+        .collect();
+    Group {
+        task: group.task,
+        trajectories: group.trajectories,
+        scores,
+    }
+}

@@ -1,0 +1,223 @@
+//! Where tasks come from: the generator, or files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use rlf_dialogue::dataset::read_tasks;
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_forge::{FactsWorld, Split, Stage};
+use rlf_policy::{Key, Purpose};
+use rlf_rollout::demonstrate::Demonstrator;
+
+use crate::config::TasksConfig;
+
+/// Name of the generator's table within a run, as `data.<slot> = "run:facts.csv"` binds it.
+pub(crate) const FACTS_TABLE: &str = "facts.csv";
+
+/// Tasks by split and number.
+pub(crate) enum TaskSource {
+    /// Generated, without end in training.
+    Facts(Box<FactsWorld>),
+    /// Read from files; training goes through them epoch by epoch, shuffled.
+    Files(Files),
+}
+
+pub(crate) struct Files {
+    seed: u64,
+    train: Vec<Arc<Task>>,
+    validation: Vec<Arc<Task>>,
+    test: Vec<Arc<Task>>,
+}
+
+/// A task with its number, which keys its randomness.
+pub(crate) type Numbered = (u64, Arc<Task>);
+
+/// Reads a split's name from the command line.
+pub(crate) fn split(name: &str) -> anyhow::Result<Split> {
+    match name {
+        "train" => Ok(Split::Train),
+        "validation" => Ok(Split::Validation),
+        "test" => Ok(Split::Test),
+        _ => bail!("there is no split `{name}`; write train, validation or test"),
+    }
+}
+
+impl TaskSource {
+    pub(crate) fn open(
+        config: &TasksConfig,
+        seed: u64,
+        validation_tasks: usize,
+    ) -> anyhow::Result<Self> {
+        if let Some(facts) = &config.facts {
+            let world = FactsWorld::generate(seed, facts).context("[tasks.facts]")?;
+            return Ok(Self::Facts(Box::new(world)));
+        }
+        let read = |path: &Path| -> anyhow::Result<Vec<Arc<Task>>> {
+            let mut tasks = read_tasks(path)?;
+            if tasks.is_empty() {
+                bail!("{} holds no task", path.display());
+            }
+            if let Some(system) = &config.system {
+                for task in &mut tasks {
+                    if task
+                        .prompt
+                        .first()
+                        .is_none_or(|first| first.role != Role::System)
+                    {
+                        task.prompt
+                            .insert(0, Message::text(Role::System, system.clone()));
+                    }
+                }
+            }
+            Ok(tasks.into_iter().map(Arc::new).collect())
+        };
+        let train = config.train.as_deref().context("[tasks] needs `train`")?;
+        let mut train = read(train)?;
+        let validation = if let Some(path) = &config.validation {
+            read(path)?
+        } else {
+            // Held out, unless that would leave nothing to train on.
+            let held = validation_tasks.min(train.len() / 5).max(1);
+            let held_out: Vec<_> = train.iter().take(held).cloned().collect();
+            if train.len() > held {
+                train.drain(..held);
+            }
+            held_out
+        };
+        let test = match &config.test {
+            Some(path) => read(path)?,
+            None => validation.clone(),
+        };
+        Ok(Self::Files(Files {
+            seed,
+            train,
+            validation,
+            test,
+        }))
+    }
+
+    /// The first `count` tasks of a split; fewer where a file has no more.
+    pub(crate) fn first(&self, split: Split, count: usize) -> Vec<Numbered> {
+        match self {
+            Self::Facts(world) => (0..count as u64)
+                .map(|number| (number, Arc::new(world.task(split, Stage::Eval, number))))
+                .collect(),
+            Self::Files(files) => {
+                let tasks = files.of(split);
+                (0..).zip(tasks.iter().take(count).cloned()).collect()
+            }
+        }
+    }
+
+    /// The training tasks of an RL step, a function of the step alone.
+    pub(crate) fn practice(&self, step: u64, count: usize) -> Vec<Numbered> {
+        let numbers = step * count as u64..(step + 1) * count as u64;
+        match self {
+            Self::Facts(world) => numbers
+                .map(|number| {
+                    (
+                        number,
+                        Arc::new(world.task(Split::Train, Stage::Rl, number)),
+                    )
+                })
+                .collect(),
+            Self::Files(files) => numbers
+                .map(|number| (number, files.shuffled(number)))
+                .collect(),
+        }
+    }
+
+    /// One task: by its number within the split, or by its id.
+    pub(crate) fn find(&self, split: Split, which: &str) -> anyhow::Result<Numbered> {
+        match (self, which.parse::<u64>()) {
+            (Self::Facts(world), Ok(number)) => {
+                Ok((number, Arc::new(world.task(split, Stage::Eval, number))))
+            }
+            (Self::Facts(world), Err(_)) => (0..10_000)
+                .map(|number| (number, world.task(split, Stage::Eval, number)))
+                .find(|(_, task)| task.id == which)
+                .map(|(number, task)| (number, Arc::new(task)))
+                .with_context(|| {
+                    format!("no task `{which}` among the first 10,000 of this split; ids look like `{}`", world.task(split, Stage::Eval, 0).id)
+                }),
+            (Self::Files(files), Ok(number)) => {
+                let tasks = files.of(split);
+                let task = tasks.get(number as usize).with_context(|| {
+                    format!("there is no task {number}: the split has {}, from 0", tasks.len())
+                })?;
+                Ok((number, task.clone()))
+            }
+            (Self::Files(files), Err(_)) => (0..)
+                .zip(files.of(split))
+                .find(|(_, task)| task.id == which)
+                .map(|(number, task)| (number, task.clone()))
+                .with_context(|| format!("no task of this split has the id `{which}`")),
+        }
+    }
+
+    /// The `number`-th demonstration: its task, and who demonstrates it. None where tasks come
+    /// without demonstrations.
+    pub(crate) fn demonstration(
+        &self,
+        number: u64,
+    ) -> anyhow::Result<Option<(Task, Demonstration)>> {
+        let Self::Facts(world) = self else {
+            return Ok(None);
+        };
+        let task = world.task(Split::Train, Stage::Sft, number);
+        let demonstrator = world.demonstration(&task)?;
+        Ok(Some((task, Demonstration(demonstrator))))
+    }
+
+    /// Text to train a tokenizer on.
+    pub(crate) fn corpus(&self) -> Box<dyn Iterator<Item = String> + Send + '_> {
+        /// Enough for every piece that recurs; more changes nothing but the time.
+        const EXERCISES: u64 = 2000;
+        match self {
+            Self::Facts(world) => Box::new(world.tokenizer_corpus(EXERCISES)),
+            Self::Files(files) => Box::new(
+                files
+                    .train
+                    .iter()
+                    .flat_map(|task| task.prompt.iter().map(Message::plain_text)),
+            ),
+        }
+    }
+}
+
+impl Files {
+    fn of(&self, split: Split) -> &[Arc<Task>] {
+        match split {
+            Split::Train => &self.train,
+            Split::Validation => &self.validation,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// The `number`-th training task over all epochs; each epoch has an order of its own.
+    fn shuffled(&self, number: u64) -> Arc<Task> {
+        let size = self.train.len() as u64;
+        let (epoch, within) = (number / size, (number % size) as usize);
+        let mut order: Vec<usize> = (0..self.train.len()).collect();
+        Key::new(self.seed, Purpose::Order)
+            .named("tasks")
+            .at(epoch)
+            .shuffle(&mut order);
+        self.train[order[within]].clone()
+    }
+}
+
+/// The generator's demonstrator, writing the protocol of the small template.
+pub(crate) struct Demonstration(rlf_forge::Demonstrator);
+
+impl Demonstrator for Demonstration {
+    fn next_turn(&mut self, observations: &[String]) -> Result<String, String> {
+        match self.0.next_turn(observations) {
+            Ok(Some(turn)) => Ok(turn.to_hermes()),
+            Ok(None) => Err("the demonstration is over, but the episode is not".into()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Watches a run: progress for people, evaluations at their time, Ctrl-C.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use rlf_forge::Split;
+use rlf_policy::{Model, SamplingParams};
+use rlf_rollout::evaluate::Evaluation;
+use rlf_rollout::statistics::Rate;
+use rlf_train::metrics::{Line, Metrics, Phase};
+use rlf_train::phase::{Control, Observer, StepDone};
+use rlf_train::rollouts::BoxError;
+use serde_json::{Map, Value, json};
+
+use crate::assemble::Parts;
+use crate::progress::Progress;
+
+/// The observer of a training run.
+pub(crate) struct Watch {
+    parts: Arc<Parts>,
+    progress: Progress,
+    interrupted: Arc<AtomicBool>,
+    /// What the end of SFT is called in the metrics.
+    after_sft: &'static str,
+}
+
+impl Watch {
+    pub(crate) fn new(parts: Arc<Parts>, interrupted: Arc<AtomicBool>) -> Self {
+        Self {
+            parts,
+            progress: Progress::new(),
+            interrupted,
+            after_sft: "after SFT",
+        }
+    }
+
+    /// For a control run: its end of SFT has another name.
+    pub(crate) fn named(mut self, after_sft: &'static str) -> Self {
+        self.after_sft = after_sft;
+        self
+    }
+
+    /// Measures the test split and writes it down as `moment`.
+    pub(crate) async fn test(
+        &mut self,
+        moment: &str,
+        model: &Model,
+        phase: Phase,
+        step: u64,
+        metrics: &mut Metrics,
+    ) -> anyhow::Result<Evaluation> {
+        let eval = &self.parts.config.eval;
+        self.measure(
+            moment,
+            Split::Test,
+            eval.tasks,
+            eval.samples,
+            model,
+            phase,
+            step,
+            metrics,
+        )
+        .await
+    }
+
+    #[allow(clippy::too_many_arguments)] // Each is a different word in one sentence.
+    async fn measure(
+        &mut self,
+        moment: &str,
+        split: Split,
+        tasks: usize,
+        samples: usize,
+        model: &Model,
+        phase: Phase,
+        step: u64,
+        metrics: &mut Metrics,
+    ) -> anyhow::Result<Evaluation> {
+        self.progress
+            .note(&format!("measuring the {} split", split.as_str()));
+        let tasks = self.parts.tasks.first(split, tasks);
+        let params = SamplingParams::default();
+        let (evaluation, _) = self
+            .parts
+            .evaluate(model, split, &tasks, samples, params, step)
+            .await?;
+        metrics.write(&evaluation_line(&evaluation, moment, phase, step))?;
+        self.progress.evaluation(moment, &evaluation);
+        Ok(evaluation)
+    }
+
+    /// Ends the live display.
+    pub(crate) fn close(&mut self) {
+        self.progress.close();
+    }
+}
+
+#[async_trait]
+impl Observer for Watch {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        self.progress.step(done.line, done.steps);
+        let (phase, step, last) = (done.phase(), done.step(), done.is_last());
+        let every = self.parts.config.eval.every;
+        if phase == Phase::Rl && every > 0 && step.is_multiple_of(every) && !last {
+            let tasks = self.parts.config.eval.validation_tasks;
+            self.measure(
+                "",
+                Split::Validation,
+                tasks,
+                1,
+                done.model,
+                phase,
+                step,
+                done.metrics,
+            )
+            .await?;
+        }
+        if last {
+            let moment = if phase == Phase::Sft {
+                self.after_sft
+            } else {
+                "after RL"
+            };
+            self.test(moment, done.model, phase, step, done.metrics)
+                .await?;
+        }
+        Ok(if self.interrupted.load(Ordering::SeqCst) {
+            Control::Interrupt
+        } else {
+            Control::Continue
+        })
+    }
+}
+
+/// An evaluation as a line of the metrics.
+fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u64) -> Line {
+    let by_kind = |rates: &BTreeMap<String, Rate>| -> Value {
+        rates
+            .iter()
+            .map(|(kind, rate)| (kind.clone(), json!(rate.mean)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let pass_at_k: Map<String, Value> = evaluation
+        .pass_at_k
+        .iter()
+        .map(|(k, value)| (k.to_string(), json!(value)))
+        .collect();
+    let mut line = Line::new(phase, step).value("split", json!(evaluation.split));
+    if !moment.is_empty() {
+        line = line.value("moment", json!(moment));
+    }
+    line.number("eval/greedy", evaluation.greedy.mean)
+        .number("eval/greedy_low", evaluation.greedy.low)
+        .number("eval/greedy_high", evaluation.greedy.high)
+        .number("eval/sampled", evaluation.sampled.mean)
+        .number("eval/sampled_low", evaluation.sampled.low)
+        .number("eval/sampled_high", evaluation.sampled.high)
+        .value("eval/greedy_by_kind", by_kind(&evaluation.greedy_by_kind))
+        .value("eval/sampled_by_kind", by_kind(&evaluation.sampled_by_kind))
+        .value("eval/pass_at_k", pass_at_k.into())
+        .number("eval/reward", evaluation.reward)
+        .value("eval/terms", json!(evaluation.terms))
+        .number("eval/calls", evaluation.calls)
+        .number("eval/excluded", evaluation.excluded)
+        .count("eval/tasks", evaluation.sampled.tasks)
+        .count("eval/samples", evaluation.samples)
+}

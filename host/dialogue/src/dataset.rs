@@ -1,0 +1,337 @@
+//! Task files: JSON lines or one JSON array, in our own format or in one of those that data sets
+//! come in.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::message::{Content, Message, Role};
+use crate::protocol::{THINK_CLOSE, THINK_OPEN};
+use crate::task::Task;
+use crate::tool::ToolCall;
+
+/// Why a task file could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The file could not be read.
+    #[error("cannot read the tasks {}: {source}", path.display())]
+    Read {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A row is no task.
+    #[error("{origin}:{line}: {message}")]
+    Row {
+        /// The file, or what stands for one.
+        origin: String,
+        /// Where the row begins, from 1.
+        line: usize,
+        /// Which field is wrong, and how to mend it.
+        message: String,
+    },
+    /// There is no row at all.
+    #[error("{}: no tasks in it; it needs one JSON object a line, or one array of objects", .0.display())]
+    Empty(PathBuf),
+}
+
+/// Reads a task file. Rows may be of our own format, of Search-R1's and verl's
+/// (`data_source, prompt, ability, reward_model, extra_info`), or question and answer
+/// (`question, answer`: HotpotQA, MuSiQue, GSM8K).
+pub fn read_tasks(path: &Path) -> Result<Vec<Task>, TaskError> {
+    let text = std::fs::read_to_string(path).map_err(|source| TaskError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let stem = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let mut lines: HashMap<String, usize> = HashMap::new();
+    let mut tasks = Vec::new();
+    let fail = |line, message| TaskError::Row {
+        origin: path.display().to_string(),
+        line,
+        message,
+    };
+    for row in rows(&text) {
+        let (line, row) = row.map_err(|(line, message)| fail(line, message))?;
+        let task = task_of(row, line, &stem).map_err(|message| fail(line, message))?;
+        if let Some(first) = lines.insert(task.id.clone(), line) {
+            let message = format!("field `id`: {:?} stands in line {first} already", task.id);
+            return Err(fail(line, message));
+        }
+        tasks.push(task);
+    }
+    if tasks.is_empty() {
+        Err(TaskError::Empty(path.to_owned()))
+    } else {
+        Ok(tasks)
+    }
+}
+
+impl Task {
+    /// One row of any known format; `line` makes an id where the row has none.
+    pub fn from_row(row: Value, line: usize) -> Result<Self, TaskError> {
+        task_of(row, line, "row").map_err(|message| TaskError::Row {
+            origin: "row".into(),
+            line,
+            message,
+        })
+    }
+}
+
+type Row = Result<(usize, Value), (usize, String)>;
+
+/// The rows of a file with the line each begins in.
+fn rows(text: &str) -> Box<dyn Iterator<Item = Row> + '_> {
+    if text.trim_start().starts_with('[') {
+        return Box::new(Items {
+            text,
+            at: text.find('[').unwrap_or(0) + 1,
+            line: 1,
+            counted: 0,
+            broken: false,
+        });
+    }
+    let row = |(index, text): (usize, &str)| {
+        let line = index + 1;
+        let value = serde_json::from_str(text).map_err(|e| (line, format!("not JSON: {e}")));
+        value.map(|value| (line, value))
+    };
+    let full = |(_, text): &(usize, &str)| !text.trim().is_empty();
+    Box::new(text.lines().enumerate().filter(full).map(row))
+}
+
+/// The items of one JSON array, read one by one so that each knows its line.
+struct Items<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    counted: usize,
+    broken: bool,
+}
+
+impl Iterator for Items<'_> {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        if self.broken {
+            return None;
+        }
+        let rest = &self.text[self.at..];
+        let start = self.text.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', ',']).len();
+        self.line += self.text[self.counted..start].matches('\n').count();
+        self.counted = start;
+        if self.text[start..].starts_with(']') {
+            return None;
+        }
+        let mut values =
+            serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<Value>();
+        let failed = match values.next() {
+            Some(Ok(value)) => {
+                self.at = start + values.byte_offset();
+                return Some(Ok((self.line, value)));
+            }
+            Some(Err(error)) => format!("not JSON: {error}"),
+            None => "the array is not closed with ]".to_owned(),
+        };
+        // Nothing can be read behind a broken item.
+        self.broken = true;
+        Some(Err((self.line, failed)))
+    }
+}
+
+fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {
+    let Value::Object(row) = row else {
+        return Err("a row must be a JSON object".into());
+    };
+    if row.contains_key("reward_model") {
+        return verl_row(row, line, stem);
+    }
+    if row.contains_key("question") {
+        return question_row(row, line, stem);
+    }
+    for field in ["id", "source", "prompt", "reference"] {
+        if !row.contains_key(field) {
+            return Err(format!(
+                "field `{field}` is missing; a row is {{id, source, prompt, reference, ..}}, \
+                 {{data_source, prompt, reward_model, ..}} or {{question, answer, ..}}"
+            ));
+        }
+    }
+    let task: Task =
+        serde_json::from_value(Value::Object(row)).map_err(|e| format!("field {e}"))?;
+    if task.prompt.is_empty() {
+        return Err("field `prompt`: it needs at least one message".into());
+    }
+    Ok(task)
+}
+
+fn verl_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<Task, String> {
+    let prompt = match row.remove("prompt") {
+        Some(Value::Array(messages)) if !messages.is_empty() => {
+            let message = |(at, value): (usize, &Value)| {
+                message_of(value).map_err(|error| format!("field `prompt[{at}]`: {error}"))
+            };
+            messages
+                .iter()
+                .enumerate()
+                .map(message)
+                .collect::<Result<_, _>>()?
+        }
+        Some(Value::String(text)) => vec![Message::text(Role::User, text)],
+        _ => return Err("field `prompt`: a list of messages {role, content} is missing".into()),
+    };
+    let reference = row
+        .get_mut("reward_model")
+        .and_then(|model| model.get_mut("ground_truth"));
+    let reference = reference
+        .map(Value::take)
+        .ok_or("field `reward_model.ground_truth` is missing")?;
+    let mut extra = match row.remove("extra_info") {
+        Some(Value::Object(extra)) => extra,
+        _ => Map::new(),
+    };
+    let id = match (text_of(row.get("id")), text_of(extra.get("index"))) {
+        (Some(id), _) => id,
+        (None, Some(index)) => {
+            text_of(extra.get("split")).map_or(index.clone(), |split| format!("{split}-{index}"))
+        }
+        (None, None) => format!("{stem}-{line}"),
+    };
+    if let Some(ability) = row.remove("ability") {
+        extra.insert("ability".into(), ability);
+    }
+    let source = text_of(row.get("data_source")).ok_or("field `data_source` is missing")?;
+    Ok(Task {
+        id,
+        source,
+        prompt,
+        tools: None,
+        reference,
+        environment: None,
+        extra,
+    })
+}
+
+fn question_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<Task, String> {
+    let Some(Value::String(question)) = row.remove("question") else {
+        return Err("field `question`: it must be text".into());
+    };
+    let answer = ["answer", "golden_answers", "answers"]
+        .iter()
+        .find_map(|key| row.remove(*key));
+    let reference = match answer.ok_or("field `answer` is missing")? {
+        Value::String(text) => match (text.rsplit_once("####"), row.remove("answer_aliases")) {
+            // GSM8K: the working, then the number.
+            (Some((_, number)), _) => Value::String(number.trim().replace(',', "")),
+            (None, Some(Value::Array(aliases))) if !aliases.is_empty() => Value::Array(
+                std::iter::once(Value::String(text))
+                    .chain(aliases)
+                    .collect(),
+            ),
+            _ => Value::String(text),
+        },
+        other => other,
+    };
+    let id = ["id", "_id"]
+        .iter()
+        .find_map(|key| text_of(row.remove(*key).as_ref()));
+    let source = ["source", "data_source"]
+        .iter()
+        .find_map(|key| text_of(row.remove(*key).as_ref()));
+    // Passages are for the search tool to find.
+    for given in ["context", "paragraphs"] {
+        row.remove(given);
+    }
+    if let Some(kind) = row.get("type").filter(|kind| kind.is_string()).cloned() {
+        row.entry("kind").or_insert(kind);
+    }
+    Ok(Task {
+        id: id.unwrap_or_else(|| format!("{stem}-{line}")),
+        source: source.unwrap_or_else(|| stem.to_owned()),
+        prompt: vec![Message::text(Role::User, question)],
+        tools: None,
+        reference,
+        environment: None,
+        extra: row,
+    })
+}
+
+fn text_of(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// A message in the form of OpenAI's API, reasoning in its content included.
+fn message_of(value: &Value) -> Result<Message, String> {
+    let role = value
+        .get("role")
+        .and_then(Value::as_str)
+        .ok_or("`role` is missing")?;
+    let role = match role {
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" => Role::Tool,
+        other => {
+            return Err(format!(
+                "role {other:?} is none of system, user, assistant and tool"
+            ));
+        }
+    };
+    let mut content = match value.get("content") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| Some(part.get("text")?.as_str()?.to_owned());
+            parts
+                .iter()
+                .map(text)
+                .collect::<Option<String>>()
+                .ok_or("only text parts are read")?
+        }
+        Some(_) => return Err("`content` must be text".into()),
+    };
+    let mut reasoning_content = value
+        .get("reasoning_content")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    if role == Role::Assistant
+        && reasoning_content.is_none()
+        && let Some(thought) = content.trim_start().strip_prefix(THINK_OPEN)
+        && let Some((thought, rest)) = thought.split_once(THINK_CLOSE)
+    {
+        reasoning_content = Some(thought.trim_matches('\n').to_owned());
+        content = rest.trim_start_matches('\n').into();
+    }
+    let calls = value
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let tool_calls = calls.iter().map(call_of).collect::<Option<Vec<_>>>();
+    Ok(Message {
+        role,
+        content: vec![Content::Text(content)],
+        reasoning_content,
+        tool_calls: tool_calls.ok_or("`tool_calls` must hold {name, arguments}")?,
+    })
+}
+
+fn call_of(call: &Value) -> Option<ToolCall> {
+    let function = call.get("function").unwrap_or(call);
+    let arguments = match function.get("arguments")? {
+        Value::String(text) => serde_json::from_str(text).ok()?,
+        other => other.clone(),
+    };
+    Some(ToolCall {
+        call_id: text_of(call.get("id")).unwrap_or_default(),
+        name: function.get("name")?.as_str()?.to_owned(),
+        arguments,
+    })
+}

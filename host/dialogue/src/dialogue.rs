@@ -1,0 +1,317 @@
+//! What all trajectories of a run share: tokenizer, template, protocol and settings, checked to
+//! fit each other once, at load.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::config::DialogueConfig;
+use crate::history::TurnStyle;
+use crate::message::{Message, Role};
+use crate::observation::{Frame, Speaker, Stage};
+use crate::prefix::{self, PrefixReport};
+use crate::protocol::{Protocol, ProtocolSpec};
+use crate::template::{ChatTemplate, RenderInput, TemplateError};
+use crate::tokenizer::{Piece, Tokenizer, TokenizerError};
+use crate::tool::ToolCall;
+use crate::trust::{Marked, Wall};
+
+/// Why a dialogue, or one episode of it, cannot be held.
+#[derive(Debug, thiserror::Error)]
+pub enum DialogueError {
+    /// A setting is out of range.
+    #[error("dialogue.{key}: {message}")]
+    Config {
+        /// The setting.
+        key: &'static str,
+        /// What is wrong and how to mend it.
+        message: String,
+    },
+    /// The template cannot be used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The tokenizer cannot be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The template writes calls in no known way.
+    #[error(
+        "the chat template {origin} has the markers of no known tool-call protocol; set \
+         dialogue.protocol to one of: {known}"
+    )]
+    NoProtocol {
+        /// The template.
+        origin: String,
+        /// The known protocols.
+        known: String,
+    },
+    /// No token ends the model's turn.
+    #[error(
+        "the chat template {origin} ends the model's turn with {found:?}, in which the tokenizer \
+         knows no added token; template and tokenizer must come from the same model"
+    )]
+    NoEndOfTurn {
+        /// The template.
+        origin: String,
+        /// What it writes there.
+        found: String,
+    },
+    /// A stop id that the tokenizer does not have.
+    #[error(
+        "stop id {id} is beyond the tokenizer's {size} ids; generation_config.json and the \
+         tokenizer must come from the same model"
+    )]
+    StopId {
+        /// The id.
+        id: u32,
+        /// Highest id + 1.
+        size: usize,
+    },
+    /// A task without messages.
+    #[error("task {task}: the prompt is empty; it needs at least one message")]
+    EmptyPrompt {
+        /// The task.
+        task: String,
+    },
+    /// A prompt that leaves no room to speak.
+    #[error(
+        "task {task}: the prompt has {tokens} tokens and dialogue.context is {context}; raise it, \
+         shorten the prompt, or offer fewer tools"
+    )]
+    PromptTooLong {
+        /// The task.
+        task: String,
+        /// Tokens of the rendered prompt.
+        tokens: usize,
+        /// The setting.
+        context: u32,
+    },
+}
+
+/// Frames for up to so many calls in a turn are kept.
+const KEPT_FRAMES: usize = 9;
+
+/// See the module's documentation. Share it in an [`Arc`].
+#[derive(Debug)]
+pub struct Dialogue {
+    tokenizer: Arc<Tokenizer>,
+    template: ChatTemplate,
+    config: DialogueConfig,
+    protocol: Protocol,
+    wall: Wall,
+    end_of_turn: u32,
+    stop_ids: Vec<u32>,
+    stop_texts: Vec<String>,
+    style: TurnStyle,
+    user_frame: Arc<Frame>,
+    tool_frames: [OnceLock<Arc<Frame>>; KEPT_FRAMES],
+    prefix_report: PrefixReport,
+}
+
+impl Dialogue {
+    /// Checks that everything fits together. `stop_ids` are those of the model's
+    /// `generation_config.json`, or none: the token with which the template ends the model's turn
+    /// is always one.
+    pub fn new(
+        tokenizer: Arc<Tokenizer>,
+        template: ChatTemplate,
+        config: DialogueConfig,
+        stop_ids: &[u32],
+    ) -> Result<Self, DialogueError> {
+        check_config(&config)?;
+        let size = tokenizer.vocab_size();
+        if let Some(id) = stop_ids.iter().find(|id| **id as usize >= size) {
+            return Err(DialogueError::StopId { id: *id, size });
+        }
+        let protocol = config
+            .protocol
+            .or_else(|| Protocol::detect(template.source()));
+        let protocol = protocol.ok_or_else(|| DialogueError::NoProtocol {
+            origin: template.origin().to_owned(),
+            known: Protocol::ALL.map(Protocol::as_str).join(", "),
+        })?;
+        let wall = Wall::new(&tokenizer, protocol.spec())?;
+        let end_of_turn = end_of_turn(&template, &tokenizer)?;
+        let mut stop_ids = stop_ids.to_vec();
+        stop_ids.push(end_of_turn);
+        stop_ids.sort_unstable();
+        stop_ids.dedup();
+        let stop_texts: Vec<String> = stop_ids.iter().map(|id| tokenizer.decode(&[*id])).collect();
+        let style = turn_style(&template, protocol.spec());
+        let end = tokenizer.decode(&[end_of_turn]);
+        let prefix_report = prefix::check(&template, protocol, &style, &end);
+
+        let ends: Vec<&str> = stop_texts.iter().map(String::as_str).collect();
+        let stage = Stage {
+            template: &template,
+            tokenizer: &tokenizer,
+            wall: &wall,
+            enable_thinking: config.enable_thinking,
+            ends: &ends,
+        };
+        let user_frame = Arc::new(Frame::new(stage, Speaker::User)?);
+        let first = Arc::new(Frame::new(stage, Speaker::Tools(1))?);
+        let tool_frames = [const { OnceLock::new() }; KEPT_FRAMES];
+        tool_frames[1].get_or_init(|| first);
+        Ok(Self {
+            tokenizer,
+            template,
+            config,
+            protocol,
+            wall,
+            end_of_turn,
+            stop_ids,
+            stop_texts,
+            style,
+            user_frame,
+            tool_frames,
+            prefix_report,
+        })
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// The template.
+    pub fn template(&self) -> &ChatTemplate {
+        &self.template
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &DialogueConfig {
+        &self.config
+    }
+
+    /// The protocol in use, set or recognised.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The token that ends the model's turn in the template.
+    pub fn end_of_turn(&self) -> u32 {
+        self.end_of_turn
+    }
+
+    /// What generation stops at: the end of the turn and the model's other stop ids.
+    pub fn stop_ids(&self) -> &[u32] {
+        &self.stop_ids
+    }
+
+    /// Which earlier turns the template renders again as they were.
+    pub fn prefix_report(&self) -> &PrefixReport {
+        &self.prefix_report
+    }
+
+    pub(crate) fn style(&self) -> &TurnStyle {
+        &self.style
+    }
+
+    /// Hands `f` what renders observations.
+    pub(crate) fn on_stage<T>(&self, f: impl FnOnce(Stage) -> T) -> T {
+        let ends: Vec<&str> = self.stop_texts.iter().map(String::as_str).collect();
+        f(Stage {
+            template: &self.template,
+            tokenizer: &self.tokenizer,
+            wall: &self.wall,
+            enable_thinking: self.config.enable_thinking,
+            ends: &ends,
+        })
+    }
+
+    pub(crate) fn frame(&self, speaker: Speaker) -> Result<Arc<Frame>, TemplateError> {
+        let slot = match speaker {
+            Speaker::User => return Ok(Arc::clone(&self.user_frame)),
+            Speaker::Tools(count) => self.tool_frames.get(count),
+        };
+        if let Some(frame) = slot.and_then(OnceLock::get) {
+            return Ok(Arc::clone(frame));
+        }
+        let frame = Arc::new(self.on_stage(|stage| Frame::new(stage, speaker))?);
+        Ok(match slot {
+            Some(slot) => Arc::clone(slot.get_or_init(|| frame)),
+            None => frame,
+        })
+    }
+
+    pub(crate) fn render(&self, input: &RenderInput) -> Result<Marked, TemplateError> {
+        self.wall.render(&self.template, input)
+    }
+
+    /// Whether the generation prompt at the end of a rendering leaves a think block open.
+    pub(crate) fn ends_in_think(&self, rendered: &Marked) -> bool {
+        self.on_stage(|stage| rendered.ends_in_think(stage.ends))
+    }
+}
+
+fn check_config(config: &DialogueConfig) -> Result<(), DialogueError> {
+    let least = [
+        ("max_turns", config.max_turns, 1),
+        ("max_tokens_per_turn", config.max_tokens_per_turn, 1),
+        ("context", config.context, 2),
+        ("max_observation_tokens", config.max_observation_tokens, 16),
+    ];
+    for (key, value, least) in least {
+        if value < least {
+            let message = format!("{value} is too small; at least {least}");
+            return Err(DialogueError::Config { key, message });
+        }
+    }
+    Ok(())
+}
+
+fn end_of_turn(template: &ChatTemplate, tokenizer: &Tokenizer) -> Result<u32, DialogueError> {
+    let messages = [
+        Message::text(Role::User, "qzaskqz"),
+        Message::text(Role::Assistant, "qzsaidqz"),
+    ];
+    let text = template.render(&RenderInput {
+        messages: &messages,
+        tools: &[],
+        enable_thinking: None,
+        add_generation_prompt: false,
+    })?;
+    let found = text.rsplit_once("qzsaidqz").map_or("", |(_, after)| after);
+    let added = tokenizer
+        .pieces(found)
+        .into_iter()
+        .find_map(|piece| match piece {
+            Piece::Added(id) => Some(id),
+            Piece::Plain(_) => None,
+        });
+    added.ok_or_else(|| DialogueError::NoEndOfTurn {
+        origin: template.origin().to_owned(),
+        found: found.to_owned(),
+    })
+}
+
+fn turn_style(template: &ChatTemplate, protocol: &ProtocolSpec) -> TurnStyle {
+    let call = ToolCall {
+        call_id: String::new(),
+        name: "qzcallqz".into(),
+        arguments: serde_json::Value::Object(serde_json::Map::new()),
+    };
+    let said = Message {
+        tool_calls: vec![call],
+        ..Message::text(Role::Assistant, "qzsaidqz")
+    };
+    let text = template.render(&RenderInput {
+        messages: &[Message::text(Role::User, "qzaskqz"), said],
+        tools: &[],
+        enable_thinking: None,
+        add_generation_prompt: false,
+    });
+    // A template that cannot render this (one call and no text, say) has no separator.
+    let text = text.unwrap_or_default();
+    let between = text
+        .split_once("qzsaidqz")
+        .and_then(|(_, after)| after.split_once(protocol.open));
+    let between = between.map_or("", |(between, _)| between);
+    let separator = if between.trim().is_empty() {
+        between.to_owned()
+    } else {
+        String::new()
+    };
+    TurnStyle {
+        separator,
+        reasoning_apart: !template.writes_reasoning_inside(),
+    }
+}

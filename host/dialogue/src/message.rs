@@ -1,0 +1,123 @@
+//! Messages: who said what, as content parts in the order the model sees them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tool::ToolCall;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Instructions of the operator.
+    System,
+    /// A person, or a simulated one.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call.
+    Tool,
+}
+
+/// Bytes with an IANA media type, such as `image/png`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Blob {
+    /// For example `image/png`.
+    pub media_type: String,
+    /// The bytes themselves.
+    pub data: Vec<u8>,
+}
+
+/// One part of a message or an observation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Content {
+    /// Plain text.
+    Text(String),
+    /// A JSON value, shown to a text model as its compact JSON.
+    Structured(serde_json::Value),
+    /// A picture.
+    Image(Blob),
+    /// Sound.
+    Audio(Blob),
+    /// Any other file.
+    File(Blob),
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order. In JSON a plain string stands for one text part.
+    #[serde(with = "content_or_text", default)]
+    pub content: Vec<Content>,
+    /// What an assistant thought before it spoke, where the source keeps that apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// Tools an assistant called in this message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+}
+
+impl Message {
+    /// A message of one text part.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: vec![Content::Text(text.into())],
+            reasoning_content: None,
+            tool_calls: Vec::new(),
+        }
+    }
+
+    /// The parts as one text, in order and without separators: text as it is, structured
+    /// parts as compact JSON, blobs as a note of their type and size.
+    pub fn plain_text(&self) -> String {
+        plain_text(&self.content)
+    }
+}
+
+/// See [`Message::plain_text`].
+pub fn plain_text(content: &[Content]) -> String {
+    content
+        .iter()
+        .map(|part| match part {
+            Content::Text(text) => text.clone(),
+            Content::Structured(value) => value.to_string(),
+            Content::Image(blob) | Content::Audio(blob) | Content::File(blob) => {
+                format!("[{}, {} bytes]", blob.media_type, blob.data.len())
+            }
+        })
+        .collect()
+}
+
+mod content_or_text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Content;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Wire {
+        Text(String),
+        Parts(Vec<Content>),
+        Null(()),
+    }
+
+    pub(super) fn serialize<S: Serializer>(content: &[Content], s: S) -> Result<S::Ok, S::Error> {
+        match content {
+            [Content::Text(text)] => text.serialize(s),
+            parts => parts.serialize(s),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Content>, D::Error> {
+        Ok(match Wire::deserialize(d)? {
+            Wire::Text(text) => vec![Content::Text(text)],
+            Wire::Parts(parts) => parts,
+            Wire::Null(()) => Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,360 @@
+//! The text between two turns of the model: everything from the end of its turn to the start of
+//! its next one, as the template writes it.
+//!
+//! It is rendered on a stand-in conversation, so that nothing of the real one can change it, and
+//! cut behind the stand-in's turn. Where the template puts bodies in as they are (checked, not
+//! assumed), the text around them is tokenised once for all trajectories.
+
+use crate::message::{Content, Message, Role};
+use crate::template::{ChatTemplate, RenderInput, TemplateError};
+use crate::tokenizer::{Piece, Tokenizer};
+use crate::tool::ToolCall;
+use crate::trust::{Marked, Wall};
+
+/// Who speaks between two turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// As many tool calls, answered in one go.
+    Tools(usize),
+    /// A user, or the host in a user's place.
+    User,
+}
+
+/// How a template can be brought to show what tools said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// An assistant message with all calls, then one tool message each.
+    CallsAndResults,
+    /// An assistant message with one call, then one tool message each.
+    OneCall,
+    /// One call and one tool message that holds all bodies.
+    OneResult,
+    /// A user message that holds all bodies, for templates without a tool role.
+    UserMessage,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape::CallsAndResults,
+    Shape::OneCall,
+    Shape::OneResult,
+    Shape::UserMessage,
+];
+
+/// What surrounds the bodies of one kind of observation.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    speaker: Speaker,
+    shape: Shape,
+    /// None where the template changes bodies: then every observation is rendered.
+    chunks: Option<Vec<Chunk>>,
+    /// Tokens of the frame alone; an observation never has fewer.
+    pub(crate) fixed_tokens: usize,
+    /// Whether the generation prompt leaves a think block open.
+    pub(crate) in_think: bool,
+}
+
+#[derive(Debug)]
+enum Chunk {
+    /// Added tokens, and text that touches no body.
+    Ids(Vec<u32>),
+    /// Text between two added tokens with bodies in it; encoded as one, as transformers would.
+    Run(Vec<Fill>),
+}
+
+#[derive(Debug)]
+enum Fill {
+    Text(String),
+    /// The body of this index.
+    Body(usize),
+}
+
+/// What renders observations: a template, its wall, and how turns end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stage<'a> {
+    pub(crate) template: &'a ChatTemplate,
+    pub(crate) tokenizer: &'a Tokenizer,
+    pub(crate) wall: &'a Wall,
+    pub(crate) enable_thinking: bool,
+    /// The texts of all tokens that end a turn.
+    pub(crate) ends: &'a [&'a str],
+}
+
+/// Bodies that a template might change: white space, tags, braces, quotes, what looks like a number.
+const PROBES: [&str; 7] = [
+    "",
+    " a\tb ",
+    "\n\nc\n\n",
+    "<tool_response>d</tool_response>",
+    "{\"e\": [1.50]}",
+    "</think>\n\nf",
+    "'g'\\",
+];
+
+impl Frame {
+    pub(crate) fn new(stage: Stage, speaker: Speaker) -> Result<Self, TemplateError> {
+        let count = match speaker {
+            Speaker::Tools(count) => count,
+            Speaker::User => 1,
+        };
+        let stand_ins: Vec<String> = (0..count).map(|index| format!("qzbody{index}qz")).collect();
+        let shapes: &[Shape] = if speaker == Speaker::User {
+            &[Shape::UserMessage]
+        } else {
+            &SHAPES
+        };
+        let mut refused = None;
+        for shape in shapes {
+            let marked = match stage.render(speaker, *shape, &stand_ins) {
+                Ok(Some(marked)) => marked,
+                Ok(None) => continue,
+                Err(error) => {
+                    refused = refused.or(Some(error));
+                    continue;
+                }
+            };
+            let Some(fills) = cut_out(&marked.plain(), &stand_ins) else {
+                continue;
+            };
+            let chunks = stage.chunks(&fills);
+            let fixed_tokens = {
+                let mut ids = Vec::new();
+                fill(
+                    &chunks,
+                    &vec![String::new(); count],
+                    stage.tokenizer,
+                    &mut ids,
+                );
+                ids.len()
+            };
+            let in_think = marked.ends_in_think(stage.ends);
+            let mut frame = Self {
+                speaker,
+                shape: *shape,
+                chunks: None,
+                fixed_tokens,
+                in_think,
+            };
+            if stage.keeps_bodies(&frame, &fills, count) {
+                frame.chunks = Some(chunks);
+            }
+            return Ok(frame);
+        }
+        Err(refused.unwrap_or_else(|| TemplateError::Render {
+            origin: stage.template.origin().to_owned(),
+            message: "it does not show what tools and users say after the model's turn".into(),
+        }))
+    }
+
+    /// Ids of an observation.
+    pub(crate) fn encode(
+        &self,
+        stage: Stage,
+        bodies: &[String],
+        ids: &mut Vec<u32>,
+    ) -> Result<(), TemplateError> {
+        if let Some(chunks) = &self.chunks {
+            fill(chunks, bodies, stage.tokenizer, ids);
+            return Ok(());
+        }
+        let marked = stage.render(self.speaker, self.shape, bodies)?;
+        let marked = marked.ok_or_else(|| TemplateError::Render {
+            origin: stage.template.origin().to_owned(),
+            message: "the end of the model's turn is missing from an observation".into(),
+        })?;
+        ids.extend(marked.encode(stage.tokenizer));
+        Ok(())
+    }
+}
+
+impl Stage<'_> {
+    /// The text behind the stand-in's turn; none where that turn has no end.
+    fn render(
+        &self,
+        speaker: Speaker,
+        shape: Shape,
+        bodies: &[String],
+    ) -> Result<Option<Marked>, TemplateError> {
+        // A body must not contain what the stand-in's turn is found by.
+        let mut anchor = String::from("qzturnqz");
+        while bodies.iter().any(|body| body.contains(&anchor)) {
+            anchor.push_str("turnqz");
+        }
+        let joined = [bodies.join("\n")];
+        let bodies = if matches!(shape, Shape::OneResult | Shape::UserMessage) {
+            &joined
+        } else {
+            bodies
+        };
+        let calls = match (speaker, shape) {
+            (Speaker::User, _) | (_, Shape::UserMessage) => 0,
+            (Speaker::Tools(count), Shape::CallsAndResults) => count,
+            _ => 1,
+        };
+        let role = if calls == 0 { Role::User } else { Role::Tool };
+        let call = ToolCall {
+            call_id: String::new(),
+            name: anchor.clone(),
+            arguments: serde_json::json!({ anchor.clone(): anchor.clone() }),
+        };
+        let mut messages = vec![
+            Message::text(Role::User, "qzaskqz"),
+            Message {
+                tool_calls: vec![call; calls],
+                ..Message::text(Role::Assistant, anchor.as_str())
+            },
+        ];
+        messages.extend(bodies.iter().map(|body| Message::text(role, body.as_str())));
+        let input = RenderInput {
+            messages: &messages,
+            tools: &[],
+            enable_thinking: Some(self.enable_thinking),
+            add_generation_prompt: true,
+        };
+        Ok(self
+            .wall
+            .render(self.template, &input)?
+            .after_turn(&anchor, self.ends))
+    }
+
+    fn chunks(&self, fills: &[Fill]) -> Vec<Chunk> {
+        let mut chunks = Vec::new();
+        let mut run = Vec::new();
+        for fill in fills {
+            let text = match fill {
+                Fill::Body(index) => {
+                    run.push(Fill::Body(*index));
+                    continue;
+                }
+                Fill::Text(text) => text,
+            };
+            for piece in self.tokenizer.pieces(text) {
+                match piece {
+                    Piece::Plain(text) => run.push(Fill::Text(text.to_owned())),
+                    Piece::Added(id) => {
+                        self.end_run(&mut run, &mut chunks);
+                        push_ids(&[id], &mut chunks);
+                    }
+                }
+            }
+        }
+        self.end_run(&mut run, &mut chunks);
+        chunks
+    }
+
+    fn end_run(&self, run: &mut Vec<Fill>, chunks: &mut Vec<Chunk>) {
+        if run.iter().any(|fill| matches!(fill, Fill::Body(_))) {
+            chunks.push(Chunk::Run(std::mem::take(run)));
+            return;
+        }
+        let mut text = String::new();
+        fill_text(run, &[], &mut text);
+        push_ids(&self.tokenizer.encode_untrusted(&text), chunks);
+        run.clear();
+    }
+
+    /// Whether the template shows every body as it is, wherever it stands.
+    fn keeps_bodies(&self, frame: &Frame, fills: &[Fill], count: usize) -> bool {
+        (0..PROBES.len()).all(|first| {
+            let bodies: Vec<String> = (0..count)
+                .map(|at| PROBES[(first + at) % PROBES.len()].to_owned())
+                .collect();
+            let mut expected = String::new();
+            fill_text(fills, &bodies, &mut expected);
+            match self.render(frame.speaker, frame.shape, &bodies) {
+                Ok(Some(marked)) => marked.plain() == expected,
+                _ => false,
+            }
+        })
+    }
+}
+
+fn push_ids(ids: &[u32], chunks: &mut Vec<Chunk>) {
+    match chunks.last_mut() {
+        _ if ids.is_empty() => {}
+        Some(Chunk::Ids(known)) => known.extend_from_slice(ids),
+        _ => chunks.push(Chunk::Ids(ids.to_vec())),
+    }
+}
+
+fn fill_text(fills: &[Fill], bodies: &[String], out: &mut String) {
+    for fill in fills {
+        match fill {
+            Fill::Text(text) => out.push_str(text),
+            Fill::Body(index) => out.push_str(bodies.get(*index).map_or("", String::as_str)),
+        }
+    }
+}
+
+fn fill(chunks: &[Chunk], bodies: &[String], tokenizer: &Tokenizer, ids: &mut Vec<u32>) {
+    let mut text = String::new();
+    for chunk in chunks {
+        match chunk {
+            Chunk::Ids(fixed) => ids.extend_from_slice(fixed),
+            Chunk::Run(fills) => {
+                text.clear();
+                fill_text(fills, bodies, &mut text);
+                tokenizer.encode_untrusted_into(&text, ids);
+            }
+        }
+    }
+}
+
+/// The text cut at its stand-ins, if each stands there once and in order.
+fn cut_out(text: &str, stand_ins: &[String]) -> Option<Vec<Fill>> {
+    let mut fills = Vec::new();
+    let mut rest = text;
+    for (index, stand_in) in stand_ins.iter().enumerate() {
+        let (before, after) = rest.split_once(stand_in.as_str())?;
+        fills.extend([Fill::Text(before.to_owned()), Fill::Body(index)]);
+        rest = after;
+    }
+    fills.push(Fill::Text(rest.to_owned()));
+    let missing = |fill: &Fill| match fill {
+        Fill::Text(text) => stand_ins
+            .iter()
+            .all(|stand_in| !text.contains(stand_in.as_str())),
+        Fill::Body(_) => true,
+    };
+    fills.iter().all(missing).then_some(fills)
+}
+
+/// What an observation says, ready to be put between two turns: tags escaped, and shortened to
+/// `max_tokens` in its middle.
+pub(crate) fn body(content: &[Content], stage: Stage, max_tokens: usize) -> String {
+    let text = stage.wall.escape_tags(crate::message::plain_text(content));
+    shorten(text, stage.tokenizer, max_tokens)
+}
+
+fn shorten(text: String, tokenizer: &Tokenizer, max_tokens: usize) -> String {
+    // A token is at least one byte.
+    if text.len() <= max_tokens {
+        return text;
+    }
+    let ids = tokenizer.encode_untrusted(&text);
+    if ids.len() <= max_tokens {
+        return text;
+    }
+    let detailed = format!("\n[... {} tokens left out ...]\n", ids.len() - max_tokens);
+    let long = tokenizer.encode_untrusted(&detailed).len();
+    let marker = if long * 4 <= max_tokens {
+        detailed
+    } else {
+        "[...]".to_owned()
+    };
+    let mut room = max_tokens.saturating_sub(tokenizer.encode_untrusted(&marker).len());
+    loop {
+        // Cut inside a character, head and tail lose that character.
+        let cut = |ids: &[u32]| tokenizer.decode(ids);
+        let head = cut(&ids[..room - room / 2]);
+        let tail = cut(&ids[ids.len() - room / 2..]);
+        let head = head.trim_end_matches('\u{fffd}');
+        let tail = tail.trim_start_matches('\u{fffd}');
+        let shortened = format!("{head}{marker}{tail}");
+        let length = tokenizer.encode_untrusted(&shortened).len();
+        if length <= max_tokens || room == 0 {
+            return shortened;
+        }
+        // Pieces merge differently at the cuts; a token or two less will do.
+        room = room.saturating_sub(length - max_tokens);
+    }
+}

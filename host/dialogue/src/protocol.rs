@@ -1,0 +1,116 @@
+//! How models write tool calls, as data.
+//!
+//! A protocol is the pair of what a model was trained to write and what its template renders.
+//! The parser knows no protocol by name: it reads a [`ProtocolSpec`].
+
+use serde::{Deserialize, Serialize};
+
+/// A known way of writing tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// `<tool_call>{"name": .., "arguments": ..}</tool_call>`: Hermes, Qwen2.5, Qwen3, and our
+    /// small template.
+    Hermes,
+    /// `<|python_tag|>{"name": .., "parameters": ..}` to the end of the turn, or the JSON object
+    /// alone: Llama 3.1.
+    #[serde(rename = "llama-3.1")]
+    Llama31,
+}
+
+/// What the parser needs to know of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtocolSpec {
+    /// What a call begins with.
+    pub open: &'static str,
+    /// What a call ends with; without one it ends with the turn.
+    pub close: Option<&'static str>,
+    /// A turn that begins with a JSON object that has a name is a call without `open`.
+    pub bare: bool,
+    /// May stand between calls that follow one `open`.
+    pub separator: Option<char>,
+    /// The member that names the tool.
+    pub name: &'static str,
+    /// The member that holds the arguments.
+    pub arguments: &'static str,
+    /// Tags that templates of this protocol put around observations; in an observation's own text
+    /// they are escaped, so that it cannot seem to end early.
+    pub response: &'static [&'static str],
+    /// A call as the model should write it, for observations that say how to mend one.
+    pub example: &'static str,
+}
+
+/// What encloses reasoning, in every protocol.
+pub const THINK_OPEN: &str = "<think>";
+/// See [`THINK_OPEN`].
+pub const THINK_CLOSE: &str = "</think>";
+
+const HERMES: ProtocolSpec = ProtocolSpec {
+    open: "<tool_call>",
+    close: Some("</tool_call>"),
+    bare: false,
+    separator: None,
+    name: "name",
+    arguments: "arguments",
+    response: &["<tool_response>", "</tool_response>"],
+    example: r#"<tool_call>{"name": "tool", "arguments": {"key": "value"}}</tool_call>"#,
+};
+
+const LLAMA31: ProtocolSpec = ProtocolSpec {
+    open: "<|python_tag|>",
+    close: None,
+    bare: true,
+    separator: Some(';'),
+    name: "name",
+    arguments: "parameters",
+    response: &[
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+    ],
+    example: r#"{"name": "tool", "parameters": {"key": "value"}}"#,
+};
+
+impl Protocol {
+    /// Every known protocol.
+    pub const ALL: [Self; 2] = [Self::Hermes, Self::Llama31];
+
+    /// Its data.
+    pub fn spec(self) -> &'static ProtocolSpec {
+        match self {
+            Self::Hermes => &HERMES,
+            Self::Llama31 => &LLAMA31,
+        }
+    }
+
+    /// The name used in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hermes => "hermes",
+            Self::Llama31 => "llama-3.1",
+        }
+    }
+
+    /// The protocol whose markers a chat template's source writes, if any.
+    pub fn detect(template_source: &str) -> Option<Self> {
+        if template_source.contains(HERMES.open) {
+            return Some(Self::Hermes);
+        }
+        // Llama 3.1's template writes its marker for built-in tools only, but asks for this form.
+        let llama = template_source.contains(LLAMA31.open)
+            || (template_source.contains("<|start_header_id|>")
+                && template_source.contains("\"parameters\""));
+        llama.then_some(Self::Llama31)
+    }
+}
+
+impl ProtocolSpec {
+    /// Tags that only the template and the model may write.
+    pub fn tags(&self) -> impl Iterator<Item = &'static str> {
+        [self.open, THINK_OPEN, THINK_CLOSE]
+            .into_iter()
+            .chain(self.close)
+            .chain(self.response.iter().copied())
+    }
+}

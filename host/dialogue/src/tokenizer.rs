@@ -1,0 +1,421 @@
+//! Text to token ids and back, with a wall between text that may name control tokens and text
+//! that may not.
+//!
+//! A `tokenizer.json` has two vocabularies: the one of its BPE model, and *added tokens*
+//! (`<|im_end|>`, `<tool_call>`, ...), which are recognised in the text before the model sees it.
+//! Only text of the host's own (the chat template's) may produce added tokens. Everything else
+//! goes through [`Tokenizer::encode_untrusted`], for which they do not exist.
+
+use std::path::{Path, PathBuf};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use tokenizers::models::ModelWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
+/// Why a tokenizer could not be loaded, trained or saved.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenizerError {
+    /// The file could not be read.
+    #[error("cannot read the tokenizer {}: {source}", path.display())]
+    Read {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is no `tokenizer.json`.
+    #[error("{} is not a Hugging Face tokenizer.json: {message}{}", path.display(), hint(.start))]
+    Parse {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the parser said.
+        message: String,
+        /// How the file begins.
+        start: String,
+    },
+    /// A tokenizer of a kind that cannot hold every text.
+    #[error(
+        "the tokenizer {origin} is {found}; only byte-level BPE (Qwen, Llama 3, GPT-2) is \
+         supported, because it can hold every text without an unknown token"
+    )]
+    NotByteLevel {
+        /// The file, or what stands for one.
+        origin: String,
+        /// What it is instead.
+        found: String,
+    },
+    /// The file could not be written.
+    #[error("cannot write the tokenizer to {}: {message}", path.display())]
+    Write {
+        /// The file to be written.
+        path: PathBuf,
+        /// What the system said.
+        message: String,
+    },
+    /// Training failed.
+    #[error("cannot train the tokenizer: {0}")]
+    Train(String),
+}
+
+fn hint(start: &str) -> &'static str {
+    if start.starts_with("version https://git-lfs") {
+        " (it is a Git LFS pointer: fetch the real file with `git lfs pull`)"
+    } else {
+        ""
+    }
+}
+
+/// A piece of trusted text: an added token, or what lies between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'t> {
+    Added(u32),
+    Plain(&'t str),
+}
+
+struct AddedToken {
+    id: u32,
+    content: String,
+    /// Swallows the white space before it.
+    lstrip: bool,
+    /// Swallows the white space after it.
+    rstrip: bool,
+}
+
+/// A byte-level BPE tokenizer.
+pub struct Tokenizer {
+    /// As loaded; what [`Tokenizer::save`] writes.
+    full: tokenizers::Tokenizer,
+    /// The same model, normaliser and pre-tokenizer, without any added token.
+    plain: tokenizers::Tokenizer,
+    /// Sorted by id.
+    added: Vec<AddedToken>,
+    /// Finds added tokens in trusted text; patterns in the order of `added`.
+    finder: Option<AhoCorasick>,
+    /// By id: whether the model may not give it for untrusted text.
+    forbidden: Vec<bool>,
+    /// By id: the bytes it stands for.
+    bytes: Vec<Option<Box<[u8]>>>,
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab_size())
+            .field("added_tokens", &self.added.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tokenizer {
+    /// Reads a Hugging Face `tokenizer.json`.
+    pub fn load(path: &Path) -> Result<Self, TokenizerError> {
+        let bytes = std::fs::read(path).map_err(|source| TokenizerError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let parsed = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|error| {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(64)]).into_owned();
+            TokenizerError::Parse {
+                path: path.to_owned(),
+                message: error.to_string(),
+                start,
+            }
+        })?;
+        Self::wrap(parsed, &path.display().to_string())
+    }
+
+    /// Checks a tokenizer; `origin` names it in messages.
+    pub(crate) fn wrap(
+        mut full: tokenizers::Tokenizer,
+        origin: &str,
+    ) -> Result<Self, TokenizerError> {
+        let refuse = |found: String| TokenizerError::NotByteLevel {
+            origin: origin.to_owned(),
+            found,
+        };
+        let ModelWrapper::BPE(_) = full.get_model() else {
+            return Err(refuse("not a BPE model".into()));
+        };
+        let alphabet = ByteAlphabet::new();
+        let missing = alphabet.chars.iter().filter(|c| {
+            let mut buffer = [0; 4];
+            tokenizers::Model::token_to_id(full.get_model(), c.encode_utf8(&mut buffer)).is_none()
+        });
+        let missing = missing.count();
+        if missing > 0 {
+            return Err(refuse(format!(
+                "without a token for {missing} of the 256 bytes"
+            )));
+        }
+        // Limits of its own would cut text silently.
+        full.with_truncation(None)
+            .map_err(|error| refuse(error.to_string()))?;
+        full.with_padding(None);
+
+        let mut plain = tokenizers::Tokenizer::new(full.get_model().clone());
+        plain
+            .with_normalizer(full.get_normalizer().cloned())
+            .map_err(|error| refuse(error.to_string()))?;
+        plain.with_pre_tokenizer(full.get_pre_tokenizer().cloned());
+        plain
+            .encode_fast("probe \u{0} \u{fffd} \u{65e5}\u{672c} \u{1f600}", false)
+            .map_err(|error| refuse(format!("unable to encode every text ({error})")))?;
+
+        let mut added: Vec<AddedToken> = full
+            .get_added_tokens_decoder()
+            .into_iter()
+            .filter(|(_, token)| !token.content.is_empty())
+            .map(|(id, token)| AddedToken {
+                id,
+                content: token.content,
+                lstrip: token.lstrip,
+                rstrip: token.rstrip,
+            })
+            .collect();
+        added.sort_by_key(|token| token.id);
+        let finder = if added.is_empty() {
+            None
+        } else {
+            let finder = AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(added.iter().map(|token| &token.content))
+                .map_err(|error| refuse(format!("with unusable added tokens ({error})")))?;
+            Some(finder)
+        };
+
+        let vocabulary = full.get_vocab(true);
+        let size = vocabulary
+            .values()
+            .max()
+            .map_or(0, |highest| *highest as usize + 1);
+        let mut bytes = vec![None; size];
+        for (token, id) in &vocabulary {
+            bytes[*id as usize] = Some(alphabet.decode(token));
+        }
+        let mut forbidden = vec![false; size];
+        for token in &added {
+            bytes[token.id as usize] = Some(token.content.as_bytes().into());
+            // A token of one character cannot be spelt in another way, and controls nothing.
+            forbidden[token.id as usize] = token.content.chars().nth(1).is_some();
+        }
+        Ok(Self {
+            full,
+            plain,
+            added,
+            finder,
+            forbidden,
+            bytes,
+        })
+    }
+
+    /// The text of a `tokenizer.json` that transformers reads.
+    pub fn to_json(&self) -> Result<String, TokenizerError> {
+        self.full
+            .to_string(true)
+            .map_err(|error| TokenizerError::Write {
+                path: "tokenizer.json".into(),
+                message: error.to_string(),
+            })
+    }
+
+    /// Writes [`Self::to_json`]. The file appears whole or not at all.
+    pub fn save(&self, path: &Path) -> Result<(), TokenizerError> {
+        let fail = |message: String| TokenizerError::Write {
+            path: path.to_owned(),
+            message,
+        };
+        let json = self.to_json()?;
+        let partial = path.with_extension("json.partial");
+        std::fs::write(&partial, json)
+            .and_then(|()| std::fs::rename(&partial, path))
+            .map_err(|error| {
+                // Best effort: the write's own error is the one to report.
+                let _ = std::fs::remove_file(&partial);
+                fail(error.to_string())
+            })
+    }
+
+    /// Ids of text that may name control tokens: the host's own, a template's, or a demonstrator's.
+    pub fn encode_trusted(&self, text: &str) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(text.len() / 3 + 1);
+        for piece in self.pieces(text) {
+            match piece {
+                Piece::Added(id) => ids.push(id),
+                Piece::Plain(text) => self.encode_plain(text, &mut ids),
+            }
+        }
+        ids
+    }
+
+    /// Ids of any other text. No added token is ever among them.
+    pub fn encode_untrusted(&self, text: &str) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(text.len() / 3 + 1);
+        self.encode_untrusted_into(text, &mut ids);
+        ids
+    }
+
+    pub(crate) fn encode_untrusted_into(&self, text: &str, ids: &mut Vec<u32>) {
+        let start = ids.len();
+        self.encode_plain(text, ids);
+        if ids[start..].iter().any(|id| self.is_forbidden(*id)) {
+            ids.truncate(start);
+            self.encode_in_halves(text, ids);
+        }
+    }
+
+    /// An added token may also stand in the model's vocabulary, where merges reach it: the text is
+    /// then cut inside that token, until no cut-out piece spells it.
+    fn encode_in_halves(&self, text: &str, ids: &mut Vec<u32>) {
+        let start = ids.len();
+        self.encode_plain(text, ids);
+        if !ids[start..].iter().any(|id| self.is_forbidden(*id)) {
+            return;
+        }
+        ids.truncate(start);
+        let forbidden = |token: &&AddedToken| self.is_forbidden(token.id);
+        let found = self
+            .added
+            .iter()
+            .filter(forbidden)
+            .filter_map(|token| text.find(&token.content).map(|at| (at, &token.content)))
+            .min_by_key(|(at, _)| *at);
+        let middle = found.map_or_else(
+            // Normalisation made the token out of other text: halve that.
+            || {
+                text.char_indices()
+                    .nth(text.chars().count() / 2)
+                    .map_or(0, |(at, _)| at)
+            },
+            |(at, content)| at + content.chars().next().map_or(0, char::len_utf8),
+        );
+        if middle == 0 {
+            // One character whose normalised form is a control token: there is no other spelling.
+            return;
+        }
+        self.encode_in_halves(&text[..middle], ids);
+        self.encode_in_halves(&text[middle..], ids);
+    }
+
+    fn encode_plain(&self, text: &str, ids: &mut Vec<u32>) {
+        if text.is_empty() {
+            return;
+        }
+        // A byte-level BPE has a token for every byte (checked at load), so nothing can fail; were
+        // it to, the text would be missing from the sequence, never something else in its place.
+        if let Ok(encoding) = self.plain.encode_fast(text, false) {
+            ids.extend_from_slice(encoding.get_ids());
+        }
+    }
+
+    /// Cuts trusted text at its added tokens, the longest at the leftmost place first.
+    pub(crate) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
+        let mut pieces = Vec::new();
+        let mut done = 0;
+        for found in self.finder.iter().flat_map(|finder| finder.find_iter(text)) {
+            let token = &self.added[found.pattern().as_usize()];
+            let before = text.get(done..found.start()).unwrap_or_default();
+            let before = if token.lstrip {
+                before.trim_end()
+            } else {
+                before
+            };
+            if !before.is_empty() {
+                pieces.push(Piece::Plain(before));
+            }
+            pieces.push(Piece::Added(token.id));
+            let after = &text[found.end()..];
+            let stripped = if token.rstrip {
+                after.len() - after.trim_start().len()
+            } else {
+                0
+            };
+            done = found.end() + stripped;
+        }
+        if done < text.len() {
+            pieces.push(Piece::Plain(&text[done..]));
+        }
+        pieces
+    }
+
+    /// The text that ids stand for, special tokens included. Byte sequences that are not UTF-8,
+    /// as at the ends of a cut text, become U+FFFD, and so does an id beyond the vocabulary.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let mut bytes = Vec::with_capacity(ids.len() * 4);
+        for id in ids {
+            match self.bytes.get(*id as usize) {
+                Some(Some(token)) => bytes.extend_from_slice(token),
+                _ => bytes.extend_from_slice("\u{fffd}".as_bytes()),
+            }
+        }
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
+    /// The id of a token, added or of the model, by its exact content.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.full.token_to_id(token)
+    }
+
+    /// Highest id + 1. Ids at or beyond it exist in no text.
+    pub fn vocab_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Added tokens, by rising id.
+    pub fn added_tokens(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.added
+            .iter()
+            .map(|token| (token.id, token.content.as_str()))
+    }
+
+    /// Whether `id` is an added token that untrusted text may not produce.
+    pub(crate) fn is_forbidden(&self, id: u32) -> bool {
+        self.forbidden.get(id as usize).copied().unwrap_or(false)
+    }
+}
+
+/// The byte-level alphabet of GPT-2: one printable character for each byte.
+struct ByteAlphabet {
+    chars: Vec<char>,
+}
+
+impl ByteAlphabet {
+    /// Printable Latin-1 stands for itself, every other byte for a character from U+0100 on
+    /// (openai/gpt-2, `encoder.py`, `bytes_to_unicode`).
+    fn new() -> Self {
+        let mut next = 0x100;
+        let chars = (0..=255_u8)
+            .map(|byte| match byte {
+                b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),
+                _ => {
+                    let stand_in = char::from_u32(next).unwrap_or(char::REPLACEMENT_CHARACTER);
+                    next += 1;
+                    stand_in
+                }
+            })
+            .collect();
+        Self { chars }
+    }
+
+    /// The bytes of a model token; of a token that is not byte-level, its UTF-8.
+    fn decode(&self, token: &str) -> Box<[u8]> {
+        let byte = |c: char| match c as u32 {
+            code @ 0..=0xff if self.chars[code as usize] == c => Some(code as u8),
+            0x100..=0x143 => self
+                .chars
+                .iter()
+                .position(|known| *known == c)
+                .map(|at| at as u8),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = token.chars().map(byte).collect();
+        bytes
+            .unwrap_or_else(|| token.as_bytes().to_vec())
+            .into_boxed_slice()
+    }
+}
+
+/// Keeps the two spellings of the alphabet together: ours for decoding, the library's for training.
+pub(crate) fn library_alphabet() -> std::collections::HashSet<char> {
+    ByteLevel::alphabet().into_iter().collect()
+}

@@ -1,0 +1,136 @@
+//! Task files of our own format and of others', and what is said where one is broken.
+
+use std::path::{Path, PathBuf};
+
+use rlf_dialogue::*;
+use serde_json::json;
+
+fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn rows_of_our_own_format_come_back_as_they_were_written() {
+    let task = Task {
+        id: "1".into(),
+        source: "demo".into(),
+        prompt: vec![Message::text(Role::User, "What?")],
+        tools: Some(vec!["lookup".into()]),
+        reference: json!({"answer": [1, "x"]}),
+        environment: None,
+        extra: serde_json::from_value(json!({"kind": "hop"})).unwrap(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let line = serde_json::to_string(&task).unwrap();
+    let path = write(folder.path(), "tasks.jsonl", &format!("{line}\n\n"));
+    assert_eq!(read_tasks(&path).unwrap(), std::slice::from_ref(&task));
+    assert_eq!(task.kind(), "hop");
+}
+
+#[test]
+fn search_r1_rows_are_read_as_they_are() {
+    let row = json!({
+        "data_source": "nq", "ability": "fact-reasoning",
+        "prompt": [
+            {"role": "user", "content": [{"type": "text", "text": "Who?"}], "name": "u"},
+            {"role": "assistant", "content": "<think>\nHm.\n</think>\n\nWait.", "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{\"q\": 1}"}}
+            ]},
+        ],
+        "reward_model": {"style": "rule", "ground_truth": {"target": ["A", "B"]}},
+        "extra_info": {"split": "train", "index": 7},
+    });
+    let task = Task::from_row(row, 1).unwrap();
+    assert_eq!((task.id.as_str(), task.source.as_str()), ("train-7", "nq"));
+    assert_eq!(task.reference, json!({"target": ["A", "B"]}));
+    assert_eq!(task.extra["ability"], "fact-reasoning");
+    assert_eq!(task.prompt[0], Message::text(Role::User, "Who?"));
+    assert_eq!(task.prompt[1].reasoning_content.as_deref(), Some("Hm."));
+    assert_eq!(task.prompt[1].plain_text(), "Wait.");
+    assert_eq!(task.prompt[1].tool_calls[0].arguments, json!({"q": 1}));
+}
+
+#[test]
+fn question_and_answer_rows_are_read_without_their_passages() {
+    let hotpot = json!({
+        "_id": "5a", "question": "Q?", "answer": "yes", "type": "comparison", "level": "hard",
+        "context": [["Title", ["text"]]], "supporting_facts": [["Title", 0]],
+    });
+    let task = Task::from_row(hotpot, 1).unwrap();
+    assert_eq!((task.id.as_str(), task.kind()), ("5a", "comparison"));
+    assert_eq!(
+        (task.reference, task.prompt),
+        (json!("yes"), vec![Message::text(Role::User, "Q?")])
+    );
+    assert!(!task.extra.contains_key("context") && task.extra.contains_key("supporting_facts"));
+    let musique = json!({"id": "m", "question": "Q?", "answer": "a", "answer_aliases": ["b"]});
+    assert_eq!(
+        Task::from_row(musique, 1).unwrap().reference,
+        json!(["a", "b"])
+    );
+    let gsm8k = json!({"question": "Q?", "answer": "1+1=<<1+1=2>>2\n#### 1,200"});
+    let task = Task::from_row(gsm8k, 3).unwrap();
+    assert_eq!((task.reference, task.id.as_str()), (json!("1200"), "row-3"));
+}
+
+#[test]
+fn a_broken_row_is_named_by_file_line_and_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = r#"{"question": "Q?", "answer": "A"}"#;
+    for (text, line, said) in [
+        (format!("{good}\n{{\"question\": 1, \"answer\": 2}}"), 2, "`question`"),
+        (format!("{good}\n\n{{\"question\": \"Q\"}}"), 3, "`answer`"),
+        ("{\"question\": ".to_owned(), 1, "not JSON"),
+        ("7".to_owned(), 1, "a row must be a JSON object"),
+        ("{\"id\": \"1\"}".to_owned(), 1, "field `source` is missing"),
+        (r#"{"id":"1","source":"s","prompt":[],"reference":1}"#.to_owned(), 1, "`prompt`"),
+        (r#"{"id":"1","source":"s","prompt":[{"role":"user","content":"x"}],"reference":1,"tool":[]}"#.to_owned(), 1, "`tool`"),
+        (r#"{"reward_model": {}, "prompt": "x", "data_source": "s"}"#.to_owned(), 1, "`reward_model.ground_truth`"),
+        (r#"{"reward_model": {"ground_truth": 1}, "prompt": [{"role": "robot"}], "data_source": "s"}"#.to_owned(), 1, "`prompt[0]`"),
+        (r#"{"id": "a", "question": "Q", "answer": "A"}"#.to_owned() + "\n" + r#"{"id": "a", "question": "Q", "answer": "A"}"#, 2, "stands in line 1 already"),
+        (format!("[\n{good},\n\n{{\"question\": 1}}]"), 4, "`question`"),
+        (format!("[\n{good},\n oops]"), 3, "not JSON"),
+        (format!("[{good}"), 1, "not closed"),
+    ] {
+        let path = write(folder.path(), "rows.jsonl", &text);
+        let error = read_tasks(&path).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}:{line}: ", path.display())), "{error}");
+        assert!(error.contains(said), "{error}");
+    }
+    let path = write(folder.path(), "empty.jsonl", "\n");
+    assert!(
+        read_tasks(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("no tasks in it")
+    );
+    assert!(matches!(
+        read_tasks(&folder.path().join("none")),
+        Err(TaskError::Read { .. })
+    ));
+}
+
+#[test]
+fn the_real_data_sets_are_read() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    for (file, count) in [
+        ("hotpotqa/questions.json", 100),
+        ("musique/questions.json", 100),
+        ("gsm8k/train.jsonl", 7_473),
+    ] {
+        let path = data.join(file);
+        if !path.is_file() {
+            eprintln!("SKIPPED: {} is not here", path.display());
+            continue;
+        }
+        let tasks = read_tasks(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(tasks.len(), count, "{file}");
+        assert!(
+            tasks
+                .iter()
+                .all(|task| !task.prompt[0].plain_text().is_empty())
+        );
+    }
+}

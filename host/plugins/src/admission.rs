@@ -1,0 +1,476 @@
+//! What a plugin asks for against what it is granted: the check that stands before anything of it
+//! is compiled or run.
+
+use std::collections::BTreeSet;
+
+use rlf_sandbox::{CONTRACT, ComponentInfo};
+
+use crate::manifest::{Gate, PluginKind, PluginManifest};
+use crate::policy::PluginPolicy;
+use crate::problem::ProblemKind;
+
+/// Why a plugin is not let in: kind, what, how to mend it.
+pub(crate) type Refusal = (ProblemKind, String, String);
+
+/// What is let in: the policy as it holds for this component.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Admitted {
+    pub(crate) kind: PluginKind,
+    pub(crate) policy: PluginPolicy,
+    pub(crate) notices: Vec<String>,
+}
+
+/// Decides whether a component may be loaded under the name `alias`.
+pub(crate) fn admit(
+    alias: &str,
+    manifest: &PluginManifest,
+    policy: &PluginPolicy,
+    component: &ComponentInfo,
+) -> Result<Admitted, Refusal> {
+    policy.check().map_err(|error| {
+        (
+            ProblemKind::Policy,
+            format!("[plugins.{alias}]: {error}"),
+            error.mend().into(),
+        )
+    })?;
+    let kind = kind(manifest, component)?;
+    let mut notices = Vec::new();
+    let trusted = policy.trusts(&component.hash);
+    let mut policy = policy.clone();
+    if !trusted {
+        // A changed component is a stranger until the operator says otherwise.
+        policy.grants.clear();
+        policy.data.clear();
+        notices.push(changed(alias, &policy, component));
+    }
+    gates(alias, manifest, &policy, component, trusted)?;
+    data(alias, manifest, &policy, component, trusted)?;
+    for gate in policy.grants.difference(&manifest.gates) {
+        notices.push(format!(
+            "`{}` is granted, but the plugin does not ask for it",
+            gate.as_str()
+        ));
+    }
+    Ok(Admitted {
+        kind,
+        policy,
+        notices,
+    })
+}
+
+fn changed(alias: &str, policy: &PluginPolicy, component: &ComponentInfo) -> String {
+    format!(
+        "the component changed (its hash is {}, [plugins.{alias}] pins {}), so its data and grants \
+         are withdrawn",
+        component.hash,
+        policy.hash.as_deref().unwrap_or_default(),
+    )
+}
+
+/// What the component is: what it exports, which the manifest must not contradict.
+fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKind, Refusal> {
+    let exported: Vec<(PluginKind, &str)> = PluginKind::ALL
+        .into_iter()
+        .filter_map(|kind| Some((kind, component.exported_version(kind.interface())?)))
+        .collect();
+    let (kind, version) = match (manifest.kind, exported.as_slice()) {
+        (_, []) => {
+            let wanted: Vec<&str> = PluginKind::ALL.map(PluginKind::interface).to_vec();
+            return Err((
+                ProblemKind::Component,
+                format!("the component exports none of {}", wanted.join(", ")),
+                "build it with the SDK, for one of the worlds of rlf:plugin".into(),
+            ));
+        }
+        (None, [only]) => *only,
+        (None, several) => {
+            let kinds: Vec<&str> = several.iter().map(|(kind, _)| kind.as_str()).collect();
+            return Err((
+                ProblemKind::Component,
+                format!(
+                    "the component is several things at once: {}",
+                    kinds.join(", ")
+                ),
+                "say which with `kind = \"…\"` in plugin.toml".into(),
+            ));
+        }
+        (Some(said), exported) => match exported.iter().find(|(kind, _)| *kind == said) {
+            Some(found) => *found,
+            None => {
+                return Err((
+                    ProblemKind::Manifest,
+                    format!(
+                        "plugin.toml says `kind = \"{}\"`, but the component exports {}",
+                        said.as_str(),
+                        exported
+                            .iter()
+                            .map(|(kind, _)| kind.interface())
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    ),
+                    "correct `kind`, or leave it out".into(),
+                ));
+            }
+        },
+    };
+    if version != CONTRACT {
+        return Err((
+            ProblemKind::Component,
+            format!(
+                "the component was built for version {version} of rlf:plugin, this host speaks {CONTRACT}"
+            ),
+            format!("build it against {CONTRACT}"),
+        ));
+    }
+    Ok(kind)
+}
+
+fn gates(
+    alias: &str,
+    manifest: &PluginManifest,
+    policy: &PluginPolicy,
+    component: &ComponentInfo,
+    trusted: bool,
+) -> Result<(), Refusal> {
+    let imported: BTreeSet<Gate> = component
+        .imports
+        .iter()
+        .filter_map(|import| Gate::of_import(import))
+        .collect();
+    let not_asked: Vec<Gate> = imported.difference(&manifest.gates).copied().collect();
+    let not_granted: Vec<Gate> = imported.difference(&policy.grants).copied().collect();
+    if !not_asked.is_empty() {
+        return Err((
+            ProblemKind::Gates,
+            format!(
+                "the component uses {}, which its plugin.toml does not ask for",
+                list(&not_asked)
+            ),
+            format!(
+                "if that is meant, its author writes `gates = [{}]` in plugin.toml and you grant it",
+                quoted(&imported)
+            ),
+        ));
+    }
+    if !not_granted.is_empty() {
+        let mut what = format!("it asks for {}, which nobody granted", list(&not_granted));
+        if !trusted {
+            what = format!("{what}: {}", changed(alias, policy, component));
+        }
+        return Err((
+            ProblemKind::Gates,
+            what,
+            format!(
+                "if you trust it, write in the configuration: [plugins.{alias}] hash = \"{}\", \
+                 grants = [{}]",
+                component.hash,
+                quoted(&imported)
+            ),
+        ));
+    }
+    if !policy.grants.is_empty() && policy.hash.is_none() {
+        return Err((
+            ProblemKind::Policy,
+            format!("[plugins.{alias}] grants {}, but to whatever lies there", {
+                list(&policy.grants.iter().copied().collect::<Vec<_>>())
+            }),
+            format!(
+                "bind the grant to this component: hash = \"{}\"",
+                component.hash
+            ),
+        ));
+    }
+    // Granted, and nothing stands behind it yet.
+    if !imported.is_empty() {
+        let imported: Vec<Gate> = imported.into_iter().collect();
+        return Err((
+            ProblemKind::Gates,
+            format!(
+                "it uses {}, which is not available in this version of rlf-host",
+                list(&imported)
+            ),
+            "use a newer version, or leave the plugin out with `enabled = false`".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn data(
+    alias: &str,
+    manifest: &PluginManifest,
+    policy: &PluginPolicy,
+    component: &ComponentInfo,
+    trusted: bool,
+) -> Result<(), Refusal> {
+    let unknown: Vec<&str> = policy
+        .data
+        .keys()
+        .map(String::as_str)
+        .filter(|slot| manifest.data.iter().all(|asked| asked != slot))
+        .collect();
+    if !unknown.is_empty() {
+        let mend = if manifest.data.is_empty() {
+            "it asks for no data; leave the binding out".to_owned()
+        } else {
+            format!("its slots are: {}", manifest.data.join(", "))
+        };
+        return Err((
+            ProblemKind::Policy,
+            format!(
+                "[plugins.{alias}] binds data that the plugin has no slot for: {}",
+                { backquoted(&unknown) }
+            ),
+            mend,
+        ));
+    }
+    let unbound: Vec<&str> = manifest
+        .data
+        .iter()
+        .map(String::as_str)
+        .filter(|slot| !policy.data.contains_key(*slot))
+        .collect();
+    if unbound.is_empty() {
+        return Ok(());
+    }
+    if !trusted {
+        return Err((
+            ProblemKind::Data,
+            changed(alias, policy, component),
+            format!(
+                "if the change is meant, renew the pin: hash = \"{}\"",
+                component.hash
+            ),
+        ));
+    }
+    let bindings: Vec<String> = unbound
+        .iter()
+        .map(|slot| format!("data.{slot} = \"path/to/{slot}\""))
+        .collect();
+    Err((
+        ProblemKind::Data,
+        format!("it needs data that is not bound: {}", backquoted(&unbound)),
+        format!(
+            "write in the configuration: [plugins.{alias}] {}",
+            bindings.join(", ")
+        ),
+    ))
+}
+
+fn list(gates: &[Gate]) -> String {
+    backquoted(&gates.iter().map(|gate| gate.as_str()).collect::<Vec<_>>())
+}
+
+fn backquoted(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn quoted(gates: &BTreeSet<Gate>) -> String {
+    gates
+        .iter()
+        .map(|gate| format!("\"{}\"", gate.as_str()))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn component(imports: &[&str], exports: &[&str]) -> ComponentInfo {
+        ComponentInfo {
+            hash: "ab".repeat(32),
+            size: 1,
+            imports: imports.iter().map(|name| (*name).into()).collect(),
+            exports: exports.iter().map(|name| (*name).into()).collect(),
+        }
+    }
+
+    fn tool(imports: &[&str]) -> ComponentInfo {
+        component(
+            imports,
+            &["rlf:plugin/lifecycle@0.1.0", "rlf:plugin/tool@0.1.0"],
+        )
+    }
+
+    fn manifest(text: &str) -> PluginManifest {
+        PluginManifest::parse(text, "p/plugin.toml").unwrap()
+    }
+
+    fn policy(text: &str) -> PluginPolicy {
+        rlf_config::parse(text, "c.toml").unwrap()
+    }
+
+    fn refusal(manifest_text: &str, policy_text: &str, component: &ComponentInfo) -> String {
+        let refused = admit(
+            "p",
+            &manifest(manifest_text),
+            &policy(policy_text),
+            component,
+        );
+        let (_, what, mend) = refused.unwrap_err();
+        format!("{what}; {mend}")
+    }
+
+    const HASH: &str = "abababababababababababababababababababababababababababababababab";
+
+    #[test]
+    fn the_kind_is_what_the_component_exports() {
+        let admitted = admit("p", &manifest(""), &policy(""), &tool(&[])).unwrap();
+        assert_eq!(
+            (admitted.kind, admitted.notices.len()),
+            (PluginKind::Tool, 0)
+        );
+        let both = component(&[], &["rlf:plugin/tool@0.1.0", "rlf:plugin/reward@0.1.0"]);
+        assert_eq!(
+            refusal("", "", &both),
+            "the component is several things at once: tool, reward; say which with `kind = \"…\"` \
+             in plugin.toml"
+        );
+        let said = admit("p", &manifest("kind = \"reward\""), &policy(""), &both).unwrap();
+        assert_eq!(said.kind, PluginKind::Reward);
+        assert_eq!(
+            refusal("kind = \"reward\"", "", &tool(&[])),
+            "plugin.toml says `kind = \"reward\"`, but the component exports rlf:plugin/tool; \
+             correct `kind`, or leave it out"
+        );
+        assert_eq!(
+            refusal("", "", &component(&[], &["run"])),
+            "the component exports none of rlf:plugin/tool, rlf:plugin/reward; build it with the \
+             SDK, for one of the worlds of rlf:plugin"
+        );
+    }
+
+    #[test]
+    fn another_version_of_the_contract_is_refused_with_both_named() {
+        assert_eq!(
+            refusal("", "", &component(&[], &["rlf:plugin/tool@0.2.0"])),
+            "the component was built for version 0.2.0 of rlf:plugin, this host speaks 0.1.0; \
+             build it against 0.1.0"
+        );
+    }
+
+    #[test]
+    fn every_missing_grant_is_named_at_once() {
+        let both = tool(&[
+            "rlf:plugin/model@0.1.0",
+            "rlf:plugin/http@0.1.0",
+            "rlf:plugin/data@0.1.0",
+        ]);
+        assert_eq!(
+            refusal("", "", &both),
+            "the component uses `model`, `http`, which its plugin.toml does not ask for; if that \
+             is meant, its author writes `gates = [\"model\", \"http\"]` in plugin.toml and you \
+             grant it"
+        );
+        assert_eq!(
+            refusal("gates = [\"http\", \"model\"]", "", &both),
+            format!(
+                "it asks for `model`, `http`, which nobody granted; if you trust it, write in the \
+                 configuration: [plugins.p] hash = \"{HASH}\", grants = [\"model\", \"http\"]"
+            )
+        );
+        assert_eq!(
+            refusal(
+                "gates = [\"http\", \"model\"]",
+                "grants = [\"model\", \"http\"]",
+                &both
+            ),
+            format!(
+                "[plugins.p] grants `model`, `http`, but to whatever lies there; bind the grant to \
+                 this component: hash = \"{HASH}\""
+            )
+        );
+        let granted = format!("hash = \"{HASH}\"\ngrants = [\"model\", \"http\"]");
+        assert_eq!(
+            refusal("gates = [\"http\", \"model\"]", &granted, &both),
+            "it uses `model`, `http`, which is not available in this version of rlf-host; use a \
+             newer version, or leave the plugin out with `enabled = false`"
+        );
+    }
+
+    #[test]
+    fn a_slot_that_is_not_bound_says_what_to_write() {
+        assert_eq!(
+            refusal("data = [\"corpus\", \"stop-words\"]", "", &tool(&[])),
+            "it needs data that is not bound: `corpus`, `stop-words`; write in the configuration: \
+             [plugins.p] data.corpus = \"path/to/corpus\", data.stop-words = \"path/to/stop-words\""
+        );
+        assert_eq!(
+            refusal("data = [\"corpus\"]", "data.corpsu = \"x\"", &tool(&[])),
+            "[plugins.p] binds data that the plugin has no slot for: `corpsu`; its slots are: corpus"
+        );
+        assert!(
+            admit(
+                "p",
+                &manifest("data = [\"a\"]"),
+                &policy("data.a = \"x\""),
+                &tool(&[])
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn a_changed_component_loses_what_it_was_given_until_the_pin_is_renewed() {
+        let old = "cd".repeat(32);
+        let said = refusal(
+            "data = [\"corpus\"]",
+            &format!("hash = \"{old}\"\ndata.corpus = \"x\""),
+            &tool(&[]),
+        );
+        assert_eq!(
+            said,
+            format!(
+                "the component changed (its hash is {HASH}, [plugins.p] pins {old}), so its data \
+                 and grants are withdrawn; if the change is meant, renew the pin: hash = \"{HASH}\""
+            )
+        );
+        // What needs nothing still loads, with nothing.
+        let pinned = policy(&format!("hash = \"{old}\"\ngrants = [\"model\"]"));
+        let admitted = admit("p", &manifest(""), &pinned, &tool(&[])).unwrap();
+        assert!(admitted.policy.grants.is_empty());
+        assert!(admitted.notices[0].starts_with("the component changed"));
+    }
+
+    proptest! {
+        // No gate has a host behind it yet, so nothing that imports one loads; and the reason is
+        // "asked for", then "granted", then "available", never another.
+        #[test]
+        fn a_component_loads_only_if_it_uses_no_gate_that_is_not_asked_for_and_granted(
+            imported in 0_usize..16, asked in 0_usize..16, granted in 0_usize..16,
+        ) {
+            let pick = |bits: usize| -> BTreeSet<Gate> {
+                Gate::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, g)| g).collect()
+            };
+            let imports: Vec<String> =
+                pick(imported).iter().map(|gate| format!("rlf:plugin/{}@0.1.0", gate.as_str())).collect();
+            let component = tool(&imports.iter().map(String::as_str).collect::<Vec<_>>());
+            let manifest = PluginManifest { gates: pick(asked), ..PluginManifest::default() };
+            let policy = PluginPolicy {
+                grants: pick(granted),
+                hash: Some(HASH.into()),
+                ..PluginPolicy::default()
+            };
+            match admit("p", &manifest, &policy, &component) {
+                Ok(_) => prop_assert_eq!(imported, 0),
+                Err((kind, what, _)) => {
+                    prop_assert_eq!(kind, ProblemKind::Gates);
+                    let expected = if imported & !asked != 0 {
+                        "does not ask for"
+                    } else if imported & !granted != 0 {
+                        "nobody granted"
+                    } else {
+                        "not available in this version"
+                    };
+                    prop_assert!(what.contains(expected), "{}", what);
+                }
+            }
+        }
+    }
+}

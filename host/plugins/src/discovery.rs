@@ -1,0 +1,447 @@
+//! What lies in a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
+//!
+//! Files are opened through a handle on the directory that cannot be left, so a symlink that leads
+//! outside is refused by the open itself and not by a check before it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
+use crate::problem::{Problem, ProblemKind};
+
+/// A component larger than this is refused unread, in bytes. A Python interpreter with its
+/// standard library is about 30 MB.
+pub const MAX_COMPONENT_BYTES: u64 = 128 * 1024 * 1024;
+
+/// A plugin that was found: its files are read, nothing of it has run.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// Its folder, or its bare `.wasm`.
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: PluginManifest,
+    pub(crate) component: Vec<u8>,
+    pub(crate) component_path: PathBuf,
+}
+
+/// A candidate's place in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Folder(String),
+    Bare(String),
+}
+
+impl Place {
+    /// The plugin's name: the folder's, or the stem of the file.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Folder(name) => name,
+            Self::Bare(file) => file.strip_suffix(".wasm").unwrap_or(file),
+        }
+    }
+
+    pub(crate) fn path(&self, directory: &Path) -> PathBuf {
+        match self {
+            Self::Folder(name) if name == "." => directory.to_owned(),
+            Self::Folder(name) | Self::Bare(name) => directory.join(name),
+        }
+    }
+}
+
+/// Opens a directory whose files are to be read; links in the way to it are the operator's.
+pub(crate) fn open(directory: &Path) -> std::io::Result<Dir> {
+    Dir::open_ambient_dir(directory, ambient_authority())
+}
+
+/// The places of a directory where a plugin may be, sorted by name. Hidden entries and folders
+/// without a manifest or a component are none.
+pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
+    let mut places = Vec::new();
+    for entry in directory.entries()? {
+        let Ok(name) = entry?.file_name().into_string() else {
+            continue;
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        // Whatever cannot be opened, such as a link to the outside, is reported when it is read.
+        let is_folder = directory.open_dir(&name).is_ok();
+        if is_folder {
+            let has_manifest = directory
+                .open_dir(&name)
+                .is_ok_and(|folder| folder.symlink_metadata(MANIFEST_FILE).is_ok());
+            if has_manifest || !components_in(directory, &name).is_empty() {
+                places.push(Place::Folder(name));
+            }
+        } else if has_extension(&name, "wasm") {
+            places.push(Place::Bare(name));
+        } else if directory
+            .symlink_metadata(&name)
+            .is_ok_and(|m| m.file_type().is_symlink())
+            && directory.metadata(&name).is_err()
+        {
+            places.push(Place::Folder(name));
+        }
+    }
+    places.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| a.cmp(b)));
+    Ok(places)
+}
+
+/// The `.wasm` files of a folder, sorted.
+fn components_in(directory: &Dir, folder: &str) -> Vec<String> {
+    let Ok(entries) = directory
+        .open_dir(folder)
+        .and_then(|folder| folder.entries())
+    else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| has_extension(name, "wasm"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn has_extension(name: &str, extension: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|found| found == extension)
+}
+
+/// A plugin that the operator names by path: the directory to open, and the place in it. What lies
+/// in a plugin's folder cannot lead out of that folder.
+pub(crate) fn place_of(path: &Path) -> (PathBuf, Place) {
+    match (path.is_dir(), path.parent(), path.file_name()) {
+        (false, Some(parent), Some(file)) => {
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            (
+                parent.to_owned(),
+                Place::Bare(file.to_string_lossy().into_owned()),
+            )
+        }
+        _ => (path.to_owned(), Place::Folder(".".into())),
+    }
+}
+
+/// Reads the manifest and the component of one place. `name` is the plugin's: its folder's, or the
+/// stem of its bare file.
+pub(crate) fn read(
+    directory: &Dir,
+    path: &Path,
+    place: &Place,
+    name: &str,
+) -> Result<Candidate, Problem> {
+    let name = name.to_owned();
+    let here = place.path(path);
+    let problem = |kind, at: &Path, what: String, mend: &str| Problem {
+        plugin: name.clone(),
+        path: at.to_owned(),
+        kind,
+        what,
+        mend: mend.into(),
+    };
+    if !is_valid_name(&name) {
+        return Err(problem(
+            ProblemKind::Name,
+            &here,
+            format!("{name:?} cannot name a plugin"),
+            "rename it to 1 to 64 of a-z A-Z 0-9 _ -",
+        ));
+    }
+    let (manifest, file) = match place {
+        Place::Bare(file) => (PluginManifest::default(), file.clone()),
+        Place::Folder(folder) => {
+            let manifest_path = here.join(MANIFEST_FILE);
+            let manifest = read_manifest(directory, folder, &manifest_path)
+                .map_err(|(kind, what, mend)| problem(kind, &manifest_path, what, mend))?;
+            if let Some(said) = manifest.name.as_ref().filter(|said| **said != name) {
+                return Err(problem(
+                    ProblemKind::Manifest,
+                    &manifest_path,
+                    format!("`name = {said:?}`, but the folder is called {name:?}"),
+                    "make the two the same, or leave `name` out",
+                ));
+            }
+            let file = component_file(directory, folder, &name, &manifest)
+                .map_err(|(what, mend)| problem(ProblemKind::Manifest, &here, what, mend))?;
+            (manifest, format!("{folder}/{file}"))
+        }
+    };
+    let component_path = path.join(&file);
+    let component = read_bounded(directory, &file, MAX_COMPONENT_BYTES)
+        .map_err(|(what, mend)| problem(ProblemKind::File, &component_path, what, mend))?;
+    Ok(Candidate {
+        path: here,
+        manifest,
+        component,
+        component_path,
+    })
+}
+
+/// The manifest of a folder; the default where there is none.
+fn read_manifest(
+    directory: &Dir,
+    folder: &str,
+    path: &Path,
+) -> Result<PluginManifest, (ProblemKind, String, &'static str)> {
+    let file = format!("{folder}/{MANIFEST_FILE}");
+    if directory.symlink_metadata(&file).is_err() && directory.open_dir(folder).is_ok() {
+        return Ok(PluginManifest::default());
+    }
+    let bytes = read_bounded(directory, &file, MAX_MANIFEST_BYTES)
+        .map_err(|(what, mend)| (ProblemKind::File, what, mend))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        (
+            ProblemKind::Manifest,
+            "it is not UTF-8".into(),
+            "save it as UTF-8",
+        )
+    })?;
+    PluginManifest::parse(&text, &path.display().to_string()).map_err(|error| {
+        (
+            ProblemKind::Manifest,
+            error.to_string(),
+            "docs/plugins.md describes every key",
+        )
+    })
+}
+
+/// The component's file in its folder: named by the manifest, or after the folder, or the only one.
+fn component_file(
+    directory: &Dir,
+    folder: &str,
+    name: &str,
+    manifest: &PluginManifest,
+) -> Result<String, (String, &'static str)> {
+    if let Some(named) = &manifest.component {
+        if Path::new(named)
+            .file_name()
+            .is_none_or(|file| file != named.as_str())
+        {
+            return Err((
+                format!("`component = {named:?}` is not a file name"),
+                "name a .wasm file in the plugin's own folder, without a path",
+            ));
+        }
+        return Ok(named.clone());
+    }
+    let mut found = components_in(directory, folder);
+    let default = format!("{name}.wasm");
+    match found.len() {
+        _ if found.contains(&default) => Ok(default),
+        1 => Ok(found.remove(0)),
+        0 => Err((
+            "there is no .wasm file".into(),
+            "build the plugin, or copy its component here",
+        )),
+        _ => Err((
+            format!("there are several components: {}", found.join(", ")),
+            "say which one with `component = \"…\"` in plugin.toml",
+        )),
+    }
+}
+
+/// Reads a file that is not larger than `most`, without ever holding more than that.
+fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
+    let open = directory.open(file).and_then(|file| {
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    });
+    let (file, metadata) = open.map_err(|error| {
+        // What cap-std answers where a link leads out of the directory.
+        if error.kind() == std::io::ErrorKind::PermissionDenied
+            && error.to_string().contains("outside of the filesystem")
+        {
+            let what = "a symlink leads outside the plugin directory".to_owned();
+            (what, "copy the file here; to use a plugin from elsewhere, give its `path` in [plugins.<name>]")
+        } else {
+            (format!("cannot open it: {error}"), "make it readable, or remove the plugin")
+        }
+    })?;
+    if !metadata.is_file() {
+        return Err(("it is not a file".into(), "put the file itself here"));
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        (
+            format!("cannot read it: {error}"),
+            "check the disk and the permissions",
+        )
+    })?;
+    if bytes.len() as u64 > most {
+        let what = format!(
+            "it has {} bytes or more; at most {most} are read",
+            metadata.len().max(most + 1)
+        );
+        return Err((
+            what,
+            "is it the right file? A component without debug information is far smaller",
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn stem(candidate: &Candidate) -> String {
+        candidate
+            .path
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn read_all(path: &Path) -> Vec<Result<Candidate, Problem>> {
+        let directory = open(path).unwrap();
+        let read = |place: &Place| read(&directory, path, place, place.name());
+        places(&directory).unwrap().iter().map(read).collect()
+    }
+
+    #[test]
+    fn folders_and_bare_components_are_found_in_sorted_order() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["zeta", "alpha", "empty", ".hidden"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        fs::write(at("zeta/plugin.toml"), "description = \"z\"\n").unwrap();
+        fs::write(at("zeta/zeta.wasm"), "zeta").unwrap();
+        fs::write(at("zeta/other.wasm"), "other").unwrap();
+        fs::write(at("alpha/only.wasm"), "only").unwrap();
+        fs::write(at("middle.wasm"), "middle").unwrap();
+        fs::write(at(".hidden/plugin.toml"), "").unwrap();
+        fs::write(at("README.md"), "").unwrap();
+        let found: Vec<(String, Vec<u8>)> = read_all(root.path())
+            .into_iter()
+            .map(|c| c.unwrap())
+            .map(|c| (stem(&c), c.component))
+            .collect();
+        let expected = [("alpha", "only"), ("middle", "middle"), ("zeta", "zeta")];
+        assert_eq!(
+            found,
+            expected.map(|(name, bytes)| (name.to_owned(), bytes.as_bytes().to_vec()))
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_wrong_says_so_and_the_rest_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["a", "b", "c", "d", "d2", "e f"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        fs::write(at("a/plugin.toml"), "").unwrap();
+        fs::write(at("b/plugin.toml"), "component = \"../a/x.wasm\"\n").unwrap();
+        fs::write(at("c/x.wasm"), "").unwrap();
+        fs::write(at("c/y.wasm"), "").unwrap();
+        fs::write(at("d/plugin.toml"), "knid = \"tool\"\n").unwrap();
+        fs::write(at("d2/plugin.toml"), "name = \"d3\"\n").unwrap();
+        fs::write(at("e f/x.wasm"), "").unwrap();
+        fs::write(at("good.wasm"), "good").unwrap();
+        let found: Vec<String> = read_all(root.path())
+            .into_iter()
+            .map(|found| match found {
+                Ok(candidate) => stem(&candidate),
+                Err(problem) => problem
+                    .what
+                    .replace(&root.path().display().to_string(), "."),
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "there is no .wasm file",
+                "`component = \"../a/x.wasm\"` is not a file name",
+                "there are several components: x.wasm, y.wasm",
+                "./d/plugin.toml:1:1: unknown key `knid`; did you mean `kind`?",
+                "`name = \"d3\"`, but the folder is called \"d2\"",
+                "\"e f\" cannot name a plugin",
+                "good",
+            ]
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn symlinks_that_leave_the_directory_are_refused() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir(outside.path().join("plugin")).unwrap();
+        fs::write(outside.path().join("plugin/plugin.toml"), "").unwrap();
+        fs::write(outside.path().join("plugin/x.wasm"), "secret").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir(at("file")).unwrap();
+        symlink(outside.path().join("plugin/x.wasm"), at("file/file.wasm")).unwrap();
+        symlink(outside.path().join("plugin"), at("folder")).unwrap();
+        fs::create_dir(at("manifest")).unwrap();
+        symlink(
+            outside.path().join("plugin/plugin.toml"),
+            at("manifest/plugin.toml"),
+        )
+        .unwrap();
+        fs::write(at("manifest/manifest.wasm"), "x").unwrap();
+        // A link inside the directory is fine.
+        fs::write(at("real.wasm"), "real").unwrap();
+        symlink("real.wasm", at("same.wasm")).unwrap();
+        let mut names = Vec::new();
+        for found in read_all(root.path()) {
+            match found {
+                Ok(candidate) => names.push(stem(&candidate)),
+                Err(problem) => {
+                    assert_eq!(problem.kind, ProblemKind::File, "{problem}");
+                    assert!(
+                        problem.what.contains("leads outside the plugin directory"),
+                        "{problem}"
+                    );
+                    names.push(format!("refused {}", problem.plugin));
+                }
+            }
+        }
+        assert_eq!(
+            names,
+            [
+                "refused file",
+                "refused folder",
+                "refused manifest",
+                "real",
+                "same"
+            ]
+        );
+    }
+
+    #[test]
+    fn files_that_are_too_large_are_refused_unread() {
+        let root = tempfile::tempdir().unwrap();
+        fs::File::create(root.path().join("huge.wasm"))
+            .unwrap()
+            .set_len(500 << 20)
+            .unwrap();
+        fs::create_dir(root.path().join("long")).unwrap();
+        fs::write(root.path().join("long/plugin.toml"), "#".repeat(70_000)).unwrap();
+        let problems: Vec<String> = read_all(root.path())
+            .into_iter()
+            .map(|found| found.unwrap_err().what)
+            .collect();
+        assert_eq!(
+            problems,
+            [
+                "it has 524288000 bytes or more; at most 134217728 are read",
+                "it has 70000 bytes or more; at most 65536 are read",
+            ]
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! From the files of one plugin to a plugin that can be called: admitted, compiled, initialised,
+//! and its tools listed and checked.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use rlf_dialogue::tool::ToolDefinition;
+use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, Sandbox};
+
+use crate::admission::{Refusal, admit};
+use crate::bindings::{reward, tool, types};
+use crate::convert::definition_from_guest;
+use crate::discovery::Candidate;
+use crate::manifest::{PluginKind, is_valid_name};
+use crate::plugin::{Exports, LoadedTool, Plugin};
+use crate::policy::PluginPolicy;
+use crate::problem::{Problem, ProblemKind};
+use crate::schema::ToolSchema;
+
+/// Most tools of one plugin.
+pub const MAX_TOOLS: usize = 256;
+/// Longest description of a tool, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
+
+/// Loads a candidate under the name `alias`. Blocks while it compiles; not to be called on a
+/// thread of an async runtime.
+pub(crate) fn load(
+    alias: &str,
+    candidate: Candidate,
+    policy: &PluginPolicy,
+    sandbox: &Sandbox,
+) -> Result<Plugin, Problem> {
+    let (path, component_path) = (candidate.path.clone(), candidate.component_path.clone());
+    let problem = |path: &Path, (kind, what, mend): Refusal| Problem {
+        plugin: alias.into(),
+        path: path.to_owned(),
+        kind,
+        what,
+        mend,
+    };
+    let component = ComponentInfo::read(&candidate.component)
+        .map_err(|error| problem(&component_path, of_load_error(&error)))?;
+    let admitted = admit(alias, &candidate.manifest, policy, &component)
+        .map_err(|refusal| problem(&path, refusal))?;
+    let config_json = admitted
+        .policy
+        .effective_config(&candidate.manifest)
+        .to_string();
+    let request = LoadRequest {
+        name: alias,
+        bytes: &candidate.component,
+        config_json: &config_json,
+        grants: &Grants {
+            data: admitted.policy.data.clone(),
+        },
+        limits: admitted.policy.limits.clone(),
+    };
+    let template = sandbox
+        .load(&request)
+        .map_err(|error| problem(&component_path, of_load_error(&error)))?;
+    let pre = template.instance_pre();
+    let exports = match admitted.kind {
+        PluginKind::Tool => tool::GuestIndices::new(pre).map(|all| Exports::Tool(Arc::new(all))),
+        PluginKind::Reward => {
+            reward::GuestIndices::new(pre).map(|all| Exports::Reward(Arc::new(all)))
+        }
+    };
+    let exports = exports.map_err(|error| {
+        let what = format!(
+            "the component does not export {} as the contract has it: {error:#}",
+            admitted.kind.interface()
+        );
+        problem(
+            &component_path,
+            (ProblemKind::Component, what, "build it against wit/".into()),
+        )
+    })?;
+    let mut plugin = Plugin::new(
+        alias.to_owned(),
+        (candidate.path, candidate.component_path, candidate.manifest),
+        admitted.policy,
+        admitted.notices,
+        template,
+        exports,
+    );
+    plugin.tools = list_tools(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
+    Ok(plugin)
+}
+
+fn of_load_error(error: &LoadError) -> Refusal {
+    let kind = match error {
+        LoadError::Init { .. } => ProblemKind::Init,
+        LoadError::Data(_) => ProblemKind::Data,
+        LoadError::Limits(_) => ProblemKind::Policy,
+        _ => ProblemKind::Component,
+    };
+    // The sandbox's messages say how to mend it themselves.
+    (kind, error.to_string(), String::new())
+}
+
+fn list_tools(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
+    if plugin.kind() != PluginKind::Tool {
+        return Ok(Vec::new());
+    }
+    let mend = "mend the plugin's list-tools".to_owned();
+    // The guest runs on the sandbox's threads; this one only waits.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| {
+            (
+                ProblemKind::Tools,
+                format!("cannot wait for it: {error}"),
+                String::new(),
+            )
+        })?;
+    let listed = runtime.block_on(plugin.list_tools()).map_err(|stopped| {
+        (
+            ProblemKind::Tools,
+            format!("list-tools did not return: {stopped}"),
+            mend.clone(),
+        )
+    })?;
+    check_tools(listed, plugin.policy()).map_err(|what| (ProblemKind::Tools, what, mend))
+}
+
+/// Checks what a plugin says of its tools, and gives them the operator's names.
+fn check_tools(
+    listed: Vec<types::ToolDefinition>,
+    policy: &PluginPolicy,
+) -> Result<Vec<LoadedTool>, String> {
+    if listed.is_empty() {
+        return Err("it offers no tools".into());
+    }
+    if listed.len() > MAX_TOOLS {
+        return Err(format!(
+            "it offers {} tools; at most {MAX_TOOLS} are taken",
+            listed.len()
+        ));
+    }
+    let own_names: BTreeSet<String> = listed.iter().map(|tool| tool.name.clone()).collect();
+    if let Some(unknown) = policy.rename.keys().find(|name| !own_names.contains(*name)) {
+        let known: Vec<&str> = own_names.iter().map(String::as_str).collect();
+        return Err(format!(
+            "`rename` is about a tool `{unknown}`, but its tools are: {}",
+            known.join(", ")
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    listed
+        .into_iter()
+        .map(|listed| {
+            if listed.description.len() > MAX_DESCRIPTION_BYTES {
+                return Err(format!(
+                    "the description of `{}` has {} bytes; at most {MAX_DESCRIPTION_BYTES} are taken",
+                    shown(&listed.name),
+                    listed.description.len()
+                ));
+            }
+            // Before it is parsed: a schema's length is bounded as text.
+            let schema = ToolSchema::parse(&listed.input_schema)
+                .map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+            let own = definition_from_guest(listed).map_err(|error| error.to_string())?;
+            let name = policy.rename.get(&own.name).unwrap_or(&own.name).clone();
+            for name in [&own.name, &name] {
+                if !is_valid_name(name) {
+                    return Err(format!(
+                        "`{}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -",
+                        shown(name)
+                    ));
+                }
+            }
+            if !seen.insert(name.clone()) {
+                return Err(format!("it offers two tools called `{name}`"));
+            }
+            Ok(LoadedTool {
+                own_name: own.name.clone(),
+                definition: ToolDefinition { name, ..own },
+                schema: Arc::new(schema),
+            })
+        })
+        .collect()
+}
+
+fn shown(name: &str) -> String {
+    rlf_sandbox::safe_text(name.as_bytes())
+        .chars()
+        .take(64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(name: &str, schema: &str) -> types::ToolDefinition {
+        types::ToolDefinition {
+            name: name.into(),
+            description: "d".into(),
+            input_schema: schema.into(),
+            output_schema: None,
+            hints: types::Hints::READ_ONLY | types::Hints::DETERMINISTIC,
+            extra: vec![],
+        }
+    }
+
+    const OBJECT: &str = r#"{"type":"object"}"#;
+
+    fn refusal(tools: Vec<types::ToolDefinition>, policy: &str) -> String {
+        check_tools(tools, &rlf_config::parse(policy, "c.toml").unwrap()).unwrap_err()
+    }
+
+    #[test]
+    fn tools_are_taken_in_their_order_and_under_the_operators_names() {
+        let policy = rlf_config::parse("rename.b = \"c\"", "c.toml").unwrap();
+        let tools = check_tools(vec![listed("b", OBJECT), listed("a", OBJECT)], &policy).unwrap();
+        let names: Vec<(&str, &str)> = tools
+            .iter()
+            .map(|t| (t.definition.name.as_str(), t.own_name.as_str()))
+            .collect();
+        assert_eq!(names, [("c", "b"), ("a", "a")]);
+        assert!(tools[0].definition.hints.read_only && tools[0].definition.hints.deterministic);
+        assert!(!tools[0].definition.hints.idempotent);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_of_tools_is_said() {
+        assert_eq!(refusal(vec![], ""), "it offers no tools");
+        assert_eq!(
+            refusal(vec![listed("a.b\u{1b}", OBJECT)], ""),
+            "`a.b\u{241b}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
+        );
+        assert_eq!(
+            refusal(vec![listed("a", OBJECT), listed("a", OBJECT)], ""),
+            "it offers two tools called `a`"
+        );
+        assert_eq!(
+            refusal(
+                vec![listed("a", OBJECT), listed("b", OBJECT)],
+                "rename.a = \"b\""
+            ),
+            "it offers two tools called `b`"
+        );
+        assert_eq!(
+            refusal(vec![listed("a", OBJECT)], "rename.x = \"b\""),
+            "`rename` is about a tool `x`, but its tools are: a"
+        );
+        assert!(
+            refusal(vec![listed("a", "{")], "").starts_with("tool `a`: the schema is not JSON")
+        );
+        let remote = r#"{"type":"object","properties":{"x":{"$ref":"https://example.com"}}}"#;
+        assert!(refusal(vec![listed("a", remote)], "").contains("is not allowed"));
+        let long = types::ToolDefinition {
+            description: "x".repeat(20_000),
+            ..listed("a", OBJECT)
+        };
+        assert_eq!(
+            refusal(vec![long], ""),
+            "the description of `a` has 20000 bytes; at most 16384 are taken"
+        );
+        let many = (0..300).map(|n| listed(&format!("t{n}"), OBJECT)).collect();
+        assert_eq!(
+            refusal(many, ""),
+            "it offers 300 tools; at most 256 are taken"
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! `plugin.toml`: what a plugin says of itself. Written by a stranger, so it can only ask.
+//!
+//! ```
+//! let text = r#"
+//! kind = "tool"
+//! description = "Looks passages up in a corpus."
+//! data = ["corpus"]
+//! "#;
+//! let manifest = rlf_plugins::manifest::PluginManifest::parse(text, "search/plugin.toml")?;
+//! assert_eq!(manifest.data, ["corpus"]);
+//! # Ok::<(), rlf_config::ConfigError>(())
+//! ```
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The name of a manifest in a plugin's folder.
+pub const MANIFEST_FILE: &str = "plugin.toml";
+
+/// A manifest longer than this is refused unread, in bytes.
+pub const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
+
+/// What a plugin is, and so which world of `rlf:plugin` it implements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginKind {
+    /// Offers tools to the model: world `tool-plugin`.
+    Tool,
+    /// Grades trajectories: world `reward-plugin`.
+    Reward,
+}
+
+impl PluginKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Tool, Self::Reward];
+
+    /// As written in `plugin.toml`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Reward => "reward",
+        }
+    }
+
+    /// The world of `rlf:plugin` that such a plugin implements.
+    pub fn world(self) -> &'static str {
+        match self {
+            Self::Tool => "tool-plugin",
+            Self::Reward => "reward-plugin",
+        }
+    }
+
+    /// The interface that only plugins of this kind export, without its version.
+    pub fn interface(self) -> &'static str {
+        match self {
+            Self::Tool => "rlf:plugin/tool",
+            Self::Reward => "rlf:plugin/reward",
+        }
+    }
+}
+
+/// A way out of the sandbox that a plugin may ask for and an operator may grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// Asking a language model.
+    Model,
+    /// Calling other tools.
+    Tools,
+    /// Running code in an interpreter.
+    Execute,
+    /// Talking to hosts over HTTP.
+    Http,
+}
+
+impl Gate {
+    /// Every gate.
+    pub const ALL: [Self; 4] = [Self::Model, Self::Tools, Self::Execute, Self::Http];
+
+    /// As written in `plugin.toml` and in grants.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tools => "tools",
+            Self::Execute => "execute",
+            Self::Http => "http",
+        }
+    }
+
+    /// The gate that importing `interface` (with or without its version) goes through, if any.
+    pub fn of_import(interface: &str) -> Option<Self> {
+        let name = interface.split('@').next().unwrap_or(interface);
+        match name.strip_prefix("rlf:plugin/")? {
+            "model" => Some(Self::Model),
+            "tools" => Some(Self::Tools),
+            "execute" => Some(Self::Execute),
+            "http" => Some(Self::Http),
+            _ => None,
+        }
+    }
+}
+
+/// The contents of a `plugin.toml`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PluginManifest {
+    /// The folder's name again, for whoever reads the file alone. Anything else is an error.
+    pub name: Option<String>,
+    /// What the plugin is. Default: whatever its exports say.
+    pub kind: Option<PluginKind>,
+    /// The component's file name in this folder. Default: `<folder>.wasm`, or else the only
+    /// `.wasm` file there is.
+    pub component: Option<String>,
+    /// For people, in one sentence.
+    pub description: String,
+    /// The plugin's own version, for people; what is pinned is the component's hash.
+    pub version: Option<String>,
+    /// Names of the data slots that the operator has to fill before the plugin loads.
+    pub data: Vec<String>,
+    /// The gates the plugin wants opened. Asking grants nothing.
+    pub gates: BTreeSet<Gate>,
+    /// Configuration handed to `init`; keys of the operator's `config` table replace these.
+    pub config: Map<String, Value>,
+}
+
+impl PluginManifest {
+    /// Reads a manifest; `origin` names it in messages.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, rlf_config::ConfigError> {
+        rlf_config::parse(text, origin)
+    }
+}
+
+/// Whether `name` may name a plugin or a tool: 1 to 64 of `a-z A-Z 0-9 _ -`, so that it can stand
+/// in a table header, an expression or a path without quotes.
+pub fn is_valid_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_manifest_is_read() {
+        let text = r#"
+name = "judge"
+kind = "reward"
+component = "judge.wasm"
+description = "Asks a model."
+version = "1.2"
+data = ["rubric"]
+gates = ["model", "execute"]
+[config]
+scale = 5
+"#;
+        let manifest = PluginManifest::parse(text, "judge/plugin.toml").unwrap();
+        assert_eq!(manifest.kind, Some(PluginKind::Reward));
+        assert_eq!(manifest.component.as_deref(), Some("judge.wasm"));
+        assert_eq!(manifest.data, ["rubric"]);
+        assert_eq!(manifest.gates, BTreeSet::from([Gate::Model, Gate::Execute]));
+        assert_eq!(manifest.config["scale"], 5);
+    }
+
+    #[test]
+    fn an_empty_manifest_asks_for_nothing() {
+        let manifest = PluginManifest::parse("", "x/plugin.toml").unwrap();
+        assert_eq!(manifest, PluginManifest::default());
+        assert!(manifest.gates.is_empty() && manifest.data.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_the_nearest_one() {
+        let error = PluginManifest::parse("gate = [\"model\"]\n", "x/plugin.toml").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "x/plugin.toml:1:1: unknown key `gate`; did you mean `gates`?"
+        );
+    }
+
+    #[test]
+    fn a_gate_that_does_not_exist_is_an_error_that_names_those_that_do() {
+        let error = PluginManifest::parse("gates = [\"files\"]\n", "x/plugin.toml")
+            .unwrap_err()
+            .to_string();
+        for gate in Gate::ALL {
+            assert!(error.contains(gate.as_str()), "{error}");
+        }
+    }
+
+    #[test]
+    fn gates_are_recognised_in_imports_whatever_their_version() {
+        assert_eq!(Gate::of_import("rlf:plugin/model@0.1.0"), Some(Gate::Model));
+        assert_eq!(Gate::of_import("rlf:plugin/http"), Some(Gate::Http));
+        assert_eq!(Gate::of_import("rlf:plugin/data@0.1.0"), None);
+        assert_eq!(Gate::of_import("wasi:http/outgoing-handler@0.2.3"), None);
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for good in ["search", "tau-retail", "a_1", &"x".repeat(64)] {
+            assert!(is_valid_name(good), "{good}");
+        }
+        for bad in ["", "a.b", "a/b", "..", "naïve", "a b", &"x".repeat(65)] {
+            assert!(!is_valid_name(bad), "{bad}");
+        }
+    }
+}

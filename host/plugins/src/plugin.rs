@@ -1,0 +1,286 @@
+//! A loaded plugin: a template of the sandbox, what the author and the operator said of it, and
+//! typed calls.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use rlf_dialogue::tool::ToolDefinition;
+use rlf_sandbox::{CallReport, CallSpec, Level, Stopped, Template};
+
+use crate::bindings::{reward, tool, types};
+use crate::manifest::{PluginKind, PluginManifest};
+use crate::outcome::End;
+use crate::policy::PluginPolicy;
+use crate::reward::GradingRequest;
+use crate::schema::ToolSchema;
+
+/// One tool of a loaded plugin, its schema checked and compiled.
+#[derive(Debug, Clone)]
+pub struct LoadedTool {
+    /// As models are shown it, under the operator's name for it.
+    pub definition: ToolDefinition,
+    /// The name the plugin knows it by.
+    pub own_name: String,
+    pub(crate) schema: Arc<ToolSchema>,
+}
+
+/// The typed exports of a component, by its kind.
+#[derive(Clone)]
+pub(crate) enum Exports {
+    Tool(Arc<tool::GuestIndices>),
+    Reward(Arc<reward::GuestIndices>),
+}
+
+/// A plugin that is ready to be called.
+pub struct Plugin {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) component_path: PathBuf,
+    pub(crate) manifest: PluginManifest,
+    pub(crate) policy: PluginPolicy,
+    pub(crate) notices: Vec<String>,
+    pub(crate) template: Template,
+    pub(crate) exports: Exports,
+    pub(crate) tools: Vec<LoadedTool>,
+    last_trap: Mutex<Option<String>>,
+}
+
+/// One call to a tool, ready to be handed to the guest.
+pub(crate) struct ToolRequest {
+    /// The plugin's own name of the tool.
+    pub(crate) name: String,
+    /// Canonical JSON.
+    pub(crate) arguments: String,
+    pub(crate) context: types::CallContext,
+    pub(crate) deadline: Instant,
+}
+
+/// What a guest answers to a tool call.
+pub(crate) type ToolResult = Result<types::Observation, types::Error>;
+/// What a guest answers to a grading.
+pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;
+
+impl Plugin {
+    pub(crate) fn new(
+        name: String,
+        candidate: (PathBuf, PathBuf, PluginManifest),
+        policy: PluginPolicy,
+        notices: Vec<String>,
+        template: Template,
+        exports: Exports,
+    ) -> Self {
+        let (path, component_path, manifest) = candidate;
+        Self {
+            name,
+            path,
+            component_path,
+            manifest,
+            policy,
+            notices,
+            template,
+            exports,
+            tools: Vec::new(),
+            last_trap: Mutex::default(),
+        }
+    }
+
+    /// The name the operator gave it; the folder's by default.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> PluginKind {
+        match self.exports {
+            Exports::Tool(_) => PluginKind::Tool,
+            Exports::Reward(_) => PluginKind::Reward,
+        }
+    }
+
+    pub(crate) fn is_reward(&self) -> bool {
+        self.kind() == PluginKind::Reward
+    }
+
+    /// Its folder, or its bare `.wasm`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// BLAKE3 of the component as its author built it, hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.template.info().hash
+    }
+
+    /// Hash of all data bound to it, hexadecimal; `None` where nothing is bound.
+    pub fn data_hash(&self) -> Option<String> {
+        self.template.data_hash()
+    }
+
+    /// Its tools, in its own order; none of other kinds.
+    pub fn tools(&self) -> &[LoadedTool] {
+        &self.tools
+    }
+
+    /// What the operator decided about it, the default where nothing was.
+    pub fn policy(&self) -> &PluginPolicy {
+        &self.policy
+    }
+
+    /// What the author says of it.
+    pub fn manifest(&self) -> &PluginManifest {
+        &self.manifest
+    }
+
+    /// What loaded, but not as one might think: for people.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// How it was prepared and what its component imports.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// Remembers why it last trapped, for the message that stops a run.
+    pub(crate) fn note_trap(&self, end: &End) {
+        *self
+            .last_trap
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = end
+            .detail
+            .as_ref()
+            .map(|detail| detail.lines().next().unwrap_or_default().to_owned());
+    }
+
+    pub(crate) fn last_trap(&self) -> Option<String> {
+        self.last_trap
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Asks a tool plugin what it offers.
+    pub(crate) async fn list_tools(&self) -> Result<Vec<types::ToolDefinition>, Stopped> {
+        let Exports::Tool(indices) = &self.exports else {
+            return Ok(Vec::new());
+        };
+        let indices = Arc::clone(indices);
+        let spec = CallSpec {
+            label: format!("{}: list-tools", self.name),
+            ..CallSpec::default()
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    guest.call_list_tools(store).await
+                })
+            })
+            .await;
+        self.finish("list-tools", report)
+    }
+
+    /// Calls a tool.
+    pub(crate) async fn call_tool(&self, request: ToolRequest) -> Result<ToolResult, Stopped> {
+        let Exports::Tool(indices) = &self.exports else {
+            return Err(Stopped::unavailable("the plugin offers no tools"));
+        };
+        let indices = Arc::clone(indices);
+        let call_id = request.context.call_id.clone();
+        let spec = CallSpec {
+            label: call_id.clone(),
+            seed: request.context.seed,
+            limits: None,
+            deadline: Some(request.deadline),
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    let ToolRequest {
+                        name,
+                        arguments,
+                        context,
+                        ..
+                    } = request;
+                    guest.call_call(store, &name, &arguments, &context).await
+                })
+            })
+            .await;
+        self.finish(&call_id, report)
+    }
+
+    /// Asks a reward to grade a group.
+    pub(crate) async fn grade(
+        &self,
+        request: &Arc<GradingRequest>,
+        seed: u64,
+    ) -> Result<GradingResult, Stopped> {
+        let Exports::Reward(indices) = &self.exports else {
+            return Err(Stopped::unavailable("the plugin is no reward"));
+        };
+        let indices = Arc::clone(indices);
+        let request = Arc::clone(request);
+        let label = format!("{}: grade {}", self.name, request.task().id);
+        let spec = CallSpec {
+            label: label.clone(),
+            seed,
+            ..CallSpec::default()
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    let grading = request.grading(seed);
+                    guest
+                        .call_grade(store, request.task(), request.group(), &grading)
+                        .await
+                })
+            })
+            .await;
+        self.finish(&label, report)
+    }
+
+    /// Hands what the guest logged to the host's log, and what it printed before it broke to the
+    /// reason: a panic's message is printed, not returned.
+    fn finish<R>(&self, call: &str, report: CallReport<R>) -> Result<R, Stopped> {
+        let plugin = self.name.as_str();
+        for line in &report.logs.lines {
+            let message = line.message.as_str();
+            match line.level {
+                Level::Error => tracing::error!(plugin, call, "{message}"),
+                Level::Warn => tracing::warn!(plugin, call, "{message}"),
+                Level::Info => tracing::info!(plugin, call, "{message}"),
+                _ => tracing::debug!(plugin, call, "{message}"),
+            }
+        }
+        report.outcome.map_err(|mut stopped| {
+            let printed = report.stderr.text.trim();
+            if !printed.is_empty() {
+                let start = printed
+                    .char_indices()
+                    .rev()
+                    .nth(999)
+                    .map_or(0, |(at, _)| at);
+                stopped.reason = format!("{}; it printed: {}", stopped.reason, &printed[start..]);
+            }
+            stopped
+        })
+    }
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin")
+            .field("name", &self.name)
+            .field("kind", &self.kind())
+            .field("path", &self.path)
+            .field("hash", &self.hash())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,262 @@
+//! `[plugins.<alias>]` of a configuration: what the operator lets a plugin have.
+//!
+//! A plugin's manifest can only ask; this file answers. Host paths come from here and from nowhere
+//! else. Without an entry a plugin loads under its folder's name with nothing granted.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use rlf_plugins::policy::PluginPolicy;
+//!
+//! let policies: BTreeMap<String, PluginPolicy> = rlf_config::parse(
+//!     r#"
+//! [hotpot-search]                    # the name here, for reports and rewards
+//! plugin = "search"                  # the folder in the plugin directory
+//! data.corpus = "data/hotpotqa/corpus.json"
+//! rename.search = "search_wikipedia" # so that two searches can stand side by side
+//! config.passage_chars = 600
+//! limits.wall_ms = 2000
+//! "#,
+//!     "example.toml",
+//! )?;
+//! assert_eq!(policies["hotpot-search"].folder("hotpot-search"), "search");
+//! # Ok::<(), rlf_config::ConfigError>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rlf_sandbox::Limits;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::manifest::{Gate, PluginManifest};
+
+/// What the operator decides about one plugin under one name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PluginPolicy {
+    /// False leaves the plugin out. Default: true.
+    pub enabled: bool,
+    /// The plugin's folder (or the stem of its bare `.wasm`) in the plugin directory. Default: the
+    /// alias. The same plugin may stand under several aliases, with different data or config.
+    pub plugin: Option<String>,
+    /// A plugin outside the plugin directory: its folder, or its `.wasm`. Not with `plugin`.
+    pub path: Option<PathBuf>,
+    /// BLAKE3 of the component, in hexadecimal. A component that is not this one loses its data
+    /// and its grants until the pin is renewed. Needed for `grants`, wise for everything.
+    pub hash: Option<String>,
+    /// Handed to `init`, over what the manifest has under `config`. Default: empty.
+    pub config: Map<String, Value>,
+    /// What fills the plugin's data slots: slot to a file or a folder, read-only.
+    pub data: BTreeMap<String, PathBuf>,
+    /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`. Default: none.
+    pub grants: BTreeSet<Gate>,
+    /// What one call may use. Every field has a default of its own.
+    pub limits: Limits,
+    /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
+    /// as the sandbox has room for.
+    pub max_concurrency: Option<usize>,
+    /// How often a call is tried again when something it needs is unavailable, if the tool says
+    /// that repeating is harmless (`idempotent` or `read-only`). 0 or 1, default 1.
+    pub retries: u32,
+    /// New names for the plugin's tools: its own name to the one the model sees.
+    pub rename: BTreeMap<String, String>,
+}
+
+impl Default for PluginPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            plugin: None,
+            path: None,
+            hash: None,
+            config: Map::new(),
+            data: BTreeMap::new(),
+            grants: BTreeSet::new(),
+            limits: Limits::default(),
+            max_concurrency: None,
+            retries: 1,
+            rename: BTreeMap::new(),
+        }
+    }
+}
+
+/// A policy that contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PolicyError {
+    #[error("`plugin` and `path` both say where the plugin is")]
+    TwoPlaces,
+    #[error("`hash` is not a BLAKE3 hash of 64 hexadecimal digits")]
+    BadHash,
+    #[error("`max_concurrency = 0` would let no call run")]
+    NoConcurrency,
+    #[error("`retries = {0}`: a call is tried again once at most")]
+    TooManyRetries(u32),
+}
+
+impl PolicyError {
+    pub(crate) fn mend(&self) -> &'static str {
+        match self {
+            Self::TwoPlaces => {
+                "keep `path` for a plugin outside the plugin directory, else `plugin`"
+            }
+            Self::BadHash => "copy the hash that `rlf-host plugin inspect` prints",
+            Self::NoConcurrency => "write 1 or more, or leave it out",
+            Self::TooManyRetries(_) => "write 0 or 1",
+        }
+    }
+}
+
+impl PluginPolicy {
+    /// The folder in the plugin directory that an entry under `alias` is about.
+    pub fn folder<'a>(&'a self, alias: &'a str) -> &'a str {
+        self.plugin.as_deref().unwrap_or(alias)
+    }
+
+    /// Makes relative paths start at `base`, the folder of the file the policy was read from.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        for path in self.path.iter_mut().chain(self.data.values_mut()) {
+            if path.is_relative() {
+                *path = base.join(&*path);
+            }
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        if self.plugin.is_some() && self.path.is_some() {
+            return Err(PolicyError::TwoPlaces);
+        }
+        let is_hash =
+            |hash: &String| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+        if self.hash.as_ref().is_some_and(|hash| !is_hash(hash)) {
+            return Err(PolicyError::BadHash);
+        }
+        if self.max_concurrency == Some(0) {
+            return Err(PolicyError::NoConcurrency);
+        }
+        if self.retries > 1 {
+            return Err(PolicyError::TooManyRetries(self.retries));
+        }
+        Ok(())
+    }
+
+    /// What `init` is given: the manifest's defaults, replaced key by key.
+    pub(crate) fn effective_config(&self, manifest: &PluginManifest) -> Value {
+        let mut config = manifest.config.clone();
+        for (key, value) in &self.config {
+            config.insert(key.clone(), value.clone());
+        }
+        Value::Object(config)
+    }
+
+    /// Whether the pin, if there is one, is of this component.
+    pub(crate) fn trusts(&self, hash: &str) -> bool {
+        self.hash
+            .as_ref()
+            .is_none_or(|pinned| pinned.eq_ignore_ascii_case(hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn policy(text: &str) -> PluginPolicy {
+        rlf_config::parse(text, "c.toml").unwrap()
+    }
+
+    #[test]
+    fn a_full_policy_is_read() {
+        let policy = policy(
+            r#"
+plugin = "search"
+hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+grants = ["model"]
+max_concurrency = 4
+retries = 0
+[config]
+language = "en"
+[data]
+corpus = "corpus.json"
+[limits]
+wall_ms = 500
+memory_bytes = 1048576
+[rename]
+search = "find"
+"#,
+        );
+        assert_eq!(policy.check(), Ok(()));
+        assert_eq!(policy.limits.wall.as_millis(), 500);
+        assert_eq!(policy.limits.cpu, Limits::default().cpu);
+        assert_eq!(policy.grants, BTreeSet::from([Gate::Model]));
+        assert_eq!(policy.rename["search"], "find");
+        assert_eq!(policy.config["language"], "en");
+    }
+
+    #[test]
+    fn an_empty_policy_grants_nothing() {
+        let policy = policy("");
+        assert_eq!(policy, PluginPolicy::default());
+        assert!(policy.grants.is_empty() && policy.data.is_empty() && policy.enabled);
+        assert_eq!(policy.retries, 1);
+    }
+
+    #[test]
+    fn unknown_keys_are_errors_in_the_policy_and_in_its_limits() {
+        let error = |text: &str| {
+            rlf_config::parse::<PluginPolicy>(text, "c.toml")
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(
+            error("grant = []").contains("did you mean `grants`?"),
+            "{}",
+            error("grant = []")
+        );
+        let said = error("[limits]\nwall_s = 1\n");
+        assert!(
+            said.starts_with("c.toml:2:1: unknown key `wall_s`"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let refusal = |text: &str| policy(text).check().unwrap_err();
+        assert_eq!(
+            refusal("plugin = \"a\"\npath = \"b\""),
+            PolicyError::TwoPlaces
+        );
+        assert_eq!(refusal("hash = \"abc\""), PolicyError::BadHash);
+        assert_eq!(refusal("max_concurrency = 0"), PolicyError::NoConcurrency);
+        assert_eq!(refusal("retries = 2"), PolicyError::TooManyRetries(2));
+    }
+
+    #[test]
+    fn the_operators_config_replaces_the_authors_key_by_key() {
+        let manifest = PluginManifest::parse("[config]\na = 1\nb = 2\n", "p/plugin.toml").unwrap();
+        let policy = policy("[config]\nb = 3\nc = { d = 4 }\n");
+        assert_eq!(
+            policy.effective_config(&manifest),
+            json!({"a": 1, "b": 3, "c": {"d": 4}})
+        );
+    }
+
+    #[test]
+    fn relative_paths_start_where_the_config_stands() {
+        let mut policy = policy("path = \"p\"\ndata.a = \"x/y\"\ndata.b = \"/z\"");
+        policy.resolve_paths(Path::new("/etc/run"));
+        assert_eq!(policy.path, Some("/etc/run/p".into()));
+        assert_eq!(policy.data["a"], Path::new("/etc/run/x/y"));
+        assert_eq!(policy.data["b"], Path::new("/z"));
+    }
+
+    #[test]
+    fn a_pin_trusts_one_component_only() {
+        let pinned = policy(&format!("hash = \"{}\"", "AB".repeat(32)));
+        assert!(pinned.trusts(&"ab".repeat(32)));
+        assert!(!pinned.trusts(&"cd".repeat(32)));
+        assert!(policy("").trusts("anything"));
+    }
+}

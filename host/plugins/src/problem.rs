@@ -1,0 +1,64 @@
+//! A plugin that could not be loaded, and what to do about it. One broken plugin never stops the
+//! others.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// What kind of thing is wrong, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProblemKind {
+    /// A file cannot be read, is too large, or leads outside its folder.
+    File,
+    /// `plugin.toml` is wrong.
+    Manifest,
+    /// The operator's entry is wrong, or names what does not exist.
+    Policy,
+    /// Two plugins, or two tools, have one name.
+    Name,
+    /// The component is not one, or not of the kind or version it should be.
+    Component,
+    /// A gate is not both asked for and granted.
+    Gates,
+    /// A data slot is not filled.
+    Data,
+    /// `init` failed.
+    Init,
+    /// What the plugin says of its tools is wrong.
+    Tools,
+}
+
+/// One reason why a plugin, or a tool of it, is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The plugin, by the name it would have had.
+    pub plugin: String,
+    /// The file or folder it is about.
+    pub path: PathBuf,
+    /// What kind of thing is wrong.
+    pub kind: ProblemKind,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub mend: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "plugin `{}` ({}): {}",
+            self.plugin,
+            self.path.display(),
+            self.what
+        )?;
+        if !self.mend.is_empty() {
+            write!(f, "; {}", self.mend)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}

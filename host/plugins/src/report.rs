@@ -1,0 +1,151 @@
+//! What a person or a program may want to know about the plugins of a run: for `plugin list`,
+//! `plugin inspect` and `plugin check`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use rlf_dialogue::tool::ToolDefinition;
+use rlf_sandbox::{InitMode, Limits};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::manifest::{Gate, PluginKind};
+use crate::plugin::Plugin;
+use crate::problem::Problem;
+use crate::registry::Registry;
+
+/// Everything about one loaded plugin.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PluginReport {
+    /// The operator's name for it.
+    pub name: String,
+    /// What it is.
+    pub kind: PluginKind,
+    /// The world of `rlf:plugin` that it implements.
+    pub world: &'static str,
+    /// The author's sentence about it.
+    pub description: String,
+    /// The author's version, if there is one.
+    pub version: Option<String>,
+    /// Its folder, or its bare `.wasm`.
+    pub path: PathBuf,
+    /// Its component.
+    pub component: PathBuf,
+    /// BLAKE3 of the component, hexadecimal; what `hash` in a policy pins.
+    pub hash: String,
+    /// Whether a policy pins that hash.
+    pub pinned: bool,
+    /// Length of the component in bytes.
+    pub bytes: u64,
+    /// What the component imports, with versions.
+    pub imports: Vec<String>,
+    /// What it exports, with versions.
+    pub exports: Vec<String>,
+    /// What it offers to models.
+    pub tools: Vec<ToolDefinition>,
+    /// Its data slots, and what the operator bound to them.
+    pub data: BTreeMap<String, Option<PathBuf>>,
+    /// Hash of all data bound to it.
+    pub data_hash: Option<String>,
+    /// Gates it asks for.
+    pub asked: BTreeSet<Gate>,
+    /// Gates the operator granted.
+    pub granted: BTreeSet<Gate>,
+    /// What `init` was given.
+    pub config: Value,
+    /// What one call may use.
+    pub limits: Limits,
+    /// Calls of one tool that may run at once, where the policy says.
+    pub max_concurrency: Option<usize>,
+    /// Whether calls start from the memory that `init` left, or run it each time, and why.
+    pub init: InitMode,
+    /// What making it ready took.
+    pub preparation: PreparationReport,
+    /// What loaded, but not as one might think.
+    pub notices: Vec<String>,
+}
+
+/// What making a plugin ready took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PreparationReport {
+    /// True where compiled code came from the cache.
+    pub from_cache: bool,
+    /// Running `init` and keeping its memory, in milliseconds.
+    pub prepare_ms: f64,
+    /// Compiling, or loading compiled code, in milliseconds.
+    pub compile_ms: f64,
+    /// Length of the component that calls start from, kept memory included.
+    pub prepared_bytes: u64,
+}
+
+/// The plugins of a run, and the problems of those that are not there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RegistryReport {
+    /// Sorted by name.
+    pub plugins: Vec<PluginReport>,
+    /// Sorted by name.
+    pub problems: Vec<Problem>,
+}
+
+impl Plugin {
+    /// Everything about it.
+    pub fn report(&self) -> PluginReport {
+        let info = self.template().info();
+        let preparation = self.template().preparation();
+        let slots = self.manifest().data.iter();
+        PluginReport {
+            name: self.name().to_owned(),
+            kind: self.kind(),
+            world: self.kind().world(),
+            description: rlf_sandbox::safe_text(self.manifest().description.as_bytes()),
+            version: self.manifest().version.clone(),
+            path: self.path().to_owned(),
+            component: self.component_path.clone(),
+            hash: info.hash.clone(),
+            pinned: self
+                .policy()
+                .hash
+                .as_ref()
+                .is_some_and(|hash| *hash == info.hash),
+            bytes: info.size,
+            imports: info.imports.clone(),
+            exports: info.exports.clone(),
+            tools: self
+                .tools()
+                .iter()
+                .map(|tool| tool.definition.clone())
+                .collect(),
+            data: slots
+                .map(|slot| (slot.clone(), self.policy().data.get(slot).cloned()))
+                .collect(),
+            data_hash: self.data_hash(),
+            asked: self.manifest().gates.clone(),
+            granted: self.policy().grants.clone(),
+            config: self.policy().effective_config(self.manifest()),
+            limits: self.policy().limits.clone(),
+            max_concurrency: self.policy().max_concurrency,
+            init: self.template().init().clone(),
+            preparation: PreparationReport {
+                from_cache: preparation.from_cache,
+                prepare_ms: preparation.prepare.as_secs_f64() * 1e3,
+                compile_ms: preparation.compile.as_secs_f64() * 1e3,
+                prepared_bytes: preparation.prepared_bytes,
+            },
+            notices: self.notices().to_vec(),
+        }
+    }
+}
+
+impl Registry {
+    /// Everything about every plugin.
+    pub fn report(&self) -> RegistryReport {
+        RegistryReport {
+            plugins: self
+                .plugins()
+                .iter()
+                .map(|plugin| plugin.report())
+                .collect(),
+            problems: self.problems().to_vec(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Results of deterministic tools, kept so that the same call is not run twice.
+//!
+//! A manager's tools are loaded once, so a tool's index stands for its component, its config and
+//! its data; with the canonical arguments it is the whole key. Only `ok` results are kept. The
+//! bound is in bytes, and what was not used for longest goes first, to within a generation: a full
+//! generation becomes the old one, and what is found there moves to the young one.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use rlf_dialogue::message::Content;
+use rlf_dialogue::tool::Observation;
+
+/// What an entry costs beside its texts, roughly: map slots, headers, counters.
+const OVERHEAD_BYTES: usize = 200;
+
+#[derive(Debug)]
+pub(crate) struct ResultCache {
+    /// Of one generation; two are kept.
+    generation_bytes: usize,
+    generations: Mutex<Generations>,
+}
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<(usize, String), Observation>,
+    young_bytes: usize,
+    old: HashMap<(usize, String), Observation>,
+}
+
+impl ResultCache {
+    /// Holds at most about this many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            generation_bytes: bytes / 2,
+            generations: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn get(&self, tool: usize, arguments: &str) -> Option<Observation> {
+        let mut generations = self
+            .generations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let key = (tool, arguments.to_owned());
+        if let Some(found) = generations.young.get(&key) {
+            return Some(found.clone());
+        }
+        let found = generations.old.remove(&key)?;
+        self.insert_young(&mut generations, key, found.clone());
+        Some(found)
+    }
+
+    pub(crate) fn insert(&self, tool: usize, arguments: String, observation: &Observation) {
+        let mut generations = self
+            .generations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.insert_young(&mut generations, (tool, arguments), observation.clone());
+    }
+
+    fn insert_young(
+        &self,
+        generations: &mut Generations,
+        key: (usize, String),
+        observation: Observation,
+    ) {
+        let bytes = OVERHEAD_BYTES + key.1.len() + size(&observation);
+        if bytes > self.generation_bytes {
+            return;
+        }
+        if generations.young_bytes + bytes > self.generation_bytes {
+            generations.old = std::mem::take(&mut generations.young);
+            generations.young_bytes = 0;
+        }
+        if generations.young.insert(key, observation).is_none() {
+            generations.young_bytes += bytes;
+        }
+    }
+}
+
+fn size(observation: &Observation) -> usize {
+    let content = observation.content.iter().map(|part| match part {
+        Content::Text(text) => text.len(),
+        // Counted by what it takes to write; in memory it is a few times that.
+        Content::Structured(value) => 4 * value.to_string().len(),
+        Content::Image(blob) | Content::Audio(blob) | Content::File(blob) => blob.data.len(),
+    });
+    let named = observation
+        .metrics
+        .iter()
+        .map(|metric| metric.name.len() + 8);
+    let extra = observation
+        .extra
+        .iter()
+        .map(|(name, value)| name.len() + value.to_string().len());
+    content.chain(named).chain(extra).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(n: usize) -> Observation {
+        Observation::text("x".repeat(n), false)
+    }
+
+    #[test]
+    fn a_result_is_found_by_tool_and_arguments() {
+        let cache = ResultCache::new(1 << 20);
+        cache.insert(0, "{\"a\":1}".into(), &text(3));
+        assert_eq!(cache.get(0, "{\"a\":1}"), Some(text(3)));
+        assert_eq!(cache.get(1, "{\"a\":1}"), None);
+        assert_eq!(cache.get(0, "{\"a\":2}"), None);
+    }
+
+    #[test]
+    fn the_cache_stays_in_its_bounds_and_keeps_what_is_used() {
+        let cache = ResultCache::new(20_000);
+        cache.insert(0, "used".into(), &text(800));
+        for n in 0..100 {
+            cache.insert(0, format!("{n}"), &text(800));
+            assert!(cache.get(0, "used").is_some(), "after {n}");
+        }
+        assert!(cache.get(0, "0").is_none());
+        assert!(cache.get(0, "99").is_some());
+        let generations = cache.generations.lock().unwrap();
+        assert!(generations.young.len() + generations.old.len() <= 20);
+    }
+
+    #[test]
+    fn what_would_fill_the_cache_alone_is_not_kept() {
+        let cache = ResultCache::new(2_000);
+        cache.insert(0, "big".into(), &text(1_500));
+        assert_eq!(cache.get(0, "big"), None);
+    }
+}

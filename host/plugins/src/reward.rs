@@ -1,0 +1,382 @@
+//! One reward plugin: grades a whole group in one call, and nothing it returns is believed
+//! unchecked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_dialogue::trajectory::Trajectory;
+use serde::{Deserialize, Serialize};
+
+use crate::bindings::reward;
+use crate::convert::{error_text, finite, metrics, task_to_guest, trajectory_to_guest};
+use crate::counters::{CallCounters, CallCounts, Unhealthy};
+use crate::outcome::End;
+use crate::plugin::Plugin;
+use crate::seed;
+
+/// What a task is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Split {
+    /// Trained on.
+    Train,
+    /// Decides when to stop and what to keep.
+    Validation,
+    /// Decides nothing.
+    Test,
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Validation => "validation",
+            Self::Test => "test",
+        })
+    }
+}
+
+/// When a group is graded: rewards with a schedule need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grading {
+    /// Where the task is from.
+    pub split: Split,
+    /// Step of the run, from 0.
+    pub step: u64,
+    /// Planned steps of the run; 0 outside training.
+    pub steps: u64,
+    /// Seed of the run; each call to a reward gets one of its own, derived from it, the step, the
+    /// task and the plugin.
+    pub seed: u64,
+}
+
+/// A group in the contract's own types, made once for all plugins.
+pub(crate) struct GradingRequest {
+    task: reward::Task,
+    group: Vec<reward::Trajectory>,
+    /// Events of each trajectory, to check what per-event credit refers to.
+    events: Vec<usize>,
+    grading: Grading,
+}
+
+impl GradingRequest {
+    pub(crate) fn new(task: &Task, group: &[&Trajectory], grading: Grading) -> Self {
+        Self {
+            task: task_to_guest(task),
+            group: group
+                .iter()
+                .map(|trajectory| trajectory_to_guest(trajectory))
+                .collect(),
+            events: group
+                .iter()
+                .map(|trajectory| trajectory.events.len())
+                .collect(),
+            grading,
+        }
+    }
+
+    pub(crate) fn task(&self) -> &reward::Task {
+        &self.task
+    }
+
+    pub(crate) fn group(&self) -> &[reward::Trajectory] {
+        &self.group
+    }
+
+    fn seed(&self, plugin: &str) -> u64 {
+        let step = self.grading.step.to_string();
+        seed::derive(self.grading.seed, "grade", &[plugin, &step, &self.task.id])
+    }
+
+    pub(crate) fn grading(&self, seed: u64) -> reward::Grading {
+        reward::Grading {
+            split: self.grading.split.to_string(),
+            step: self.grading.step,
+            steps: self.grading.steps,
+            seed,
+        }
+    }
+}
+
+/// What one plugin says of a group: a score or a refusal for each trajectory, or why the call
+/// failed.
+pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
+
+/// What one plugin says of one trajectory, checked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct PluginScore {
+    pub(crate) terms: Vec<(String, f64)>,
+    pub(crate) per_event: Vec<(usize, String, f64)>,
+    pub(crate) metrics: Vec<(String, f64)>,
+}
+
+impl PluginScore {
+    pub(crate) fn term(&self, name: &str) -> Option<f64> {
+        self.terms
+            .iter()
+            .find(|(term, _)| term == name)
+            .map(|(_, value)| *value)
+    }
+
+    fn from_guest(score: reward::Score, events: usize) -> Result<Self, String> {
+        let mut seen = BTreeSet::new();
+        let mut terms = Vec::with_capacity(score.terms.len());
+        for reward::Term { name, value } in score.terms {
+            check_term_name(&name)?;
+            let value = finite(value, || format!("term `{name}`")).map_err(|e| e.to_string())?;
+            if !seen.insert(name.clone()) {
+                return Err(format!("term `{name}` was returned twice"));
+            }
+            terms.push((name, value));
+        }
+        let mut per_event = Vec::with_capacity(score.per_event.len());
+        for (event, reward::Term { name, value }) in score.per_event {
+            check_term_name(&name)?;
+            let event = event as usize;
+            if event >= events {
+                return Err(format!(
+                    "term `{name}` is for event {event} of a trajectory with {events} events"
+                ));
+            }
+            let value = finite(value, || format!("term `{name}` of event {event}"))
+                .map_err(|e| e.to_string())?;
+            per_event.push((event, name, value));
+        }
+        let metrics = metrics(score.metrics).map_err(|error| error.to_string())?;
+        let metrics = metrics
+            .into_iter()
+            .map(|metric| (metric.name, metric.value))
+            .collect();
+        Ok(Self {
+            terms,
+            per_event,
+            metrics,
+        })
+    }
+}
+
+fn check_term_name(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if (1..=64).contains(&name.len()) && name.chars().all(plain) {
+        Ok(())
+    } else {
+        let shown: String = name.chars().take(64).collect();
+        Err(format!(
+            "{shown:?} cannot name a term: write 1 to 64 of a-z A-Z 0-9 _ - . /"
+        ))
+    }
+}
+
+/// Checks what a guest returned for a group whose trajectories have this many events.
+pub(crate) fn check_scores(
+    scores: Vec<Result<reward::Score, crate::bindings::types::Error>>,
+    events: &[usize],
+) -> PluginAnswer {
+    if scores.len() != events.len() {
+        return Err(format!(
+            "it returned {} scores for {} trajectories",
+            scores.len(),
+            events.len()
+        ));
+    }
+    Ok(scores
+        .into_iter()
+        .zip(events)
+        .map(|(score, events)| match score {
+            Ok(score) => PluginScore::from_guest(score, *events),
+            Err(error) => Err(error_text(&error)),
+        })
+        .collect())
+}
+
+/// A loaded reward plugin with its counters.
+#[derive(Debug)]
+pub(crate) struct RewardPlugin {
+    plugin: Arc<Plugin>,
+    counters: CallCounters,
+}
+
+impl RewardPlugin {
+    /// None if the plugin is of another kind.
+    pub(crate) fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        plugin.is_reward().then(|| Self {
+            plugin: Arc::clone(plugin),
+            counters: CallCounters::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.plugin.name()
+    }
+
+    pub(crate) fn counts(&self) -> CallCounts {
+        self.counters.snapshot()
+    }
+
+    pub(crate) fn check_health(&self, max_trap_share: f64) -> Result<(), Unhealthy> {
+        self.counts()
+            .check_health(self.name(), max_trap_share, self.plugin.last_trap())
+    }
+
+    /// Grades a group. A reward has no side effects, so a call that failed because something was
+    /// unavailable is tried once more.
+    pub(crate) async fn grade(&self, request: &Arc<GradingRequest>) -> PluginAnswer {
+        let started = Instant::now();
+        let seed = request.seed(self.name());
+        let mut attempt = 0;
+        let (answer, ended, fault) = loop {
+            let stopped = match self.plugin.grade(request, seed).await {
+                Ok(Ok(scores)) => {
+                    let answer = check_scores(scores, &request.events);
+                    break match answer {
+                        Ok(scores) => (Ok(scores), Ended::Ok, Fault::Model),
+                        Err(error) => (Err(error), Ended::Failed, Fault::Plugin),
+                    };
+                }
+                Ok(Err(error)) => break (Err(error_text(&error)), Ended::Failed, Fault::Plugin),
+                Err(stopped) => stopped,
+            };
+            let end = End::of_stopped(&stopped);
+            if end.may_be_retried() && attempt < self.plugin.policy().retries {
+                attempt += 1;
+                self.counters.count_retry();
+                continue;
+            }
+            if end.ended == Ended::Trap {
+                self.plugin.note_trap(&end);
+            }
+            break (Err(stopped.to_string()), end.ended, end.fault);
+        };
+        self.counters.count(ended, fault, started.elapsed());
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::types;
+
+    fn score(terms: &[(&str, f64)]) -> reward::Score {
+        let terms = terms.iter().map(|(name, value)| reward::Term {
+            name: (*name).into(),
+            value: *value,
+        });
+        reward::Score {
+            terms: terms.collect(),
+            per_event: vec![],
+            metrics: vec![],
+        }
+    }
+
+    #[test]
+    fn one_score_for_each_trajectory_in_order() {
+        let scores = vec![
+            Ok(score(&[("em", 1.0)])),
+            Err(types::Error::Internal("no gold".into())),
+        ];
+        let answer = check_scores(scores, &[2, 2]).unwrap();
+        assert_eq!(answer[0].as_ref().unwrap().term("em"), Some(1.0));
+        assert_eq!(answer[1].as_ref().unwrap_err(), "internal: no gold");
+    }
+
+    #[test]
+    fn the_wrong_number_of_scores_is_refused() {
+        assert_eq!(
+            check_scores(vec![Ok(score(&[]))], &[1, 1]).unwrap_err(),
+            "it returned 1 scores for 2 trajectories"
+        );
+    }
+
+    #[test]
+    fn scores_that_are_not_finite_numbers_exclude_their_trajectory() {
+        for (value, shown) in [
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            let answer = check_scores(
+                vec![Ok(score(&[("em", value)])), Ok(score(&[("em", 0.0)]))],
+                &[1, 1],
+            );
+            let answer = answer.unwrap();
+            assert_eq!(
+                answer[0].as_ref().unwrap_err(),
+                &format!("term `em` is {shown}, not a finite number")
+            );
+            assert!(answer[1].is_ok());
+        }
+    }
+
+    #[test]
+    fn terms_are_named_once_and_plainly() {
+        let one = |score| check_scores(vec![Ok(score)], &[1]).unwrap().remove(0);
+        assert_eq!(
+            one(score(&[("a", 1.0), ("a", 2.0)])).unwrap_err(),
+            "term `a` was returned twice"
+        );
+        assert!(
+            one(score(&[("a b", 1.0)]))
+                .unwrap_err()
+                .starts_with("\"a b\" cannot name a term")
+        );
+        assert!(one(score(&[("", 1.0)])).is_err());
+        assert!(one(score(&[("step/em.strict", 1.0)])).is_ok());
+    }
+
+    #[test]
+    fn credit_is_for_events_that_exist() {
+        let mut beyond = score(&[]);
+        beyond.per_event = vec![(
+            2,
+            reward::Term {
+                name: "step".into(),
+                value: 1.0,
+            },
+        )];
+        assert_eq!(
+            check_scores(vec![Ok(beyond)], &[2])
+                .unwrap()
+                .remove(0)
+                .unwrap_err(),
+            "term `step` is for event 2 of a trajectory with 2 events"
+        );
+    }
+
+    #[test]
+    fn every_call_of_a_grading_has_a_seed_of_its_own() {
+        let task = |id: &str| Task {
+            id: id.into(),
+            source: String::new(),
+            prompt: vec![],
+            tools: None,
+            reference: serde_json::Value::Null,
+            environment: None,
+            extra: serde_json::Map::new(),
+        };
+        let seed = |id: &str, step: u64, plugin: &str| {
+            let grading = Grading {
+                split: Split::Train,
+                step,
+                steps: 10,
+                seed: 1,
+            };
+            GradingRequest::new(&task(id), &[], grading).seed(plugin)
+        };
+        let one = seed("t1", 3, "em");
+        assert_eq!(one, seed("t1", 3, "em"));
+        assert!(
+            [
+                seed("t2", 3, "em"),
+                seed("t1", 4, "em"),
+                seed("t1", 3, "f1")
+            ]
+            .iter()
+            .all(|s| *s != one)
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! The tools of all plugins in one namespace: calls are validated, run side by side and answered
+//! in call order, and every call ends in one row of DESIGN's table.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::arguments::{canonical_json, validate};
+use crate::bindings::types;
+use crate::concurrently::all;
+use crate::counters::{CallCounters, CallCounts, Unhealthy};
+use crate::outcome::{End, bytes, invalid_arguments};
+use crate::plugin::{LoadedTool, Plugin, ToolRequest};
+use crate::registry::Registry;
+use crate::result_cache::ResultCache;
+use crate::seed;
+
+/// `[tools]` of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolManagerConfig {
+    /// Calls of one tool that may run at once, where its plugin's policy does not say. More wait,
+    /// inside their deadline. Default: 256.
+    pub max_concurrency: usize,
+    /// Bytes of results kept of tools that declare themselves deterministic, so that the same call
+    /// is not run twice. Costs a look-up a call, and believes the tool's word: worth it where a
+    /// call takes milliseconds. Default: 0, which is off.
+    pub cache_bytes: usize,
+}
+
+impl Default for ToolManagerConfig {
+    fn default() -> Self {
+        Self {
+            max_concurrency: 256,
+            cache_bytes: 0,
+        }
+    }
+}
+
+/// Where in a trajectory some calls are made. The same in every replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnContext {
+    /// Of the trajectory.
+    pub trajectory_id: String,
+    /// Index of the model's turn, from 0.
+    pub turn: u32,
+    /// Seed of the trajectory; each call gets one of its own, derived from it and the call's id.
+    pub seed: u64,
+}
+
+/// Why tools cannot be offered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// No plugin has it.
+    #[error("there is no tool `{name}`{hint}")]
+    NoSuchTool {
+        /// The name asked for.
+        name: String,
+        /// Why it is missing, or what there is instead.
+        hint: String,
+    },
+    /// A limit that would let nothing run.
+    #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
+    NoConcurrency,
+}
+
+/// A tool and what is kept about it.
+#[derive(Debug)]
+struct Tool {
+    plugin: Arc<Plugin>,
+    loaded: LoadedTool,
+    permits: Semaphore,
+    counters: CallCounters,
+}
+
+/// Calls tools. Shared by all trajectories; cheap to call, and calls never wait for each other
+/// except where a limit says so.
+#[derive(Debug)]
+pub struct ToolManager {
+    /// In the order that models are shown them: by plugin, then as the plugin lists them.
+    tools: Vec<Tool>,
+    by_name: HashMap<String, usize>,
+    cache: Option<ResultCache>,
+    /// Calls of names that no tool has.
+    unknown: CallCounters,
+    missing: BTreeMap<String, String>,
+}
+
+/// What one attempt has in common with the next.
+struct Attempt<'a> {
+    arguments: &'a str,
+    deadline: Instant,
+    seed: u64,
+    number: u32,
+}
+
+impl ToolManager {
+    /// All tools of all plugins in a registry.
+    pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
+        if config.max_concurrency == 0 {
+            return Err(ToolError::NoConcurrency);
+        }
+        let mut tools = Vec::new();
+        for plugin in registry.plugins() {
+            let permits = plugin
+                .policy()
+                .max_concurrency
+                .unwrap_or(config.max_concurrency);
+            for loaded in plugin.tools() {
+                tools.push(Tool {
+                    plugin: Arc::clone(plugin),
+                    loaded: loaded.clone(),
+                    permits: Semaphore::new(permits.min(Semaphore::MAX_PERMITS)),
+                    counters: CallCounters::default(),
+                });
+            }
+        }
+        let by_name = tools
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (t.name().to_owned(), i))
+            .collect();
+        Ok(Self {
+            tools,
+            by_name,
+            cache: (config.cache_bytes > 0).then(|| ResultCache::new(config.cache_bytes)),
+            unknown: CallCounters::default(),
+            missing: registry.missing_tools(),
+        })
+    }
+
+    /// The definitions of these tools in this order; of all of them without names.
+    pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
+        let Some(names) = names else {
+            return Ok(self
+                .tools
+                .iter()
+                .map(|tool| tool.loaded.definition.clone())
+                .collect());
+        };
+        names
+            .iter()
+            .map(|name| match self.by_name.get(name) {
+                Some(index) => Ok(self.tools[*index].loaded.definition.clone()),
+                None => Err(self.no_such_tool(name)),
+            })
+            .collect()
+    }
+
+    fn no_such_tool(&self, name: &str) -> ToolError {
+        let hint = if let Some(why) = self.missing.get(name) {
+            format!(": {why}")
+        } else if let Some(near) = rlf_config::nearest(name, self.tools.iter().map(Tool::name)) {
+            format!("; did you mean `{near}`?")
+        } else if self.tools.is_empty() {
+            "; no tool is loaded".to_owned()
+        } else {
+            let names: Vec<&str> = self.tools.iter().map(Tool::name).collect();
+            format!("; there are: {}", names.join(", "))
+        };
+        ToolError::NoSuchTool {
+            name: name.into(),
+            hint,
+        }
+    }
+
+    /// Runs the calls of one turn side by side. One outcome for each, in call order.
+    pub async fn invoke(&self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
+        all(calls.into_iter().map(|call| self.invoke_one(call, context))).await
+    }
+
+    async fn invoke_one(&self, call: ToolCall, context: &TurnContext) -> CallOutcome {
+        let started = Instant::now();
+        let (end, counters, component) = match self.by_name.get(&call.name) {
+            Some(index) => {
+                let tool = &self.tools[*index];
+                let end = self.run(*index, tool, &call, context, started).await;
+                (end, &tool.counters, tool.plugin.hash())
+            }
+            None => (unknown_tool(&call.name), &self.unknown, ""),
+        };
+        let wall = started.elapsed();
+        counters.count(end.ended, end.fault, wall);
+        CallOutcome {
+            call_id: call.call_id,
+            name: call.name,
+            ended: end.ended,
+            fault: end.fault,
+            observation: end.observation,
+            step_reward: None,
+            detail: end.detail,
+            wall_us: wall.as_micros() as u64,
+            component: component.to_owned(),
+        }
+    }
+
+    async fn run(
+        &self,
+        index: usize,
+        tool: &Tool,
+        call: &ToolCall,
+        context: &TurnContext,
+        started: Instant,
+    ) -> End {
+        let limits = &tool.plugin.policy().limits;
+        if let Err(explanation) = validate(&tool.loaded.schema, &call.arguments) {
+            return End::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
+        }
+        let arguments = canonical_json(&call.arguments);
+        if arguments.len() as u64 > limits.arguments_bytes {
+            return End::by_model(
+                Ended::InvalidArguments,
+                invalid_arguments(&format!(
+                    "they have {} bytes; at most {} are allowed",
+                    arguments.len(),
+                    bytes(limits.arguments_bytes)
+                )),
+            );
+        }
+        let hints = tool.loaded.definition.hints;
+        let cache = self
+            .cache
+            .as_ref()
+            .filter(|_| hints.deterministic && !hints.open_world);
+        if let Some(observation) = cache.and_then(|cache| cache.get(index, &arguments)) {
+            tool.counters.count_cached();
+            return End::by_cache(observation);
+        }
+        let mut attempt = Attempt {
+            arguments: &arguments,
+            deadline: started + limits.wall,
+            seed: seed::derive(context.seed, "call", &[&call.call_id]),
+            number: 0,
+        };
+        let end = loop {
+            let end = tool.attempt(call, context, &attempt).await;
+            let again = end.may_be_retried()
+                && is_repeatable(hints)
+                && attempt.number < tool.plugin.policy().retries
+                && Instant::now() < attempt.deadline;
+            if !again {
+                break end;
+            }
+            tool.counters.count_retry();
+            attempt.number += 1;
+        };
+        if end.ended == Ended::Trap {
+            tool.plugin.note_trap(&end);
+            tracing::warn!(
+                plugin = tool.plugin.name(),
+                call = call.call_id,
+                detail = end.detail.as_deref().unwrap_or_default(),
+                "a tool trapped"
+            );
+        }
+        if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
+            cache.insert(index, arguments, observation);
+        }
+        end
+    }
+
+    /// Calls so far, by tool; calls of names that no tool has stand under `""`.
+    pub fn counts(&self) -> BTreeMap<String, CallCounts> {
+        let mut counts: BTreeMap<String, CallCounts> = self
+            .tools
+            .iter()
+            .map(|tool| (tool.name().to_owned(), tool.counters.snapshot()))
+            .collect();
+        let unknown = self.unknown.snapshot();
+        if unknown.total() > 0 {
+            counts.insert(String::new(), unknown);
+        }
+        counts
+    }
+
+    /// An error if a plugin traps in more than this share of its calls, over all its tools.
+    pub fn check_health(&self, max_trap_share: f64) -> Result<(), Unhealthy> {
+        let mut by_plugin: BTreeMap<&str, (&Plugin, CallCounts)> = BTreeMap::new();
+        for tool in &self.tools {
+            let entry = by_plugin
+                .entry(tool.plugin.name())
+                .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
+            entry.1 = entry.1.plus(&tool.counters.snapshot());
+        }
+        by_plugin.into_values().try_for_each(|(plugin, counts)| {
+            counts.check_health(plugin.name(), max_trap_share, plugin.last_trap())
+        })
+    }
+}
+
+impl Tool {
+    fn name(&self) -> &str {
+        &self.loaded.definition.name
+    }
+
+    async fn attempt(&self, call: &ToolCall, context: &TurnContext, attempt: &Attempt<'_>) -> End {
+        let Ok(_permit) = self.permit(attempt.deadline).await else {
+            return End::by_infrastructure(
+                Ended::Timeout,
+                format!(
+                    "waited longer than wall_ms for one of the places of tool `{}`; raise \
+                     max_concurrency or limits.wall_ms of [plugins.{}]",
+                    self.name(),
+                    self.plugin.name()
+                ),
+            );
+        };
+        let limits = &self.plugin.policy().limits;
+        let request = ToolRequest {
+            name: self.loaded.own_name.clone(),
+            arguments: attempt.arguments.to_owned(),
+            context: types::CallContext {
+                call_id: call.call_id.clone(),
+                attempt: attempt.number,
+                trajectory_id: context.trajectory_id.clone(),
+                turn: context.turn,
+                seed: attempt.seed,
+                budget_ms: u32::try_from(limits.wall.as_millis()).unwrap_or(u32::MAX),
+                extra: Vec::new(),
+            },
+            deadline: attempt.deadline,
+        };
+        match self.plugin.call_tool(request).await {
+            Ok(result) => End::of_result(result, limits.result_bytes),
+            Err(stopped) => End::of_stopped(&stopped),
+        }
+    }
+
+    /// A place to run in, if there is one before the deadline.
+    async fn permit(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, ()> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        match tokio::time::timeout_at(deadline.into(), self.permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Whether a call that failed for want of something may be made again.
+fn is_repeatable(hints: Hints) -> bool {
+    hints.idempotent || hints.read_only
+}
+
+/// The parser finds unknown tools before they are called; this is for callers without one.
+fn unknown_tool(name: &str) -> End {
+    let name: String = name.chars().take(64).collect();
+    End::by_model(
+        Ended::InvalidArguments,
+        format!("error: there is no tool {name:?}"),
+    )
+}

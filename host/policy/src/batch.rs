@@ -1,0 +1,196 @@
+//! Sequences laid end to end, without padding.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{PolicyError, Result};
+
+/// One training sequence, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence<'a> {
+    /// Token ids.
+    pub ids: &'a [u32],
+    /// Same length; true on the tokens whose log-probability is wanted. A token's log-probability is read off the row
+    /// before it, so the first one cannot be true.
+    pub mask: &'a [bool],
+}
+
+/// Where one sequence lies among the packed rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+}
+
+/// Several sequences as one list of rows, and the tokens to be predicted in them.
+///
+/// Rows attend only within their sequence, and no row's numbers depend on what it is packed with.
+#[derive(Debug, Clone)]
+pub struct PackedBatch {
+    pub(crate) ids: Arc<[u32]>,
+    pub(crate) spans: Arc<[Span]>,
+    /// For every target, the row that predicts it.
+    pub(crate) rows: Arc<[u32]>,
+    pub(crate) targets: Arc<[u32]>,
+    target_sequences: Vec<u32>,
+    target_positions: Vec<u32>,
+}
+
+impl PackedBatch {
+    /// Packs `sequences` in the given order. Targets are ordered by sequence, then by position.
+    ///
+    /// # Errors
+    /// If lengths differ, a sequence is empty, its first token is in the mask, or no token at all is.
+    pub fn new(sequences: &[Sequence<'_>]) -> Result<Self> {
+        let tokens = sequences.iter().map(|sequence| sequence.ids.len()).sum();
+        let mut ids = Vec::with_capacity(tokens);
+        let mut spans = Vec::with_capacity(sequences.len());
+        let (mut rows, mut targets) = (Vec::new(), Vec::new());
+        let (mut target_sequences, mut target_positions) = (Vec::new(), Vec::new());
+        for (index, sequence) in sequences.iter().enumerate() {
+            let (start, len) = (ids.len(), sequence.ids.len());
+            if len == 0 || sequence.mask.len() != len {
+                return Err(PolicyError::Input(format!(
+                    "sequence {index} of a batch has {len} ids and a mask of {}; both must be the same and not 0",
+                    sequence.mask.len()
+                )));
+            }
+            if sequence.mask[0] {
+                return Err(PolicyError::Input(format!(
+                    "sequence {index} of a batch wants the log-probability of its first token, which nothing predicts"
+                )));
+            }
+            spans.push(Span { start, len });
+            ids.extend_from_slice(sequence.ids);
+            for position in 1..len {
+                if sequence.mask[position] {
+                    rows.push((start + position - 1) as u32);
+                    targets.push(sequence.ids[position]);
+                    target_sequences.push(index as u32);
+                    target_positions.push(position as u32);
+                }
+            }
+        }
+        if targets.is_empty() {
+            return Err(PolicyError::Input(format!(
+                "a batch of {} sequences has no token with mask 1, so there is nothing to compute",
+                sequences.len()
+            )));
+        }
+        Ok(Self {
+            ids: ids.into(),
+            spans: spans.into(),
+            rows: rows.into(),
+            targets: targets.into(),
+            target_sequences,
+            target_positions,
+        })
+    }
+
+    /// Rows in the batch.
+    pub fn tokens(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Sequences in the batch.
+    pub fn sequences(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The tokens whose log-probability is computed, in order.
+    pub fn targets(&self) -> &[u32] {
+        &self.targets
+    }
+
+    /// For every target, the index of its sequence in the list the batch was made from.
+    pub fn target_sequences(&self) -> &[u32] {
+        &self.target_sequences
+    }
+
+    /// For every target, its position in its sequence.
+    pub fn target_positions(&self) -> &[u32] {
+        &self.target_positions
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.spans.iter().map(|span| span.len).max().unwrap_or(0)
+    }
+}
+
+/// Cuts consecutive sequences of the given lengths into micro-batches of at most `micro_batch_tokens` tokens; a longer
+/// sequence is one by itself. Depends on nothing else, so gradients are the same whatever number of workers compute them.
+pub fn micro_batches(lengths: &[usize], micro_batch_tokens: usize) -> Vec<Range<usize>> {
+    let mut cuts = Vec::new();
+    let (mut start, mut tokens) = (0, 0usize);
+    for (index, &length) in lengths.iter().enumerate() {
+        if index > start && tokens + length > micro_batch_tokens {
+            cuts.push(start..index);
+            (start, tokens) = (index, 0);
+        }
+        tokens += length;
+    }
+    if start < lengths.len() {
+        cuts.push(start..lengths.len());
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_the_masked_tokens_and_rows_are_one_before() {
+        let batch = PackedBatch::new(&[
+            Sequence {
+                ids: &[5, 6, 7],
+                mask: &[false, false, true],
+            },
+            Sequence {
+                ids: &[8, 9],
+                mask: &[false, true],
+            },
+        ])
+        .unwrap();
+        assert_eq!(batch.targets(), [7, 9]);
+        assert_eq!(&batch.rows[..], [1, 3]);
+        assert_eq!(batch.target_sequences(), [0, 1]);
+        assert_eq!(batch.target_positions(), [2, 1]);
+    }
+
+    #[test]
+    fn what_cannot_be_predicted_is_refused() {
+        let message = |sequence| PackedBatch::new(&[sequence]).unwrap_err().to_string();
+        assert!(
+            message(Sequence {
+                ids: &[1],
+                mask: &[true]
+            })
+            .contains("first token")
+        );
+        assert!(
+            message(Sequence {
+                ids: &[1, 2],
+                mask: &[false]
+            })
+            .contains("mask of 1")
+        );
+        assert!(
+            message(Sequence {
+                ids: &[1, 2],
+                mask: &[false, false]
+            })
+            .contains("no token with mask 1")
+        );
+    }
+
+    #[test]
+    fn micro_batches_hold_at_most_their_tokens() {
+        assert_eq!(
+            micro_batches(&[3, 3, 3, 10, 1], 6),
+            [0..2, 2..3, 3..4, 4..5]
+        );
+        assert!(micro_batches(&[], 6).is_empty());
+        assert_eq!(micro_batches(&[9, 9], 1), [0..1, 1..2]);
+    }
+}

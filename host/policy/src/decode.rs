@@ -1,0 +1,514 @@
+//! Batched decoding with a preallocated key-value cache, over the model's own weights.
+//!
+//! A step takes entries of any length: whole prompts beside single tokens. Its rows are shared out to worker threads as
+//! contiguous runs of entries, and a worker takes its entries through all layers to the logits without waiting for the
+//! others. Every number of a row is made by the functions that training uses, so it does not matter what stands beside
+//! it, and the logits of a position equal those of the training forward, bit for bit.
+
+use candle_core::Tensor;
+use rayon::prelude::*;
+
+use crate::error::{PolicyError, Result};
+use crate::model::Model;
+use crate::network::{Network, NetworkLayer, lock};
+use crate::ops::attention::{Heads, attend_cached, prepare_head, store_keys};
+use crate::ops::embedding::embed_into;
+use crate::ops::linear::linear_into;
+use crate::ops::norm::rms_norm_into;
+use crate::ops::swiglu::swiglu_into;
+
+mod plain;
+
+/// Rows to compute for one slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Which sequence; each slot once per step.
+    pub slot: usize,
+    /// Position of the first token. What lies before it must be in the slot; what lay from here on is forgotten.
+    pub start: usize,
+    /// Tokens to read, at least one. Logits are given after the last.
+    pub tokens: &'a [u32],
+}
+
+/// Below this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
+const ALONE: usize = 6_000_000;
+
+/// One sequence's keys and values, all layers.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Positions filled.
+    len: usize,
+    /// `[layer][kv head][tile][dim][16]`.
+    keys: Vec<f32>,
+    /// `[layer][kv head][position][dim]`.
+    values: Vec<f32>,
+}
+
+/// Buffers of one worker, kept between steps.
+#[derive(Debug, Default)]
+struct Scratch {
+    x: Vec<f32>,
+    normed: Vec<f32>,
+    packed: Vec<f32>,
+    mixed: Vec<f32>,
+    wide: Vec<f32>,
+    gated: Vec<f32>,
+    head: Vec<f32>,
+    weights: Vec<f32>,
+    last: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+enum Cache {
+    Fused(Vec<Slot>),
+    Plain(plain::PlainCache),
+}
+
+/// A key-value cache, and the threads that fill it.
+///
+/// It belongs to a model's shape, not to its weights: after an optimiser's step, what the slots hold is stale and must be
+/// read again from position 0.
+pub struct Decoder {
+    cache: Cache,
+    slots: usize,
+    context: usize,
+    layers: usize,
+    heads: Heads,
+    pool: rayon::ThreadPool,
+    scratch: Vec<Scratch>,
+}
+
+impl Decoder {
+    /// Room for `slots` sequences of up to `context` tokens, decoded by `workers` threads.
+    ///
+    /// # Errors
+    /// If `context` exceeds what the model was made for, or threads cannot be started.
+    pub fn new(model: &Model, slots: usize, context: usize, workers: usize) -> Result<Self> {
+        let longest = model.table().positions();
+        if context == 0 || context > longest {
+            return Err(PolicyError::Input(format!(
+                "a decoding context of {context} tokens; the model's max_position_embeddings allows 1 to {longest}"
+            )));
+        }
+        if slots == 0 {
+            return Err(PolicyError::Input("a decoder without slots".to_owned()));
+        }
+        let workers = workers.max(1);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(workers)
+            .thread_name(|index| format!("decode-{index}"))
+            .build()
+            .map_err(|error| {
+                PolicyError::Input(format!("cannot start {workers} decoding threads: {error}"))
+            })?;
+        let layers = model.config().num_hidden_layers;
+        let heads = model.heads();
+        let cache = if model.fused() {
+            let per = layers * heads.key_value;
+            // Zeros from the system: memory is only taken as positions are filled.
+            let slot = || Slot {
+                len: 0,
+                keys: vec![0.0; per * heads.tiles_len(context)],
+                values: vec![0.0; per * context * heads.dim],
+            };
+            Cache::Fused((0..slots).map(|_| slot()).collect())
+        } else {
+            Cache::Plain(plain::PlainCache::new(model, slots, context)?)
+        };
+        Ok(Self {
+            cache,
+            slots,
+            context,
+            layers,
+            heads,
+            pool,
+            scratch: (0..workers).map(|_| Scratch::default()).collect(),
+        })
+    }
+
+    /// How many sequences fit.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// How many tokens a sequence may have.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// Positions filled in a slot; 0 for one that does not exist.
+    pub fn len(&self, slot: usize) -> usize {
+        match &self.cache {
+            Cache::Fused(slots) => slots.get(slot).map_or(0, |slot| slot.len),
+            Cache::Plain(cache) => cache.len(slot),
+        }
+    }
+
+    /// Whether a slot holds nothing.
+    pub fn is_empty(&self, slot: usize) -> bool {
+        self.len(slot) == 0
+    }
+
+    /// Copies the first `len` positions of slot `from` to slot `to`, so that a shared prompt is computed once.
+    pub fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
+        if from >= self.slots || to >= self.slots {
+            return Err(PolicyError::Input(format!(
+                "slots {from} and {to} of {}",
+                self.slots
+            )));
+        }
+        if len > self.len(from) {
+            return Err(PolicyError::Input(format!(
+                "{len} positions of slot {from}, which holds {}",
+                self.len(from)
+            )));
+        }
+        if from == to {
+            return Ok(());
+        }
+        match &mut self.cache {
+            Cache::Plain(cache) => cache.copy_prefix(from, to, len),
+            Cache::Fused(slots) => {
+                let Ok([source, target]) = slots.get_disjoint_mut([from, to]) else {
+                    return Ok(());
+                };
+                let (tiles, values) = (
+                    self.heads.tiles_len(self.context),
+                    self.context * self.heads.dim,
+                );
+                // The last tile is copied whole; what it holds beyond `len` is overwritten before it is seen.
+                let (used_tiles, used_values) = (self.heads.tiles_len(len), len * self.heads.dim);
+                for head in 0..self.layers * self.heads.key_value {
+                    let (k, v) = (head * tiles, head * values);
+                    target.keys[k..k + used_tiles].copy_from_slice(&source.keys[k..k + used_tiles]);
+                    target.values[v..v + used_values]
+                        .copy_from_slice(&source.values[v..v + used_values]);
+                }
+                target.len = len;
+                Ok(())
+            }
+        }
+    }
+
+    /// One step: reads every entry's tokens and gives the logits after its last one, `[vocabulary]` for each entry.
+    pub fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<Vec<f32>>> {
+        self.step_with(model, entries, |_, logits| logits.to_vec())
+    }
+
+    /// One step, handing each entry's index and logits to `f` on the thread that computed them (sampling belongs there).
+    /// Results are in the order of entries.
+    ///
+    /// # Errors
+    /// If an entry does not fit its slot or the vocabulary; the cache is unchanged then.
+    pub fn step_with<R: Send>(
+        &mut self,
+        model: &Model,
+        entries: &[Entry<'_>],
+        f: impl Fn(usize, &[f32]) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        self.check(model, entries)?;
+        let slots = match &mut self.cache {
+            Cache::Plain(cache) => {
+                let logits = cache.step(model, entries)?;
+                return Ok(logits
+                    .iter()
+                    .enumerate()
+                    .map(|(index, logits)| f(index, logits))
+                    .collect());
+            }
+            Cache::Fused(slots) => slots,
+        };
+        let locked = lock(model);
+        let network = Network::of(model, &locked)?;
+        let shape = CacheShape {
+            heads: self.heads,
+            context: self.context,
+        };
+        // Every slot is used at most once, so each entry can own its slot for the step.
+        let mut free: Vec<Option<&mut Slot>> = slots.iter_mut().map(Some).collect();
+        let mut jobs: Vec<Job<'_>> = entries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| {
+                free[entry.slot].take().map(|slot| Job {
+                    index,
+                    entry: *entry,
+                    slot,
+                })
+            })
+            .collect();
+        let rows: usize = entries.iter().map(|entry| entry.tokens.len()).sum();
+        let parts = if rows * network.size <= ALONE {
+            1
+        } else {
+            self.scratch.len()
+        };
+        if parts == 1 {
+            return Ok(network.run(&shape, &mut jobs, &mut self.scratch[0], &f));
+        }
+        let cuts = share(&jobs, rows, parts);
+        let scratch = &mut self.scratch;
+        let results: Vec<Vec<R>> = self.pool.install(|| {
+            cut(&mut jobs, &cuts)
+                .into_par_iter()
+                .zip(scratch.par_iter_mut())
+                .map(|(jobs, scratch)| network.run(&shape, jobs, scratch, &f))
+                .collect()
+        });
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    fn check(&self, model: &Model, entries: &[Entry<'_>]) -> Result<()> {
+        let heads = model.heads();
+        let same = heads.dim == self.heads.dim
+            && heads.key_value == self.heads.key_value
+            && heads.query == self.heads.query
+            && model.config().num_hidden_layers == self.layers
+            && model.fused() == matches!(self.cache, Cache::Fused(_));
+        if !same {
+            return Err(PolicyError::Input(
+                "the decoder was made for a model of another shape or other operators".to_owned(),
+            ));
+        }
+        let mut used = vec![false; self.slots];
+        for (index, entry) in entries.iter().enumerate() {
+            let bad = |what: String| {
+                Err(PolicyError::Input(format!(
+                    "decoding entry {index} (slot {}): {what}",
+                    entry.slot
+                )))
+            };
+            if entry.slot >= self.slots {
+                return bad(format!("there are {} slots", self.slots));
+            }
+            if std::mem::replace(&mut used[entry.slot], true) {
+                return bad("the slot is used twice in one step".to_owned());
+            }
+            if entry.tokens.is_empty() {
+                return bad("it has no tokens".to_owned());
+            }
+            if entry.start > self.len(entry.slot) {
+                return bad(format!(
+                    "it starts at position {}, but the slot holds {}",
+                    entry.start,
+                    self.len(entry.slot)
+                ));
+            }
+            if entry.start + entry.tokens.len() > self.context {
+                return bad(format!(
+                    "it ends at position {}, beyond the context of {}",
+                    entry.start + entry.tokens.len(),
+                    self.context
+                ));
+            }
+            model.check_ids(entry.tokens)?;
+        }
+        Ok(())
+    }
+}
+
+struct Job<'a> {
+    index: usize,
+    entry: Entry<'a>,
+    slot: &'a mut Slot,
+}
+
+/// Where to cut jobs so that each part has about the same number of rows.
+fn share(jobs: &[Job<'_>], rows: usize, parts: usize) -> Vec<usize> {
+    let mut cuts = Vec::with_capacity(parts);
+    let mut done = 0;
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 && done * parts >= (cuts.len() + 1) * rows && cuts.len() + 1 < parts {
+            cuts.push(index);
+        }
+        done += job.entry.tokens.len();
+    }
+    cuts
+}
+
+/// Cuts a slice at the given places.
+fn cut<'a, T>(mut all: &'a mut [T], cuts: &[usize]) -> Vec<&'a mut [T]> {
+    let mut parts = Vec::with_capacity(cuts.len() + 1);
+    let mut from = 0;
+    for &to in cuts {
+        let (part, rest) = all.split_at_mut(to - from);
+        parts.push(part);
+        all = rest;
+        from = to;
+    }
+    parts.push(all);
+    parts
+}
+
+struct CacheShape {
+    heads: Heads,
+    context: usize,
+}
+
+/// `len` numbers of any value.
+fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    if buffer.len() < len {
+        buffer.resize(len, 0.0);
+    }
+    &mut buffer[..len]
+}
+
+impl Network<'_> {
+    /// Takes jobs through all layers, one thread, and hands their logits to `f`.
+    fn run<R>(
+        &self,
+        shape: &CacheShape,
+        jobs: &mut [Job<'_>],
+        scratch: &mut Scratch,
+        f: &impl Fn(usize, &[f32]) -> R,
+    ) -> Vec<R> {
+        let rows: usize = jobs.iter().map(|job| job.entry.tokens.len()).sum();
+        let heads = &shape.heads;
+        let hidden = self.norm.len();
+        let ids = jobs.iter().flat_map(|job| job.entry.tokens.iter().copied());
+        let x = sized(&mut scratch.x, rows * hidden);
+        embed_into(self.embedding, self.embedding_columns, ids, x);
+        let normed = sized(&mut scratch.normed, rows * hidden);
+        let packed = sized(&mut scratch.packed, rows * heads.packed_width());
+        let mixed = sized(&mut scratch.mixed, rows * heads.out_width());
+        let wide = sized(&mut scratch.wide, rows * 2 * self.inner);
+        let gated = sized(&mut scratch.gated, rows * self.inner);
+        for (number, layer) in self.layers.iter().enumerate() {
+            rms_norm_into(x, layer.input_norm, self.eps, normed);
+            linear_into(normed, layer.qkv, packed, false);
+            let mut row = 0;
+            for job in &mut *jobs {
+                let count = job.entry.tokens.len();
+                let packed =
+                    &packed[row * heads.packed_width()..(row + count) * heads.packed_width()];
+                let mixed = &mut mixed[row * heads.out_width()..(row + count) * heads.out_width()];
+                self.attend(
+                    shape,
+                    layer,
+                    number,
+                    job,
+                    packed,
+                    mixed,
+                    (&mut scratch.head, &mut scratch.weights),
+                );
+                row += count;
+            }
+            linear_into(mixed, layer.out, x, true);
+            rms_norm_into(x, layer.post_norm, self.eps, normed);
+            linear_into(normed, layer.gate_up, wide, false);
+            swiglu_into(wide, self.inner, gated);
+            linear_into(gated, layer.down, x, true);
+        }
+        let last = sized(&mut scratch.last, jobs.len() * hidden);
+        let mut row = 0;
+        for (job, last) in jobs.iter_mut().zip(last.chunks_exact_mut(hidden)) {
+            row += job.entry.tokens.len();
+            last.copy_from_slice(&x[(row - 1) * hidden..row * hidden]);
+            job.slot.len = job.entry.start + job.entry.tokens.len();
+        }
+        let normed = &mut normed[..jobs.len() * hidden];
+        rms_norm_into(last, self.norm, self.eps, normed);
+        let logits = sized(&mut scratch.logits, jobs.len() * self.head.n);
+        linear_into(normed, self.head, logits, false);
+        jobs.iter()
+            .zip(logits.chunks_exact(self.head.n))
+            .map(|(job, logits)| f(job.index, logits))
+            .collect()
+    }
+
+    /// Writes one entry's keys and values and attends its rows.
+    #[allow(clippy::too_many_arguments)]
+    fn attend(
+        &self,
+        shape: &CacheShape,
+        layer: &NetworkLayer<'_>,
+        number: usize,
+        job: &mut Job<'_>,
+        packed: &[f32],
+        mixed: &mut [f32],
+        (prepared, weights): (&mut Vec<f32>, &mut Vec<f32>),
+    ) {
+        let heads = &shape.heads;
+        let (dim, width, start) = (heads.dim, heads.packed_width(), job.entry.start);
+        let count = job.entry.tokens.len();
+        let group = heads.group();
+        for head in 0..heads.key_value {
+            let place = number * heads.key_value + head;
+            let tiles_len = heads.tiles_len(shape.context);
+            let tiles = &mut job.slot.keys[place * tiles_len..(place + 1) * tiles_len];
+            let values = &mut job.slot.values
+                [place * shape.context * dim..(place + 1) * shape.context * dim];
+            let keys = sized(prepared, count * dim);
+            prepare_head(
+                heads,
+                self.table,
+                packed,
+                heads.key_column(head),
+                layer.k_norm,
+                start,
+                1.0,
+                keys,
+            );
+            store_keys(keys, dim, start, tiles);
+            let column = heads.value_column(head);
+            for (row, value) in values[start * dim..]
+                .chunks_exact_mut(dim)
+                .take(count)
+                .enumerate()
+            {
+                value.copy_from_slice(&packed[row * width + column..][..dim]);
+            }
+            let first = head * group;
+            if count == 1 {
+                // The heads of the group share keys and values, and are computed together.
+                let queries = sized(prepared, group * dim);
+                for (query, out) in queries.chunks_exact_mut(dim).enumerate() {
+                    let column = (first + query) * dim;
+                    prepare_head(
+                        heads,
+                        self.table,
+                        packed,
+                        column,
+                        layer.q_norm,
+                        start,
+                        heads.scale(),
+                        out,
+                    );
+                }
+                let out = &mut mixed[first * dim..(first + group) * dim];
+                attend_cached(queries, tiles, values, dim, start + 1, 0, weights, out, dim);
+            } else {
+                for query in first..first + group {
+                    let queries = sized(prepared, count * dim);
+                    prepare_head(
+                        heads,
+                        self.table,
+                        packed,
+                        query * dim,
+                        layer.q_norm,
+                        start,
+                        heads.scale(),
+                        queries,
+                    );
+                    let out = &mut mixed[query * dim..];
+                    attend_cached(
+                        queries,
+                        tiles,
+                        values,
+                        dim,
+                        start + 1,
+                        1,
+                        weights,
+                        out,
+                        heads.out_width(),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// One row of logits per entry, as numbers.
+fn rows_of(logits: &Tensor) -> Result<Vec<Vec<f32>>> {
+    Ok(logits.to_vec2::<f32>()?)
+}

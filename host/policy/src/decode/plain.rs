@@ -1,0 +1,225 @@
+//! Decoding in candle's operators, for devices without fused ones. The same results within rounding, not to the bit.
+
+use candle_core::{D, DType, Tensor};
+
+use super::{Entry, rows_of};
+use crate::error::Result;
+use crate::model::Model;
+use crate::ops::attention::{Heads, plain_masked_attention};
+use crate::ops::embedding::plain_embedding;
+use crate::ops::linear::plain_linear;
+use crate::ops::norm::plain_rms_norm;
+use crate::ops::rotary::plain_rotate;
+use crate::ops::swiglu::plain_swiglu;
+use crate::weights::LayerWeights;
+
+/// Keys and values of all slots, per layer `[slots * context, kv heads * dim]`.
+pub(super) struct PlainCache {
+    keys: Vec<Tensor>,
+    values: Vec<Tensor>,
+    lens: Vec<usize>,
+    context: usize,
+}
+
+/// Where the rows of a step lie, as index tensors.
+struct Places {
+    /// Padded entry rows, `[entries * longest]`, into the packed rows.
+    padded: Tensor,
+    /// Packed rows into the padded ones.
+    packed: Tensor,
+    /// Cache rows to write, `[rows, kv width]`.
+    write: Tensor,
+    /// Cache rows to read, `[entries * positions]`.
+    read: Tensor,
+    /// 0 or minus infinity, `[entries, 1, longest, positions]`.
+    mask: Tensor,
+    /// Rotary tables of the padded rows, `[entries, 1, longest, dim / 2]`.
+    cos: Tensor,
+    sin: Tensor,
+    entries: usize,
+    longest: usize,
+    positions: usize,
+}
+
+impl PlainCache {
+    pub(super) fn new(model: &Model, slots: usize, context: usize) -> Result<Self> {
+        let heads = model.heads();
+        let shape = (slots * context, heads.key_value * heads.dim);
+        let layers = model.config().num_hidden_layers;
+        let zeros = || Tensor::zeros(shape, DType::F32, model.device());
+        Ok(Self {
+            keys: (0..layers)
+                .map(|_| zeros())
+                .collect::<candle_core::Result<_>>()?,
+            values: (0..layers)
+                .map(|_| zeros())
+                .collect::<candle_core::Result<_>>()?,
+            lens: vec![0; slots],
+            context,
+        })
+    }
+
+    pub(super) fn len(&self, slot: usize) -> usize {
+        self.lens.get(slot).copied().unwrap_or(0)
+    }
+
+    pub(super) fn copy_prefix(&mut self, from: usize, to: usize, len: usize) -> Result<()> {
+        if len > 0 {
+            for cache in self.keys.iter().chain(&self.values) {
+                let rows = cache.narrow(0, from * self.context, len)?.copy()?;
+                cache.slice_set(&rows, 0, to * self.context)?;
+            }
+        }
+        self.lens[to] = len;
+        Ok(())
+    }
+
+    /// Entries were checked by the decoder.
+    pub(super) fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<Vec<f32>>> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let places = self.places(model, entries)?;
+        let weights = model.frozen();
+        let ids: Vec<u32> = entries
+            .iter()
+            .flat_map(|entry| entry.tokens.iter().copied())
+            .collect();
+        let mut x = plain_embedding(&weights.embedding, &ids)?;
+        let eps = model.eps();
+        for (number, layer) in weights.layers.iter().enumerate() {
+            let packed = plain_linear(&plain_rms_norm(&x, &layer.input_norm, eps)?, &layer.qkv)?;
+            let mixed = self.attend(&model.heads(), layer, number, &packed, &places)?;
+            x = (x + plain_linear(&mixed, &layer.out)?)?;
+            let wide = plain_linear(&plain_rms_norm(&x, &layer.post_norm, eps)?, &layer.gate_up)?;
+            x = (x + plain_linear(&plain_swiglu(&wide)?, &layer.down)?)?;
+        }
+        let mut last = Vec::with_capacity(entries.len());
+        let mut rows = 0;
+        for entry in entries {
+            rows += entry.tokens.len() as u32;
+            last.push(rows - 1);
+            self.lens[entry.slot] = entry.start + entry.tokens.len();
+        }
+        let last = Tensor::from_slice(&last, last.len(), model.device())?;
+        let x = plain_rms_norm(&x.index_select(&last, 0)?, &weights.norm, eps)?;
+        let head = weights
+            .head
+            .narrow(1, 0, model.vocabulary())?
+            .contiguous()?;
+        rows_of(&x.matmul(&head)?)
+    }
+
+    fn places(&self, model: &Model, entries: &[Entry<'_>]) -> Result<Places> {
+        let heads = model.heads();
+        let device = model.device();
+        let longest = entries
+            .iter()
+            .map(|entry| entry.tokens.len())
+            .max()
+            .unwrap_or(0);
+        let positions = entries
+            .iter()
+            .map(|entry| entry.start + entry.tokens.len())
+            .max()
+            .unwrap_or(0);
+        let (mut padded, mut packed, mut write, mut read) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut mask, mut cos, mut sin) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = 0u32;
+        for (index, entry) in entries.iter().enumerate() {
+            let count = entry.tokens.len();
+            for row in 0..longest {
+                // Padding repeats the entry's last row; its result is never read.
+                let real = row.min(count - 1);
+                padded.push(first + real as u32);
+                let position = entry.start + real;
+                if row < count {
+                    packed.push((index * longest + row) as u32);
+                    write.extend(vec![
+                        (entry.slot * self.context + position) as u32;
+                        heads.key_value * heads.dim
+                    ]);
+                }
+                mask.extend((0..positions).map(|j| {
+                    if j <= position {
+                        0.0
+                    } else {
+                        f32::NEG_INFINITY
+                    }
+                }));
+                let (c, s) = model.table().at(position);
+                cos.extend_from_slice(c);
+                sin.extend_from_slice(s);
+            }
+            let filled = entry.start + count;
+            read.extend(
+                (0..positions).map(|j| (entry.slot * self.context + j.min(filled - 1)) as u32),
+            );
+            first += count as u32;
+        }
+        let rows = packed.len();
+        let table = (entries.len(), 1, longest, heads.dim / 2);
+        Ok(Places {
+            padded: Tensor::from_vec(padded, entries.len() * longest, device)?,
+            packed: Tensor::from_vec(packed, rows, device)?,
+            write: Tensor::from_vec(write, (rows, heads.key_value * heads.dim), device)?,
+            read: Tensor::from_vec(read, entries.len() * positions, device)?,
+            mask: Tensor::from_vec(mask, (entries.len(), 1, longest, positions), device)?,
+            cos: Tensor::from_vec(cos, table, device)?,
+            sin: Tensor::from_vec(sin, table, device)?,
+            entries: entries.len(),
+            longest,
+            positions,
+        })
+    }
+
+    fn attend(
+        &self,
+        heads: &Heads,
+        layer: &LayerWeights,
+        number: usize,
+        packed: &Tensor,
+        places: &Places,
+    ) -> candle_core::Result<Tensor> {
+        let (entries, longest) = (places.entries, places.longest);
+        let rows = packed.index_select(&places.padded, 0)?.reshape((
+            entries,
+            longest,
+            heads.packed_width(),
+        ))?;
+        let part = |from: usize, count: usize| {
+            rows.narrow(D::Minus1, from, count * heads.dim)?
+                .contiguous()?
+                .reshape((entries, longest, count, heads.dim))?
+                .transpose(1, 2)?
+                .contiguous()
+        };
+        let rotated = |x: &Tensor, w: &Tensor| {
+            plain_rotate(&plain_rms_norm(x, w, heads.eps)?, &places.cos, &places.sin)
+        };
+        // [entries, heads, longest, dim] to [rows, heads * dim]
+        let back = |x: &Tensor, width: usize| {
+            x.transpose(1, 2)?
+                .contiguous()?
+                .reshape((entries * longest, width))?
+                .index_select(&places.packed, 0)
+        };
+        let width = heads.key_value * heads.dim;
+        let q = rotated(&part(0, heads.query)?, &layer.q_norm)?;
+        let k = rotated(&part(heads.key_column(0), heads.key_value)?, &layer.k_norm)?;
+        let v = part(heads.value_column(0), heads.key_value)?;
+        self.keys[number].scatter_set(&places.write, &back(&k, width)?, 0)?;
+        self.values[number].scatter_set(&places.write, &back(&v, width)?, 0)?;
+        let cached = |cache: &Tensor| {
+            cache
+                .index_select(&places.read, 0)?
+                .reshape((entries, places.positions, heads.key_value, heads.dim))?
+                .transpose(1, 2)?
+                .contiguous()
+        };
+        let (k, v) = (cached(&self.keys[number])?, cached(&self.values[number])?);
+        let out = plain_masked_attention(&q, &k, &v, &places.mask, heads)?;
+        back(&out, heads.out_width())
+    }
+}

@@ -1,0 +1,152 @@
+//! Which device the policy runs on, and why not the other one.
+
+use candle_core::Device;
+
+use crate::error::{PolicyError, Result};
+use crate::simd;
+
+/// A device, and the reason for it in words.
+#[derive(Debug, Clone)]
+pub struct DeviceChoice {
+    /// Where tensors will live.
+    pub device: Device,
+    /// For `doctor` and the log: what was found, or why CUDA was not taken.
+    pub reason: String,
+}
+
+/// Opens the device that a configuration names: `cpu`, `cuda`, `cuda:N` or `auto` (CUDA if there is one, else the CPU).
+///
+/// # Errors
+/// If CUDA is asked for by name and cannot be used; the message says why.
+pub fn open_device(name: &str) -> Result<DeviceChoice> {
+    let refused = |reason: String| PolicyError::Device {
+        asked: name.to_owned(),
+        reason,
+    };
+    match name {
+        "cpu" => Ok(cpu("asked for")),
+        "auto" => Ok(match cuda(0) {
+            Ok(choice) => choice,
+            Err(reason) => cpu(&format!("no CUDA: {reason}")),
+        }),
+        "cuda" => cuda(0).map_err(refused),
+        _ => match name.strip_prefix("cuda:").map(str::parse) {
+            Some(Ok(ordinal)) => cuda(ordinal).map_err(refused),
+            _ => Err(refused(
+                "not a device; write \"cpu\", \"cuda\", \"cuda:0\" or \"auto\"".to_owned(),
+            )),
+        },
+    }
+}
+
+/// Why CUDA device 0 cannot be used here, or what it is.
+pub fn cuda_status() -> Result<String, String> {
+    cuda(0).map(|choice| choice.reason)
+}
+
+fn cpu(reason: &str) -> DeviceChoice {
+    DeviceChoice {
+        device: Device::Cpu,
+        reason: format!("cpu ({reason})"),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_: usize) -> Result<DeviceChoice, String> {
+    Err("this binary was built without CUDA; `cargo xtask cuda` builds one with it".to_owned())
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(ordinal: usize) -> Result<DeviceChoice, String> {
+    libraries_present()?;
+    let device =
+        Device::new_cuda(ordinal).map_err(|error| format!("no CUDA device {ordinal}: {error}"))?;
+    Ok(DeviceChoice {
+        device,
+        reason: format!("cuda:{ordinal}"),
+    })
+}
+
+/// With libraries opened at run time, cudarc panics where one is missing; so they are asked for first. The cfg is set
+/// on the command line by the CUDA build's cargo configuration and is a feature of cudarc, not of this crate.
+#[cfg(feature = "cuda")]
+#[allow(unexpected_cfgs)]
+fn libraries_present() -> Result<(), String> {
+    #[cfg(feature = "dynamic-loading")]
+    {
+        use candle_core::cuda_backend::cudarc::{cublas, curand, driver};
+        // SAFETY: these only try to open a shared library by name.
+        #[allow(unsafe_code)]
+        let found = unsafe {
+            [
+                (
+                    driver::sys::is_culib_present(),
+                    "libcuda.so.1 (the NVIDIA driver)",
+                ),
+                (cublas::sys::is_culib_present(), "libcublas.so.13"),
+                (curand::sys::is_culib_present(), "libcurand.so.10"),
+            ]
+        };
+        for (present, library) in found {
+            if !present {
+                return Err(format!("cannot load {library}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the CPU offers, for `doctor` and the run directory: results are bit-identical only between machines that agree
+/// on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuFacts {
+    /// Model name, as the system gives it.
+    pub name: String,
+    /// Hardware threads that this process may use.
+    pub threads: usize,
+    /// The instruction set that the fused operators and the matrix product use.
+    pub simd: &'static str,
+}
+
+/// Looks at the CPU.
+pub fn cpu_facts() -> CpuFacts {
+    let name = std::fs::read_to_string("/proc/cpuinfo")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("model name"))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        })
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    CpuFacts {
+        name,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        simd: simd::Level::best().name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_named_and_refusals_say_what_to_write() {
+        assert!(open_device("cpu").unwrap().device.is_cpu());
+        for name in ["gpu", "cuda:", "cuda:x", ""] {
+            let message = open_device(name).unwrap_err().to_string();
+            assert!(message.contains("\"auto\""), "{message}");
+        }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn auto_falls_back_to_the_cpu_and_says_why() {
+        let choice = open_device("auto").unwrap();
+        assert!(choice.device.is_cpu() && choice.reason.contains("without CUDA"));
+        assert!(
+            open_device("cuda:0")
+                .unwrap_err()
+                .to_string()
+                .contains("cargo xtask cuda")
+        );
+    }
+}

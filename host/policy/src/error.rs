@@ -1,0 +1,81 @@
+//! What can go wrong in a policy, said so that it can be mended.
+
+use std::path::PathBuf;
+
+/// Any failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// `config.json` is missing, unreadable or describes a model that is not supported.
+    #[error("{origin}: {message}")]
+    Config {
+        /// Where the configuration came from.
+        origin: String,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+    /// A file of a checkpoint could not be read or written.
+    #[error("{}: {action}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// A checkpoint's content does not fit its configuration, or is damaged.
+    #[error("{}: {message}", path.display())]
+    Checkpoint {
+        /// The file or folder.
+        path: PathBuf,
+        /// The tensor, what was expected, what was found, what to do.
+        message: String,
+    },
+    /// A device that is not there.
+    #[error("device \"{asked}\": {reason}")]
+    Device {
+        /// As asked for.
+        asked: String,
+        /// Why it cannot be used, and what can.
+        reason: String,
+    },
+    /// A batch, entry or parameter that makes no sense.
+    #[error("{0}")]
+    Input(String),
+    /// A gradient that is missing, infinite or not a number. No parameter was changed.
+    #[error("gradient of {parameter}: {message}")]
+    Gradient {
+        /// The parameter, or `global norm`.
+        parameter: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A tensor operation failed.
+    #[error("tensor operation: {0}")]
+    Tensor(#[from] candle_core::Error),
+}
+
+impl PolicyError {
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            path,
+            action,
+            source,
+        }
+    }
+
+    pub(crate) fn checkpoint(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::Checkpoint {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// The result of this crate's functions.
+pub type Result<T, E = PolicyError> = std::result::Result<T, E>;

@@ -1,0 +1,572 @@
+//! Gradients over micro-batches: any number of workers, one result.
+//!
+//! A worker computes whole micro-batches, each with one thread; their gradients are added in the order of the
+//! micro-batches, whoever finished first. So 1, 2 and 3 workers give the same bits.
+//!
+//! A pass has three parts. The trunk (embedding and layers) is gone through backwards by [`crate::network`] on the CPU,
+//! and by candle's tape elsewhere, layer by layer with checkpointing. The vocabulary head is differentiated by hand, in
+//! chunks of rows. Between them the caller's loss sees only log-probabilities and entropies.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use candle_core::backprop::GradStore;
+use candle_core::{DType, Tensor, Var};
+
+use crate::batch::PackedBatch;
+use crate::error::{PolicyError, Result};
+use crate::model::Model;
+use crate::network::{Network, lock};
+use crate::ops::embedding::plain_embedding;
+use crate::ops::head::Head;
+use crate::ops::with_numbers;
+use crate::weights::Parameter;
+
+/// How a pass over micro-batches is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PassOptions {
+    /// Threads that share the micro-batches. Changes speed and memory (each holds a micro-batch's activations and
+    /// gradients), never the result. Default 1.
+    pub workers: usize,
+    /// Logits are divided by this: the temperature that was sampled with. Default 1.
+    pub temperature: f32,
+    /// Keep only each layer's input and compute the rest again on the way back: a third more time, a small part of
+    /// the memory. Default off.
+    pub checkpointing: bool,
+}
+
+impl Default for PassOptions {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            temperature: 1.0,
+            checkpointing: false,
+        }
+    }
+}
+
+/// What a pass says about each target of a micro-batch, in the order of [`PackedBatch::targets`].
+#[derive(Debug, Clone)]
+pub struct TokenStats {
+    /// Natural logarithm of the target's probability, `[targets]`.
+    pub log_probs: Tensor,
+    /// Entropy of the distribution it was drawn from, in nats, `[targets]`.
+    pub entropy: Tensor,
+}
+
+/// A gradient for every parameter, in the order of [`Model::parameters`].
+#[derive(Debug)]
+pub struct Gradients {
+    named: Vec<(String, Tensor)>,
+}
+
+impl Gradients {
+    /// Every parameter's name and gradient.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
+        self.named
+            .iter()
+            .map(|(name, gradient)| (name.as_str(), gradient))
+    }
+
+    /// One parameter's gradient.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.named
+            .iter()
+            .find(|(own, _)| own == name)
+            .map(|(_, gradient)| gradient)
+    }
+
+    /// The Euclidean norm over all parameters, computed in f64 in a fixed order.
+    pub fn norm(&self) -> Result<f64> {
+        let mut sum = 0.0;
+        for (_, gradient) in &self.named {
+            sum += if gradient.device().is_cpu() {
+                with_numbers(gradient, sum_of_squares)?
+            } else {
+                f64::from(gradient.sqr()?.sum_all()?.to_scalar::<f32>()?)
+            };
+        }
+        Ok(sum.sqrt())
+    }
+}
+
+/// In eight chains, so that it is not one long wait for additions.
+fn sum_of_squares(numbers: &[f32]) -> f64 {
+    let mut sums = [0.0f64; 8];
+    let (chunks, rest) = numbers.as_chunks::<8>();
+    for chunk in chunks {
+        for (sum, x) in sums.iter_mut().zip(chunk) {
+            *sum += f64::from(*x) * f64::from(*x);
+        }
+    }
+    for (sum, x) in sums.iter_mut().zip(rest) {
+        *sum += f64::from(*x) * f64::from(*x);
+    }
+    sums.iter().sum()
+}
+
+/// What [`Model::accumulate`] gives.
+#[derive(Debug)]
+pub struct Accumulated<M> {
+    /// Summed over the micro-batches in index order.
+    pub gradients: Gradients,
+    /// The micro-batches' losses, summed likewise.
+    pub loss: f64,
+    /// What the loss function gave besides, by micro-batch.
+    pub outputs: Vec<M>,
+}
+
+struct Part<M> {
+    gradients: Vec<Tensor>,
+    loss: f64,
+    output: M,
+}
+
+impl Model {
+    /// Forward and backward over micro-batches.
+    ///
+    /// `loss` gets a micro-batch's index and statistics, and gives the scalar that this micro-batch adds to the loss
+    /// (divide by a count that spans all of them, not by this one's), with anything else worth returning. It runs on
+    /// worker threads, at any time and in any order.
+    ///
+    /// # Errors
+    /// If a batch does not fit the model, an operation fails, or a parameter got no gradient.
+    pub fn accumulate<M: Send>(
+        &self,
+        batches: &[PackedBatch],
+        options: &PassOptions,
+        loss: impl Fn(usize, &TokenStats) -> candle_core::Result<(Tensor, M)> + Sync,
+    ) -> Result<Accumulated<M>> {
+        self.check_pass(batches, options)?;
+        if batches.is_empty() {
+            return Err(PolicyError::Input(
+                "no micro-batches to accumulate over".to_owned(),
+            ));
+        }
+        let mut sum: Option<Vec<Tensor>> = None;
+        let mut total = 0.0;
+        let mut outputs = Vec::with_capacity(batches.len());
+        run_in_order(
+            batches.len(),
+            self.workers(options),
+            |index| self.pass(&batches[index], options, |stats| loss(index, stats)),
+            |part: Part<M>| {
+                total += part.loss;
+                outputs.push(part.output);
+                sum = Some(match sum.take() {
+                    None => part.gradients,
+                    Some(sum) => sum
+                        .iter()
+                        .zip(&part.gradients)
+                        .map(|(sum, gradient)| sum + gradient)
+                        .collect::<candle_core::Result<_>>()?,
+                });
+                Ok(())
+            },
+        )?;
+        let names = self.layout().iter().map(|parameter| parameter.name.clone());
+        Ok(Accumulated {
+            gradients: Gradients {
+                named: names.zip(sum.unwrap_or_default()).collect(),
+            },
+            loss: total,
+            outputs,
+        })
+    }
+
+    fn pass<M>(
+        &self,
+        batch: &PackedBatch,
+        options: &PassOptions,
+        loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+    ) -> Result<Part<M>> {
+        if self.fused() {
+            self.fused_pass(batch, options, loss)
+        } else {
+            self.plain_pass(batch, options, loss)
+        }
+    }
+
+    fn fused_pass<M>(
+        &self,
+        batch: &PackedBatch,
+        options: &PassOptions,
+        loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+    ) -> Result<Part<M>> {
+        let locked = lock(self);
+        let network = Network::of(self, &locked)?;
+        let attention = self.attention(batch);
+        let tape = network.forward(batch, &attention, options.checkpointing);
+        let rows = network.rows(&tape, batch);
+        let head = Head {
+            w: network.head,
+            temperature: options.temperature,
+        };
+        let (log_probs, entropy) = head.forward(&rows, &batch.targets);
+        let count = batch.targets.len();
+        let leaves = Leaves::new(
+            &Tensor::from_vec(log_probs, count, self.device())?,
+            &Tensor::from_vec(entropy, count, self.device())?,
+        )?;
+        let (loss, output) = loss(&leaves.stats())?;
+        let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
+        let d_log_probs = d_log_probs.to_vec1::<f32>()?;
+        let d_entropy = d_entropy.map(|d| d.to_vec1::<f32>()).transpose()?;
+        let (d_rows, d_head) =
+            head.backward(&rows, &batch.targets, &d_log_probs, d_entropy.as_deref());
+        let lengths = self.layout().iter().map(Parameter::len);
+        let mut gradients = network.backward(tape, batch, &attention, &d_rows, lengths);
+        for (sum, d) in gradients[self.head_index()].iter_mut().zip(d_head) {
+            *sum += d;
+        }
+        let gradients = self
+            .layout()
+            .iter()
+            .zip(gradients)
+            .map(|(parameter, numbers)| {
+                Tensor::from_vec(numbers, parameter.shape.clone(), self.device())
+            })
+            .collect::<candle_core::Result<_>>()?;
+        Ok(Part {
+            gradients,
+            loss: value(&loss)?,
+            output,
+        })
+    }
+
+    fn plain_pass<M>(
+        &self,
+        batch: &PackedBatch,
+        options: &PassOptions,
+        loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
+    ) -> Result<Part<M>> {
+        let trunk = if options.checkpointing {
+            Trunk::checkpointed(self, batch)?
+        } else {
+            Trunk::taped(self, batch)?
+        };
+        let head = self.plain_head(options.temperature);
+        let rows = trunk.rows.detach();
+        let (log_probs, entropy) = head.forward(&rows, &batch.targets)?;
+        let leaves = Leaves::new(&log_probs, &entropy)?;
+        let (loss, output) = loss(&leaves.stats())?;
+        let (d_log_probs, d_entropy) = leaves.gradients(&loss)?;
+        let (d_rows, d_head) =
+            head.backward(&rows, &batch.targets, &d_log_probs, d_entropy.as_ref())?;
+        let of_trunk = trunk.backward(self, batch, &d_rows)?;
+        let mut gradients = Vec::with_capacity(of_trunk.len());
+        for (index, of_trunk) in of_trunk.into_iter().enumerate() {
+            let gradient = match of_trunk {
+                Some(gradient) if index == self.head_index() => (gradient + &d_head)?,
+                Some(gradient) => gradient,
+                None if index == self.head_index() => d_head.clone(),
+                None => {
+                    return Err(PolicyError::Gradient {
+                        parameter: self.layout()[index].name.clone(),
+                        message: "none was computed; an operator dropped it".to_owned(),
+                    });
+                }
+            };
+            gradients.push(gradient.detach().contiguous()?);
+        }
+        Ok(Part {
+            gradients,
+            loss: value(&loss)?,
+            output,
+        })
+    }
+}
+
+/// The leaves of a tape of the loss alone: it is differentiated down to these and no further.
+struct Leaves {
+    log_probs: Var,
+    entropy: Var,
+}
+
+impl Leaves {
+    fn new(log_probs: &Tensor, entropy: &Tensor) -> Result<Self> {
+        Ok(Self {
+            log_probs: Var::from_tensor(log_probs)?,
+            entropy: Var::from_tensor(entropy)?,
+        })
+    }
+
+    fn stats(&self) -> TokenStats {
+        TokenStats {
+            log_probs: self.log_probs.as_tensor().clone(),
+            entropy: self.entropy.as_tensor().clone(),
+        }
+    }
+
+    /// Of the log-probabilities (zeros if the loss does not use them) and of the entropies (none if it does not).
+    fn gradients(&self, loss: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
+        let mut store = loss.backward()?;
+        let d_log_probs = match store.remove(&self.log_probs) {
+            Some(gradient) => gradient,
+            None => self.log_probs.zeros_like()?,
+        };
+        Ok((d_log_probs, store.remove(&self.entropy)))
+    }
+}
+
+fn value(loss: &Tensor) -> Result<f64> {
+    let loss = loss.detach().to_dtype(DType::F32)?;
+    Ok(f64::from(loss.to_scalar::<f32>()?))
+}
+
+/// The plain network up to the vocabulary head, gone through once and ready to be gone through backwards.
+struct Trunk {
+    /// What the head reads, `[targets, hidden]`, on a tape.
+    rows: Tensor,
+    /// With checkpointing: every layer's input, and the last layer's output as the leaf of the tape.
+    saved: Option<(Vec<Tensor>, Var)>,
+}
+
+impl Trunk {
+    fn taped(model: &Model, batch: &PackedBatch) -> Result<Self> {
+        let x = model.plain_trunk(model.tracked(), batch)?;
+        Ok(Self {
+            rows: model.plain_rows(model.tracked(), &x, batch)?,
+            saved: None,
+        })
+    }
+
+    fn checkpointed(model: &Model, batch: &PackedBatch) -> Result<Self> {
+        let attention = model.attention(batch);
+        let weights = model.frozen();
+        let mut inputs = Vec::with_capacity(weights.layers.len());
+        let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
+        for layer in &weights.layers {
+            let y = model.plain_layer(layer, &x, &attention)?;
+            inputs.push(std::mem::replace(&mut x, y));
+        }
+        let top = Var::from_tensor(&x)?;
+        Ok(Self {
+            rows: model.plain_rows(model.tracked(), top.as_tensor(), batch)?,
+            saved: Some((inputs, top)),
+        })
+    }
+
+    /// Gradients of all parameters but the head's own part, given that of `rows`; none for one that had no part.
+    fn backward(
+        mut self,
+        model: &Model,
+        batch: &PackedBatch,
+        d_rows: &Tensor,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let mut all = vec![None; model.variables().len()];
+        // What else a store holds (gradients of constants, say) is dropped with it.
+        let mut keep = |store: &mut GradStore| {
+            for (gradient, variable) in all.iter_mut().zip(model.variables()) {
+                if let Some(found) = store.remove(variable) {
+                    *gradient = Some(found);
+                }
+            }
+        };
+        let mut store = product_backward(&self.rows, d_rows)?;
+        keep(&mut store);
+        let Some((mut inputs, top)) = self.saved.take() else {
+            return Ok(all);
+        };
+        let attention = model.attention(batch);
+        let mut d = leaf_gradient(&mut store, &top)?;
+        drop(top);
+        for layer in model.tracked().layers.iter().rev() {
+            let Some(input) = inputs.pop() else { break };
+            let input = Var::from_tensor(&input)?;
+            let mut store = product_backward(
+                &model.plain_layer(layer, input.as_tensor(), &attention)?,
+                &d,
+            )?;
+            d = leaf_gradient(&mut store, &input)?;
+            keep(&mut store);
+        }
+        keep(&mut product_backward(
+            &plain_embedding(&model.tracked().embedding, &batch.ids)?,
+            &d,
+        )?);
+        Ok(all)
+    }
+}
+
+/// Candle has no backward from a given gradient; that of sum(y * d) is the same.
+fn product_backward(y: &Tensor, d: &Tensor) -> candle_core::Result<GradStore> {
+    (y * d)?.sum_all()?.backward()
+}
+
+fn leaf_gradient(store: &mut GradStore, leaf: &Var) -> Result<Tensor> {
+    store
+        .remove(leaf)
+        .map(|gradient| gradient.detach())
+        .ok_or_else(|| PolicyError::Gradient {
+            parameter: "a layer's input".to_owned(),
+            message: "none was computed; an operator dropped it".to_owned(),
+        })
+}
+
+/// Who has computed and taken what in [`run_in_order`].
+struct Turn<T, F> {
+    /// The next index to compute.
+    next: usize,
+    /// How many results were taken.
+    taken: usize,
+    waiting: BTreeMap<usize, T>,
+    take: F,
+    failed: Option<(usize, PolicyError)>,
+}
+
+impl<T, F> Turn<T, F> {
+    /// The earliest failure is the one reported, whoever was first in time.
+    fn fail(&mut self, index: usize, error: PolicyError) {
+        if self
+            .failed
+            .as_ref()
+            .is_none_or(|(earlier, _)| index < *earlier)
+        {
+            self.failed = Some((index, error));
+        }
+    }
+}
+
+/// Computes `compute(0..count)` on `workers` threads and hands the results to `take` in the order of their indices. At
+/// most twice as many results as workers exist at a time. With 0 workers it all happens on the calling thread, as
+/// devices want it that keep a stream per thread.
+pub(crate) fn run_in_order<T: Send>(
+    count: usize,
+    workers: usize,
+    compute: impl Fn(usize) -> Result<T> + Sync,
+    mut take: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    if workers == 0 {
+        return (0..count).try_for_each(|index| take(compute(index)?));
+    }
+    let workers = workers.min(count);
+    let turn = Mutex::new(Turn {
+        next: 0,
+        taken: 0,
+        waiting: BTreeMap::new(),
+        take: &mut take,
+        failed: None,
+    });
+    let changed = Condvar::new();
+    let work = || {
+        // A panic elsewhere is carried on by the scope; what the lock guards is still whole enough to leave by.
+        let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let index = {
+                let mut now = lock();
+                while now.failed.is_none()
+                    && now.next < count
+                    && now.next >= now.taken + 2 * workers
+                {
+                    now = changed.wait(now).unwrap_or_else(PoisonError::into_inner);
+                }
+                if now.failed.is_some() || now.next >= count {
+                    return;
+                }
+                now.next += 1;
+                now.next - 1
+            };
+            let result = catch_unwind(AssertUnwindSafe(|| compute(index)));
+            let mut now = lock();
+            let result = result.unwrap_or_else(|panic| {
+                // Those who wait for this result must not wait for ever.
+                now.fail(index, PolicyError::Input("a worker panicked".to_owned()));
+                changed.notify_all();
+                resume_unwind(panic)
+            });
+            match result {
+                Err(error) => now.fail(index, error),
+                Ok(value) => {
+                    now.waiting.insert(index, value);
+                    while now.failed.is_none() {
+                        let due = now.taken;
+                        let Some(value) = now.waiting.remove(&due) else {
+                            break;
+                        };
+                        if let Err(error) = (now.take)(value) {
+                            now.fail(due, error);
+                        }
+                        now.taken += 1;
+                    }
+                }
+            }
+            drop(now);
+            changed.notify_all();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    match turn
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .failed
+    {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_taken_in_order_whoever_is_first() {
+        for workers in 0..5 {
+            let mut taken = Vec::new();
+            run_in_order(
+                20,
+                workers,
+                |index| {
+                    // Uneven work, so that later ones finish first.
+                    let spin = (20 - index as u64) * 2_000;
+                    Ok((index, (0..spin).fold(0u64, |a, b| a.wrapping_mul(31) ^ b)))
+                },
+                |(index, _)| {
+                    taken.push(index);
+                    Ok(())
+                },
+            )
+            .unwrap();
+            assert_eq!(taken, (0..20).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_panic_is_passed_on_and_nobody_waits_for_ever() {
+        for workers in 0..4 {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                let compute = |index| {
+                    assert_ne!(index, 0, "the first");
+                    Ok(index)
+                };
+                run_in_order(40, workers, compute, |_| Ok(()))
+            }));
+            assert!(panicked.is_err());
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_the_run_and_is_reported() {
+        for workers in 0..4 {
+            let error = run_in_order(
+                10,
+                workers,
+                |index| {
+                    if index == 3 {
+                        Err(PolicyError::Input("the third".to_owned()))
+                    } else {
+                        Ok(index)
+                    }
+                },
+                |_| Ok(()),
+            );
+            assert_eq!(error.unwrap_err().to_string(), "the third");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The policy: Qwen3 in candle, trained and decoded by one implementation.
+//!
+//! # Why
+//!
+//! Trainers in this field decode with one engine, train with another, and correct for the difference. Here the
+//! log-probability that is recorded when a token is sampled *is* the one that training computes, bit for bit, on the
+//! CPU: whatever was decoded beside it, however it is packed, and however many threads there are. What makes that true
+//! is written where it is done: [`ops::linear`] (one matrix product), [`ops::attention`] (the order of every sum),
+//! [`ops::head`] (one log-probability), [`mod@grad`] (gradients summed in index order) and [`rng`] (no hidden state).
+//!
+//! # What it must not know
+//!
+//! Tools, tasks, rewards and losses. It gets token ids and masks, and gives log-probabilities and gradients.
+//!
+//! # Example
+//!
+//! ```
+//! use candle_core::{DType, Device, Tensor};
+//! use rlf_policy::{AdamW, AdamWConfig, Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose};
+//! use rlf_policy::{Qwen3Config, Sampler, SamplingParams, Sequence};
+//!
+//! # fn main() -> Result<(), rlf_policy::PolicyError> {
+//! let config = Qwen3Config {
+//!     vocab_size: 32, hidden_size: 16, intermediate_size: 32, num_hidden_layers: 1, num_attention_heads: 2,
+//!     num_key_value_heads: 1, head_dim: 8, max_position_embeddings: 64, rms_norm_eps: 1e-6, rope_theta: 1e4,
+//!     tie_word_embeddings: true, initializer_range: 0.05,
+//! };
+//! let model = Model::init(&config, 0, &Device::Cpu)?;
+//!
+//! // Decode: read a prompt into slot 0, draw the next token.
+//! let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Rollout)?;
+//! let mut decoder = Decoder::new(&model, 4, 64, 1)?;
+//! let key = DrawKey { step: 0, task: 0, sample: 0, position: 3 };
+//! let drawn = decoder.step_with(&model, &[Entry { slot: 0, start: 0, tokens: &[1, 2, 3] }], |_, logits| {
+//!     sampler.sample(logits, key)
+//! })?.remove(0)?;
+//!
+//! // Train on it: the log-probability is the recorded one, exactly.
+//! let ids = [1, 2, 3, drawn.id];
+//! let batch = PackedBatch::new(&[Sequence { ids: &ids, mask: &[false, false, false, true] }])?;
+//! let done = model.accumulate(&[batch], &PassOptions::default(), |_, tokens| {
+//!     let recorded = tokens.log_probs.to_vec1::<f32>()?[0];
+//!     Ok((tokens.log_probs.sum_all()?.neg()?, recorded))
+//! })?;
+//! assert_eq!(done.outputs[0].to_bits(), drawn.log_prob.to_bits());
+//! AdamW::new(&model, AdamWConfig::default())?.step(&model, &done.gradients, 1e-3)?;
+//! # Ok(()) }
+//! ```
+
+mod batch;
+pub mod bench;
+mod checkpoint;
+mod config;
+mod decode;
+mod device;
+mod error;
+mod generation;
+pub mod grad;
+mod model;
+mod network;
+pub mod ops;
+mod optimizer;
+pub mod parity;
+pub mod rng;
+mod sample;
+mod simd;
+mod weights;
+
+pub use batch::{PackedBatch, Sequence, micro_batches};
+pub use checkpoint::{SaveOptions, StoredDtype};
+pub use config::Qwen3Config;
+pub use decode::{Decoder, Entry};
+pub use device::{CpuFacts, DeviceChoice, cpu_facts, cuda_status, open_device};
+pub use error::{PolicyError, Result};
+pub use generation::GenerationConfig;
+pub use grad::{Accumulated, Gradients, PassOptions, TokenStats};
+pub use model::{Model, Operators};
+pub use optimizer::{AdamW, AdamWConfig, StepReport};
+pub use rng::{Key, Purpose};
+pub use sample::{DrawKey, Sampled, Sampler, SamplingParams};

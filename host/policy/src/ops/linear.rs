@@ -1,0 +1,340 @@
+//! The matrix product: `y = x w`, with the weight stored as `[in, out]`.
+//!
+//! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever stands beside
+//! it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, as long as
+//! it takes its general kernel and does not cut `k` differently. It takes another kernel where there is one row, one
+//! column, or where both operands are contiguous along `k` and the result is small; and it cuts `k` by the processor's
+//! cache sizes, never below 512. So:
+//!
+//! - the weight is `[in, out]`, never contiguous along `k`;
+//! - one row is computed as two, and fewer than eight columns as eight;
+//! - `k` is cut here, every 512, and the pieces are added in order.
+
+#![allow(unsafe_code)] // gemm takes pointers and strides; each call stands behind an assertion on lengths.
+
+use candle_core::{Result, Tensor};
+
+/// Where `k` is cut; `gemm` never cuts a piece of this length again.
+const K_BLOCK: usize = 512;
+const LEAST_COLUMNS: usize = 8;
+
+/// One factor of a product: where it starts, and the distance between its rows and between its columns.
+#[derive(Clone, Copy)]
+pub(super) struct Factor<'a> {
+    pub(super) data: &'a [f32],
+    pub(super) row_stride: usize,
+    pub(super) column_stride: usize,
+}
+
+impl<'a> Factor<'a> {
+    pub(super) fn rows(data: &'a [f32], row_stride: usize) -> Self {
+        Self {
+            data,
+            row_stride,
+            column_stride: 1,
+        }
+    }
+
+    pub(super) fn transposed(data: &'a [f32], row_stride: usize) -> Self {
+        Self {
+            data,
+            row_stride: 1,
+            column_stride: row_stride,
+        }
+    }
+
+    fn covers(&self, rows: usize, columns: usize) -> bool {
+        rows == 0
+            || columns == 0
+            || (rows - 1) * self.row_stride + (columns - 1) * self.column_stride < self.data.len()
+    }
+}
+
+/// `out[m, n]` (rows `out_stride` apart) `= a[m, k] b[k, n]`, or `+=`. One thread, in an order that depends on the
+/// shapes and strides only.
+pub(super) fn product(
+    (m, n, k): (usize, usize, usize),
+    a: Factor<'_>,
+    b: Factor<'_>,
+    out: &mut [f32],
+    out_stride: usize,
+    accumulate: bool,
+) {
+    assert!(
+        a.covers(m, k) && b.covers(k, n),
+        "operand too short for {m}x{n}x{k}"
+    );
+    assert!(m == 0 || (m - 1) * out_stride + n <= out.len() && n <= out_stride);
+    // SAFETY: the assertions above keep every element inside its slice, and `out` is borrowed exclusively.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            out_stride as isize,
+            accumulate,
+            a.data.as_ptr(),
+            a.column_stride as isize,
+            a.row_stride as isize,
+            b.data.as_ptr(),
+            b.column_stride as isize,
+            b.row_stride as isize,
+            1.0f32,
+            1.0f32,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// A weight `[k, n]`, whose rows may be longer than the `n` columns wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Weight<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) stride: usize,
+}
+
+impl<'a> Weight<'a> {
+    pub(crate) fn new(data: &'a [f32], k: usize, n: usize) -> Self {
+        Self {
+            data,
+            k,
+            n,
+            stride: n,
+        }
+    }
+
+    /// Only the first `n` columns.
+    pub(crate) fn first_columns(self, n: usize) -> Self {
+        Self {
+            n: n.min(self.n),
+            ..self
+        }
+    }
+}
+
+/// `out[rows, n] = x[rows, k] w[k, n]`, or `+=` where `accumulate`. Every row's bits depend on that row and `w` alone.
+pub(crate) fn linear_into(x: &[f32], w: Weight<'_>, out: &mut [f32], accumulate: bool) {
+    let (k, n) = (w.k, w.n);
+    assert!(k > 0 && n > 0 && w.stride >= n && x.len().is_multiple_of(k));
+    let rows = x.len() / k;
+    assert_eq!(out.len(), rows * n);
+    if rows == 0 {
+        return;
+    }
+    if n < LEAST_COLUMNS {
+        let mut wide = vec![0.0; k * LEAST_COLUMNS];
+        for (row, wide) in wide.chunks_exact_mut(LEAST_COLUMNS).enumerate() {
+            wide[..n].copy_from_slice(&w.data[row * w.stride..][..n]);
+        }
+        let mut wide_out = vec![0.0; rows * LEAST_COLUMNS];
+        linear_into(
+            x,
+            Weight::new(&wide, k, LEAST_COLUMNS),
+            &mut wide_out,
+            false,
+        );
+        for (out, wide) in out
+            .chunks_exact_mut(n)
+            .zip(wide_out.chunks_exact(LEAST_COLUMNS))
+        {
+            for (out, wide) in out.iter_mut().zip(wide) {
+                *out = if accumulate { *out + wide } else { *wide };
+            }
+        }
+        return;
+    }
+    if rows == 1 {
+        let mut two = vec![0.0; 2 * k];
+        two[..k].copy_from_slice(x);
+        let mut two_out = vec![0.0; 2 * n];
+        two_out[..n].copy_from_slice(out);
+        linear_into(&two, w, &mut two_out, accumulate);
+        out.copy_from_slice(&two_out[..n]);
+        return;
+    }
+    for from in (0..k).step_by(K_BLOCK) {
+        product(
+            (rows, n, K_BLOCK.min(k - from)),
+            Factor::rows(&x[from..], k),
+            Factor::rows(&w.data[from * w.stride..], w.stride),
+            out,
+            n,
+            accumulate || from > 0,
+        );
+    }
+}
+
+/// `dx[rows, k] = g[rows, n] wᵀ`.
+pub(crate) fn input_gradient_into(g: &[f32], w: Weight<'_>, dx: &mut [f32]) {
+    assert_eq!(g.len() / w.n, dx.len() / w.k);
+    product(
+        (g.len() / w.n, w.k, w.n),
+        Factor::rows(g, w.n),
+        Factor::transposed(w.data, w.stride),
+        dx,
+        w.k,
+        false,
+    );
+}
+
+/// `dw[k, n] = x[rows, k]ᵀ g[rows, n]`, or `+=`; rows of dw are as far apart as those of `w`.
+pub(crate) fn weight_gradient_into(
+    x: &[f32],
+    g: &[f32],
+    w: Weight<'_>,
+    dw: &mut [f32],
+    accumulate: bool,
+) {
+    assert_eq!(g.len() / w.n, x.len() / w.k);
+    product(
+        (w.k, w.n, x.len() / w.k),
+        Factor::transposed(x, w.k),
+        Factor::rows(g, w.n),
+        dw,
+        w.stride,
+        accumulate,
+    );
+}
+
+/// The twin of [`linear_into`] in candle's operators, for x `[rows, in]` and w `[in, out]`.
+pub(crate) fn plain_linear(x: &Tensor, w: &Tensor) -> Result<Tensor> {
+    x.matmul(w)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Key, Purpose};
+
+    fn random(name: &str, n: usize) -> Vec<f32> {
+        let key = Key::new(7, Purpose::Test).named(name);
+        (0..n as u64)
+            .map(|i| (key.uniform(i) * 4.0 - 2.0) as f32)
+            .collect()
+    }
+
+    /// (k, n) of every product in a model, its head with the given vocabulary included.
+    fn shapes(
+        hidden: usize,
+        heads: usize,
+        kv: usize,
+        dim: usize,
+        inner: usize,
+        vocabulary: usize,
+    ) -> Vec<(usize, usize)> {
+        vec![
+            (hidden, (heads + 2 * kv) * dim),
+            (heads * dim, hidden),
+            (hidden, 2 * inner),
+            (inner, hidden),
+            (hidden, vocabulary),
+        ]
+    }
+
+    fn check(k: usize, n: usize, most: usize, counts: &[usize]) {
+        let (x, w) = (random("x", most * k), random("w", k * n));
+        let start = random("start", most * n);
+        for accumulate in [false, true] {
+            let mut all = start.clone();
+            linear_into(&x, Weight::new(&w, k, n), &mut all, accumulate);
+            for &rows in counts {
+                // From the top and from the bottom, so that rows are seen at other places too.
+                for first in [0, most - rows] {
+                    let mut some = start[first * n..(first + rows) * n].to_vec();
+                    linear_into(
+                        &x[first * k..(first + rows) * k],
+                        Weight::new(&w, k, n),
+                        &mut some,
+                        accumulate,
+                    );
+                    let expected = &all[first * n..(first + rows) * n];
+                    let same = some
+                        .iter()
+                        .zip(expected)
+                        .all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(
+                        same,
+                        "k={k} n={n}: rows {first}..{} alone differ from {most} together",
+                        first + rows
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_bits_among_any_number_of_rows_in_small_models() {
+        let all: Vec<usize> = (1..=300).collect();
+        // The quickstart's shape with vocabularies around it, the next size, and heads of a few columns.
+        let mut small = shapes(96, 4, 2, 24, 256, 461);
+        small.extend([(96, 400), (96, 509), (96, 1), (96, 7), (128, 8), (128, 9)]);
+        small.extend(shapes(128, 4, 2, 32, 384, 512));
+        for (k, n) in small {
+            check(k, n, 300, &all);
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_bits_among_any_number_of_rows_in_qwen3_0_6b() {
+        let mut products = shapes(1024, 16, 8, 128, 3072, 2048);
+        products.push((1024, 1));
+        for (k, n) in products {
+            check(
+                k,
+                n,
+                300,
+                &[1, 2, 3, 5, 8, 13, 16, 17, 31, 64, 65, 100, 129, 255],
+            );
+        }
+        // The head itself: 151,936 columns, a few rows.
+        check(1024, 151_936, 5, &[1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn fewer_columns_of_a_weight_are_the_same_numbers() {
+        let (k, n) = (96, 461);
+        let (x, w) = (random("x", 20 * k), random("w", k * n));
+        let mut whole = vec![0.0; 20 * n];
+        linear_into(&x, Weight::new(&w, k, n), &mut whole, false);
+        for columns in [3, 8, 100, 455] {
+            let mut some = vec![0.0; 20 * columns];
+            linear_into(
+                &x,
+                Weight::new(&w, k, n).first_columns(columns),
+                &mut some,
+                false,
+            );
+            for (some, whole) in some.chunks_exact(columns).zip(whole.chunks_exact(n)) {
+                assert!(
+                    some.iter()
+                        .zip(whole)
+                        .all(|(a, b)| a.to_bits() == b.to_bits()),
+                    "{columns}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_the_matrix_product() {
+        let (rows, k, n) = (5, 1100, 12);
+        let (x, w) = (random("x", rows * k), random("w", k * n));
+        let mut out = vec![0.0; rows * n];
+        linear_into(&x, Weight::new(&w, k, n), &mut out, false);
+        for r in 0..rows {
+            for c in 0..n {
+                let exact: f64 = (0..k)
+                    .map(|i| f64::from(x[r * k + i]) * f64::from(w[i * n + c]))
+                    .sum();
+                assert!((f64::from(out[r * n + c]) - exact).abs() < 1e-3, "{r} {c}");
+            }
+        }
+    }
+}

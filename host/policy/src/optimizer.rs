@@ -1,0 +1,340 @@
+//! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019) with clipping by global norm.
+//!
+//! Parameters and moments are f32. The update is element by element, so its result depends on nothing but its inputs.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var, bail};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::{read_tensors, write_tensors};
+use crate::error::{PolicyError, Result};
+use crate::grad::Gradients;
+use crate::model::Model;
+use crate::ops::numbers;
+
+/// AdamW's constants, in the paper's symbols where it has them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdamWConfig {
+    /// Decay of the first moment. Default 0.9.
+    pub beta1: f64,
+    /// Decay of the second moment. Default 0.98.
+    pub beta2: f64,
+    /// Added to the root of the second moment. Default 1e-8.
+    pub epsilon: f64,
+    /// Decay of matrices per step, times the learning rate; norms' weights do not decay. Default 0.
+    pub weight_decay: f64,
+    /// Gradients are scaled down to this global norm; 0 never does. Default 1.
+    pub max_grad_norm: f64,
+}
+
+impl Default for AdamWConfig {
+    fn default() -> Self {
+        Self {
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            max_grad_norm: 1.0,
+        }
+    }
+}
+
+impl AdamWConfig {
+    fn check(&self) -> Result<()> {
+        let bad = |name: &str, value: f64, must: &str| {
+            Err(PolicyError::Input(format!(
+                "optimizer: {name} is {value}; it must be {must}"
+            )))
+        };
+        for (name, value) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&value) {
+                return bad(name, value, "at least 0 and below 1");
+            }
+        }
+        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
+            return bad("epsilon", self.epsilon, "above 0");
+        }
+        for (name, value) in [
+            ("weight_decay", self.weight_decay),
+            ("max_grad_norm", self.max_grad_norm),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return bad(name, value, "0 or more");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepReport {
+    /// Global norm of the gradient before clipping.
+    pub grad_norm: f64,
+    /// Whether it was clipped.
+    pub clipped: bool,
+}
+
+/// The optimiser's state.
+pub struct AdamW {
+    config: AdamWConfig,
+    steps: u64,
+    /// First and second moments of every parameter, flat, `[2, numbers]`.
+    moments: Vec<Var>,
+}
+
+impl AdamW {
+    /// Moments at 0.
+    pub fn new(model: &Model, config: AdamWConfig) -> Result<Self> {
+        config.check()?;
+        let moments = model
+            .parameters()
+            .map(|(_, variable)| Var::zeros((2, variable.elem_count()), DType::F32, model.device()))
+            .collect::<candle_core::Result<_>>()?;
+        Ok(Self {
+            config,
+            steps: 0,
+            moments,
+        })
+    }
+
+    /// Steps made so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Updates the model's weights in place.
+    ///
+    /// # Errors
+    /// If the gradient is not finite; nothing is changed then.
+    pub fn step(
+        &mut self,
+        model: &Model,
+        gradients: &Gradients,
+        learning_rate: f64,
+    ) -> Result<StepReport> {
+        let grad_norm = gradients.norm()?;
+        if !grad_norm.is_finite() {
+            let broken = gradients.iter().find(|(_, g)| {
+                g.abs()
+                    .and_then(|g| g.sum_all())
+                    .and_then(|sum| sum.to_scalar::<f32>())
+                    .is_ok_and(|sum| !sum.is_finite())
+            });
+            return Err(PolicyError::Gradient {
+                parameter: broken.map_or("global norm", |(name, _)| name).to_owned(),
+                message: format!(
+                    "is not finite at step {}; weights are unchanged",
+                    self.steps + 1
+                ),
+            });
+        }
+        let max = self.config.max_grad_norm;
+        let clipped = max > 0.0 && grad_norm > max;
+        self.steps += 1;
+        let steps = self.steps as f64;
+        let update = Update {
+            beta1: self.config.beta1,
+            beta2: self.config.beta2,
+            epsilon: self.config.epsilon,
+            learning_rate,
+            scale: if clipped { max / grad_norm } else { 1.0 },
+            correction1: 1.0 - self.config.beta1.powf(steps),
+            correction2: 1.0 - self.config.beta2.powf(steps),
+            weight_decay: 0.0,
+        };
+        for (((name, parameter), moments), (of, gradient)) in
+            model.parameters().zip(&self.moments).zip(gradients.iter())
+        {
+            if name != of || gradient.elem_count() != parameter.elem_count() {
+                return Err(PolicyError::Gradient {
+                    parameter: name.to_owned(),
+                    message: format!("these gradients belong to another model ({of})"),
+                });
+            }
+            let decays = parameter.rank() > 1;
+            let update = Update {
+                weight_decay: if decays {
+                    self.config.weight_decay
+                } else {
+                    0.0
+                },
+                ..update
+            };
+            if parameter.device().is_cpu() {
+                moments.inplace_op2(gradient, &Moments(update))?;
+                parameter.inplace_op2(moments, &Apply(update))?;
+            } else {
+                update.plain(parameter, moments, gradient)?;
+            }
+        }
+        Ok(StepReport { grad_norm, clipped })
+    }
+
+    /// Writes the state to a safetensors file, atomically. `model` gives the names.
+    pub fn save(&self, file: &Path, model: &Model) -> Result<()> {
+        let mut tensors = Vec::with_capacity(self.moments.len());
+        for ((name, _), moments) in model.parameters().zip(&self.moments) {
+            tensors.push((
+                name.to_owned(),
+                moments.shape().dims().to_vec(),
+                moments.flatten_all()?.to_vec1::<f32>()?,
+            ));
+        }
+        let metadata = HashMap::from([("steps".to_owned(), self.steps.to_string())]);
+        write_tensors(file, &tensors, metadata)
+    }
+
+    /// Reads what [`Self::save`] wrote for a model of the same shape.
+    pub fn load(file: &Path, model: &Model, config: AdamWConfig) -> Result<Self> {
+        let mut state = Self::new(model, config)?;
+        let (mut tensors, metadata) = read_tensors(file)?;
+        state.steps = metadata
+            .get("steps")
+            .and_then(|steps| steps.parse().ok())
+            .ok_or_else(|| {
+                PolicyError::checkpoint(
+                    file,
+                    "no step count: not an optimiser state of this program",
+                )
+            })?;
+        for ((name, _), moments) in model.parameters().zip(&state.moments) {
+            let expected = moments.shape().dims();
+            match tensors.remove(name) {
+                Some((shape, numbers)) if shape == expected => {
+                    moments.set(&Tensor::from_vec(numbers, shape, model.device())?)?;
+                }
+                Some((shape, _)) => {
+                    return Err(PolicyError::checkpoint(
+                        file,
+                        format!(
+                            "tensor {name}: expected {expected:?}, found {shape:?}: the state is another model's"
+                        ),
+                    ));
+                }
+                None => {
+                    return Err(PolicyError::checkpoint(
+                        file,
+                        format!("tensor {name} is missing: the state is another model's"),
+                    ));
+                }
+            }
+        }
+        Ok(state)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Update {
+    beta1: f64,
+    beta2: f64,
+    epsilon: f64,
+    learning_rate: f64,
+    /// Of the gradient, for clipping.
+    scale: f64,
+    correction1: f64,
+    correction2: f64,
+    weight_decay: f64,
+}
+
+impl Update {
+    /// In candle's operators.
+    fn plain(&self, parameter: &Var, moments: &Var, gradient: &Tensor) -> candle_core::Result<()> {
+        let g = (gradient.flatten_all()? * self.scale)?;
+        let old = moments.as_detached_tensor();
+        let m = ((old.get(0)? * self.beta1)? + (&g * (1.0 - self.beta1))?)?;
+        let v = ((old.get(1)? * self.beta2)? + (g.sqr()? * (1.0 - self.beta2))?)?;
+        let step = ((&m / self.correction1)? / ((&v / self.correction2)?.sqrt()? + self.epsilon)?)?;
+        let weights = parameter.as_detached_tensor();
+        let kept = (&weights * (1.0 - self.learning_rate * self.weight_decay))?;
+        let new = (kept - (step.reshape(weights.shape())? * self.learning_rate)?)?;
+        moments.set(&Tensor::stack(&[m, v], 0)?)?;
+        parameter.set(&new)
+    }
+}
+
+/// Elements per task; the update is element by element, so this changes nothing but speed.
+const PIECE: usize = 1 << 15;
+
+struct Moments(Update);
+
+impl InplaceOp2 for Moments {
+    fn name(&self) -> &'static str {
+        "adamw-moments"
+    }
+
+    fn cpu_fwd(
+        &self,
+        moments: &mut CpuStorage,
+        lm: &Layout,
+        g: &CpuStorage,
+        lg: &Layout,
+    ) -> candle_core::Result<()> {
+        let g = numbers(g, lg)?;
+        let moments = numbers_mut(moments, lm)?;
+        let (m, v) = moments.split_at_mut(g.len());
+        let (beta1, beta2, scale) = (
+            self.0.beta1 as f32,
+            self.0.beta2 as f32,
+            self.0.scale as f32,
+        );
+        m.par_chunks_mut(PIECE)
+            .zip(v.par_chunks_mut(PIECE))
+            .zip(g.par_chunks(PIECE))
+            .for_each(|((m, v), g)| {
+                for ((m, v), g) in m.iter_mut().zip(v).zip(g) {
+                    let g = g * scale;
+                    *m = beta1 * *m + (1.0 - beta1) * g;
+                    *v = beta2 * *v + (1.0 - beta2) * g * g;
+                }
+            });
+        Ok(())
+    }
+}
+
+struct Apply(Update);
+
+impl InplaceOp2 for Apply {
+    fn name(&self) -> &'static str {
+        "adamw-apply"
+    }
+
+    fn cpu_fwd(
+        &self,
+        w: &mut CpuStorage,
+        lw: &Layout,
+        moments: &CpuStorage,
+        lm: &Layout,
+    ) -> candle_core::Result<()> {
+        let w = numbers_mut(w, lw)?;
+        let (m, v) = numbers(moments, lm)?.split_at(w.len());
+        let update = self.0;
+        let keep = (1.0 - update.learning_rate * update.weight_decay) as f32;
+        let rate = (update.learning_rate / update.correction1) as f32;
+        let correction2 = (1.0 / update.correction2) as f32;
+        let epsilon = update.epsilon as f32;
+        w.par_chunks_mut(PIECE)
+            .zip(m.par_chunks(PIECE))
+            .zip(v.par_chunks(PIECE))
+            .for_each(|((w, m), v)| {
+                for ((w, m), v) in w.iter_mut().zip(m).zip(v) {
+                    *w = *w * keep - rate * m / ((v * correction2).sqrt() + epsilon);
+                }
+            });
+        Ok(())
+    }
+}
+
+fn numbers_mut<'a>(
+    storage: &'a mut CpuStorage,
+    layout: &Layout,
+) -> candle_core::Result<&'a mut [f32]> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
+        _ => bail!("the optimiser needs contiguous f32 state"),
+    }
+}

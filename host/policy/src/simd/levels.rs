@@ -1,0 +1,252 @@
+//! The three instruction sets.
+
+use super::{Kernel, LANES, Lanes};
+
+/// Plain Rust; `mul_add` is a call into the C library where the target has no fused instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Baseline;
+
+#[inline(always)]
+fn each(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; LANES] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+impl Lanes for Baseline {
+    type V = [f32; LANES];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        [x; LANES]
+    }
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn min(self, a: Self::V, b: Self::V) -> Self::V {
+        each(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn exp2_of_shifted(self, a: Self::V) -> Self::V {
+        a.map(|x| f32::from_bits(x.to_bits().wrapping_add(EXPONENT_BIAS) << 23))
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::V {
+        // SAFETY: as required of the caller; an array of f32 has the alignment of f32.
+        unsafe { p.cast::<[f32; LANES]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::V) {
+        // SAFETY: as required of the caller.
+        unsafe { p.cast::<[f32; LANES]>().write(v) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, p: *const f32, n: usize) -> Self::V {
+        let mut v = [0.0; LANES];
+        // SAFETY: as required of the caller.
+        unsafe { p.copy_to_nonoverlapping(v.as_mut_ptr(), n.min(LANES)) };
+        v
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut f32, n: usize, v: Self::V) {
+        // SAFETY: as required of the caller.
+        unsafe { p.copy_from_nonoverlapping(v.as_ptr(), n.min(LANES)) };
+    }
+}
+
+/// Takes the bits of n + 1.5 * 2^23 to n + 127, the exponent of 2^n.
+const EXPONENT_BIAS: u32 = 127u32.wrapping_sub(0x4B40_0000);
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m256, __m512, __mmask16, _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256,
+        _mm256_castsi256_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
+        _mm256_min_ps, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_slli_epi32,
+        _mm256_storeu_ps, _mm256_sub_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_castps_si512,
+        _mm512_castsi512_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+        _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
+        _mm512_set1_epi32, _mm512_set1_ps, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
+    };
+
+    use super::{EXPONENT_BIAS, Kernel, LANES, Lanes};
+
+    /// Two halves of eight. Only made in [`run_avx2`].
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(());
+
+    /// Only made in [`run_avx512`].
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(());
+
+    /// # Safety
+    /// The processor has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
+    pub(crate) unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Avx2(()))
+    }
+
+    /// # Safety
+    /// The processor has AVX2, FMA and AVX-512 F, VL, DQ and BW.
+    #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
+    pub(crate) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Avx512(()))
+    }
+
+    // SAFETY of all that follows: a value of the type shows that the instructions exist; memory is the caller's.
+
+    macro_rules! pairwise {
+        ($($name:ident = $instruction:ident),*) => {$(
+            #[inline(always)]
+            fn $name(self, a: Self::V, b: Self::V) -> Self::V {
+                unsafe { ($instruction(a.0, b.0), $instruction(a.1, b.1)) }
+            }
+        )*};
+    }
+
+    impl Lanes for Avx2 {
+        type V = (__m256, __m256);
+
+        #[inline(always)]
+        fn splat(self, x: f32) -> Self::V {
+            let v = unsafe { _mm256_set1_ps(x) };
+            (v, v)
+        }
+        pairwise!(
+            add = _mm256_add_ps,
+            sub = _mm256_sub_ps,
+            mul = _mm256_mul_ps,
+            div = _mm256_div_ps,
+            max = _mm256_max_ps,
+            min = _mm256_min_ps
+        );
+        #[inline(always)]
+        fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+            unsafe {
+                (
+                    _mm256_fmadd_ps(a.0, b.0, c.0),
+                    _mm256_fmadd_ps(a.1, b.1, c.1),
+                )
+            }
+        }
+        #[inline(always)]
+        fn exp2_of_shifted(self, a: Self::V) -> Self::V {
+            let half = |a| unsafe {
+                let bias = _mm256_set1_epi32(EXPONENT_BIAS as i32);
+                _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+                    _mm256_castps_si256(a),
+                    bias,
+                )))
+            };
+            (half(a.0), half(a.1))
+        }
+        #[inline(always)]
+        unsafe fn load(self, p: *const f32) -> Self::V {
+            unsafe { (_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8))) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f32, v: Self::V) {
+            unsafe {
+                _mm256_storeu_ps(p, v.0);
+                _mm256_storeu_ps(p.add(8), v.1);
+            }
+        }
+        #[inline(always)]
+        unsafe fn load_first(self, p: *const f32, n: usize) -> Self::V {
+            let mut v = [0.0; LANES];
+            unsafe {
+                p.copy_to_nonoverlapping(v.as_mut_ptr(), n.min(LANES));
+                self.load(v.as_ptr())
+            }
+        }
+        #[inline(always)]
+        unsafe fn store_first(self, p: *mut f32, n: usize, v: Self::V) {
+            let v = self.to_array(v);
+            unsafe { p.copy_from_nonoverlapping(v.as_ptr(), n.min(LANES)) };
+        }
+    }
+
+    macro_rules! whole {
+        ($($name:ident = $instruction:ident),*) => {$(
+            #[inline(always)]
+            fn $name(self, a: Self::V, b: Self::V) -> Self::V {
+                unsafe { $instruction(a, b) }
+            }
+        )*};
+    }
+
+    #[inline(always)]
+    fn first(n: usize) -> __mmask16 {
+        ((1u32 << n.min(LANES)) - 1) as __mmask16
+    }
+
+    impl Lanes for Avx512 {
+        type V = __m512;
+
+        #[inline(always)]
+        fn splat(self, x: f32) -> Self::V {
+            unsafe { _mm512_set1_ps(x) }
+        }
+        whole!(
+            add = _mm512_add_ps,
+            sub = _mm512_sub_ps,
+            mul = _mm512_mul_ps,
+            div = _mm512_div_ps,
+            max = _mm512_max_ps,
+            min = _mm512_min_ps
+        );
+        #[inline(always)]
+        fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+            unsafe { _mm512_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        fn exp2_of_shifted(self, a: Self::V) -> Self::V {
+            unsafe {
+                let bias = _mm512_set1_epi32(EXPONENT_BIAS as i32);
+                _mm512_castsi512_ps(_mm512_slli_epi32::<23>(_mm512_add_epi32(
+                    _mm512_castps_si512(a),
+                    bias,
+                )))
+            }
+        }
+        #[inline(always)]
+        unsafe fn load(self, p: *const f32) -> Self::V {
+            unsafe { _mm512_loadu_ps(p) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, p: *mut f32, v: Self::V) {
+            unsafe { _mm512_storeu_ps(p, v) }
+        }
+        #[inline(always)]
+        unsafe fn load_first(self, p: *const f32, n: usize) -> Self::V {
+            unsafe { _mm512_maskz_loadu_ps(first(n), p) }
+        }
+        #[inline(always)]
+        unsafe fn store_first(self, p: *mut f32, n: usize, v: Self::V) {
+            unsafe { _mm512_mask_storeu_ps(p, first(n), v) }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{run_avx2, run_avx512};

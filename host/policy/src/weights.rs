@@ -1,0 +1,348 @@
+//! What a model's parameters are: their names and layouts in memory, and where each lies in a Hugging Face checkpoint.
+//!
+//! In memory, projections are `[in, out]`, those that read the same input are one parameter, and the embedding is
+//! `[hidden, vocabulary]`. On disk they are separate and `[out, in]`, with Hugging Face's names.
+
+use candle_core::{Device, Result, Tensor, Var};
+
+use crate::config::Qwen3Config;
+use crate::rng::{Key, Purpose};
+
+/// One tensor of a checkpoint, and the columns of a parameter that it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) name: String,
+    /// First column in the parameter.
+    pub(crate) column: usize,
+    /// `[out, in]`, or `[width]`.
+    pub(crate) shape: Vec<usize>,
+}
+
+/// How a parameter starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Start {
+    Ones,
+    Normal { deviation: f64 },
+}
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    /// `[in, out]`, or `[width]`.
+    pub(crate) shape: Vec<usize>,
+    pub(crate) start: Start,
+    pub(crate) stored: Vec<Stored>,
+}
+
+impl Parameter {
+    fn norm(name: String, width: usize) -> Self {
+        let stored = Stored {
+            name: name.clone(),
+            column: 0,
+            shape: vec![width],
+        };
+        Self {
+            name,
+            shape: vec![width],
+            start: Start::Ones,
+            stored: vec![stored],
+        }
+    }
+
+    fn matrix(name: String, inputs: usize, deviation: f64, parts: &[(String, usize)]) -> Self {
+        let mut column = 0;
+        let stored = parts
+            .iter()
+            .map(|(name, outputs)| {
+                let from = column;
+                column += outputs;
+                Stored {
+                    name: name.clone(),
+                    column: from,
+                    shape: vec![*outputs, inputs],
+                }
+            })
+            .collect();
+        Self {
+            name,
+            shape: vec![inputs, column],
+            start: Start::Normal { deviation },
+            stored,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Initial numbers, in this parameter's layout. They depend on the seed, the stored tensor's name and the place in
+    /// it, and so not on how parameters are laid out or ordered here.
+    pub(crate) fn initial(&self, seed: u64) -> Vec<f32> {
+        let Start::Normal { deviation } = self.start else {
+            return vec![1.0; self.len()];
+        };
+        let mut out = vec![0.0; self.len()];
+        for stored in &self.stored {
+            let key = Key::new(seed, Purpose::Weights).named(&stored.name);
+            let numbers: Vec<f32> = (0..stored.shape.iter().product::<usize>())
+                .map(|index| (key.normal(index as u64) * deviation) as f32)
+                .collect();
+            self.put(stored, &numbers, &mut out);
+        }
+        out
+    }
+
+    /// Copies a stored tensor's numbers into their columns of this parameter.
+    pub(crate) fn put(&self, stored: &Stored, numbers: &[f32], out: &mut [f32]) {
+        let [outputs, inputs] = stored.shape[..] else {
+            out.copy_from_slice(numbers);
+            return;
+        };
+        let columns = self.shape[1];
+        transpose(
+            numbers,
+            (outputs, inputs),
+            inputs,
+            &mut out[stored.column..],
+            columns,
+        );
+    }
+
+    /// The opposite of [`Self::put`].
+    pub(crate) fn take(&self, stored: &Stored, numbers: &[f32]) -> Vec<f32> {
+        let [outputs, inputs] = stored.shape[..] else {
+            return numbers.to_vec();
+        };
+        let mut out = vec![0.0; outputs * inputs];
+        transpose(
+            &numbers[stored.column..],
+            (inputs, outputs),
+            self.shape[1],
+            &mut out,
+            inputs,
+        );
+        out
+    }
+}
+
+/// `out[c, r] = from[r, c]`, in square pieces that stay in the cache.
+fn transpose(
+    from: &[f32],
+    (rows, columns): (usize, usize),
+    from_stride: usize,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    const PIECE: usize = 32;
+    for r0 in (0..rows).step_by(PIECE) {
+        for c0 in (0..columns).step_by(PIECE) {
+            for r in r0..rows.min(r0 + PIECE) {
+                for c in c0..columns.min(c0 + PIECE) {
+                    out[c * out_stride + r] = from[r * from_stride + c];
+                }
+            }
+        }
+    }
+}
+
+/// Parameters of a layer.
+pub(crate) const PER_LAYER: usize = 8;
+
+/// All parameters, in the order of gradients and optimiser state.
+pub(crate) fn parameters(config: &Qwen3Config) -> Vec<Parameter> {
+    let hidden = config.hidden_size;
+    let deviation = config.initializer_range;
+    let into_residual = deviation / (2.0 * config.num_hidden_layers as f64).sqrt();
+    let (q, kv) = (
+        config.attention_width(),
+        config.num_key_value_heads * config.head_dim,
+    );
+    let single = |name: String, inputs, outputs, deviation| {
+        Parameter::matrix(name.clone(), inputs, deviation, &[(name, outputs)])
+    };
+    // On disk the embedding is [vocabulary, hidden], so it is read as the [out, in] of a map from hidden to vocabulary.
+    let mut all = vec![single(
+        "model.embed_tokens.weight".to_owned(),
+        hidden,
+        config.vocab_size,
+        deviation,
+    )];
+    for layer in 0..config.num_hidden_layers {
+        let name = |part: &str| format!("model.layers.{layer}.{part}.weight");
+        all.extend([
+            Parameter::norm(name("input_layernorm"), hidden),
+            Parameter::matrix(
+                name("self_attn.qkv_proj"),
+                hidden,
+                deviation,
+                &[
+                    (name("self_attn.q_proj"), q),
+                    (name("self_attn.k_proj"), kv),
+                    (name("self_attn.v_proj"), kv),
+                ],
+            ),
+            Parameter::norm(name("self_attn.q_norm"), config.head_dim),
+            Parameter::norm(name("self_attn.k_norm"), config.head_dim),
+            single(name("self_attn.o_proj"), q, hidden, into_residual),
+            Parameter::norm(name("post_attention_layernorm"), hidden),
+            Parameter::matrix(
+                name("mlp.gate_up_proj"),
+                hidden,
+                deviation,
+                &[
+                    (name("mlp.gate_proj"), config.intermediate_size),
+                    (name("mlp.up_proj"), config.intermediate_size),
+                ],
+            ),
+            single(
+                name("mlp.down_proj"),
+                config.intermediate_size,
+                hidden,
+                into_residual,
+            ),
+        ]);
+    }
+    all.push(Parameter::norm("model.norm.weight".to_owned(), hidden));
+    if !config.tie_word_embeddings {
+        all.push(single(
+            "lm_head.weight".to_owned(),
+            hidden,
+            config.vocab_size,
+            deviation,
+        ));
+    }
+    all
+}
+
+/// The parameters by their place in the network: views of the same storage, tracked for gradients or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Weights {
+    pub(crate) embedding: Tensor,
+    pub(crate) layers: Vec<LayerWeights>,
+    pub(crate) norm: Tensor,
+    /// `[hidden, vocabulary]`; the embedding itself where tied.
+    pub(crate) head: Tensor,
+}
+
+/// One decoder layer.
+#[derive(Debug, Clone)]
+pub(crate) struct LayerWeights {
+    pub(crate) input_norm: Tensor,
+    pub(crate) qkv: Tensor,
+    pub(crate) q_norm: Tensor,
+    pub(crate) k_norm: Tensor,
+    pub(crate) out: Tensor,
+    pub(crate) post_norm: Tensor,
+    pub(crate) gate_up: Tensor,
+    pub(crate) down: Tensor,
+}
+
+impl Weights {
+    pub(crate) fn of(
+        config: &Qwen3Config,
+        variables: &[Var],
+        view: impl Fn(&Var) -> Tensor,
+    ) -> Self {
+        let layers: Vec<LayerWeights> = variables[1..]
+            .chunks_exact(PER_LAYER)
+            .take(config.num_hidden_layers)
+            .map(|layer| LayerWeights {
+                input_norm: view(&layer[0]),
+                qkv: view(&layer[1]),
+                q_norm: view(&layer[2]),
+                k_norm: view(&layer[3]),
+                out: view(&layer[4]),
+                post_norm: view(&layer[5]),
+                gate_up: view(&layer[6]),
+                down: view(&layer[7]),
+            })
+            .collect();
+        let after = 1 + PER_LAYER * config.num_hidden_layers;
+        Self {
+            embedding: view(&variables[0]),
+            layers,
+            norm: view(&variables[after]),
+            head: view(&variables[head_index(config)]),
+        }
+    }
+}
+
+/// Which parameter the vocabulary head is.
+pub(crate) fn head_index(config: &Qwen3Config) -> usize {
+    if config.tie_word_embeddings {
+        0
+    } else {
+        2 + PER_LAYER * config.num_hidden_layers
+    }
+}
+
+/// A variable of a parameter's shape.
+pub(crate) fn variable(parameter: &Parameter, numbers: Vec<f32>, device: &Device) -> Result<Var> {
+    Var::from_tensor(&Tensor::from_vec(numbers, parameter.shape.clone(), device)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(tie: bool) -> Qwen3Config {
+        Qwen3Config {
+            vocab_size: 50,
+            hidden_size: 16,
+            intermediate_size: 40,
+            num_hidden_layers: 2,
+            num_attention_heads: 4,
+            num_key_value_heads: 2,
+            head_dim: 8,
+            max_position_embeddings: 64,
+            rms_norm_eps: 1e-6,
+            rope_theta: 1e4,
+            tie_word_embeddings: tie,
+            initializer_range: 0.02,
+        }
+    }
+
+    #[test]
+    fn the_stored_tensors_are_those_of_transformers() {
+        for (tie, count) in [(true, 2 * 11 + 2), (false, 2 * 11 + 3)] {
+            let all = parameters(&config(tie));
+            let stored: Vec<&Stored> = all.iter().flat_map(|parameter| &parameter.stored).collect();
+            assert_eq!(stored.len(), count);
+            let k = stored
+                .iter()
+                .find(|s| s.name == "model.layers.1.self_attn.k_proj.weight")
+                .unwrap();
+            assert_eq!((k.shape.as_slice(), k.column), (&[16, 16][..], 32));
+            let numbers: usize = all.iter().map(Parameter::len).sum();
+            assert_eq!(numbers, config(tie).parameter_count());
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_what_is_taken() {
+        for parameter in parameters(&config(false)) {
+            let numbers: Vec<f32> = (0..parameter.len()).map(|i| i as f32).collect();
+            let mut again = vec![0.0; parameter.len()];
+            for stored in &parameter.stored {
+                parameter.put(stored, &parameter.take(stored, &numbers), &mut again);
+            }
+            assert_eq!(again, numbers, "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn initial_weights_depend_on_the_seed_and_have_the_deviation_asked_for() {
+        let qkv = &parameters(&config(true))[2];
+        assert_eq!(qkv.initial(1), qkv.initial(1));
+        assert_ne!(qkv.initial(1), qkv.initial(2));
+        let numbers = qkv.initial(1);
+        let square =
+            numbers.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / numbers.len() as f64;
+        assert!(
+            (square.sqrt() / 0.02 - 1.0).abs() < 0.1,
+            "{}",
+            square.sqrt()
+        );
+    }
+}

@@ -1,0 +1,333 @@
+//! The promise of this crate: on the CPU, what is recorded at sampling equals what training computes, bit for bit,
+//! whatever stands beside it.
+
+use crate::support::{bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
+use rlf_policy::{
+    Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampled,
+    Sampler, SamplingParams, Sequence,
+};
+
+const TEMPERATURE: f32 = 0.7;
+
+fn options(workers: usize) -> PassOptions {
+    PassOptions {
+        workers,
+        temperature: TEMPERATURE,
+        checkpointing: false,
+    }
+}
+
+fn forward(model: &Model, sequences: &[Vec<u32>], workers: usize) -> Vec<f32> {
+    let stats = model
+        .log_probs(&[pack(sequences)], &options(workers))
+        .unwrap();
+    stats[0].log_probs.to_vec1().unwrap()
+}
+
+/// Each sequence's log-probabilities when it is alone in its batch.
+fn alone(model: &Model, sequences: &[Vec<u32>]) -> Vec<Vec<f32>> {
+    sequences
+        .iter()
+        .map(|ids| forward(model, std::slice::from_ref(ids), 1))
+        .collect()
+}
+
+/// The log-probability of every token but the first, fed through a decoder `piece` tokens at a time, all sequences in
+/// one batch.
+fn decoded(model: &Model, sequences: &[Vec<u32>], piece: usize, workers: usize) -> Vec<Vec<f32>> {
+    let sampler = Sampler::new(
+        SamplingParams {
+            temperature: TEMPERATURE,
+            ..Default::default()
+        },
+        0,
+        Purpose::Test,
+    )
+    .unwrap();
+    let longest = sequences.iter().map(Vec::len).max().unwrap();
+    let mut decoder = Decoder::new(model, sequences.len() + 3, longest, workers).unwrap();
+    let mut out = vec![Vec::new(); sequences.len()];
+    let mut at = vec![0usize; sequences.len()];
+    loop {
+        let mut entries = Vec::new();
+        let mut of = Vec::new();
+        for (index, ids) in sequences.iter().enumerate() {
+            let left = ids.len() - 1 - at[index];
+            if left > 0 {
+                // Pieces of one are single tokens; longer ones give the last position's logits only.
+                let tokens = &ids[at[index]..at[index] + piece.min(left)];
+                entries.push(Entry {
+                    slot: index + 2,
+                    start: at[index],
+                    tokens,
+                });
+                of.push(index);
+            }
+        }
+        if entries.is_empty() {
+            return out;
+        }
+        let nexts: Vec<u32> = entries
+            .iter()
+            .zip(&of)
+            .map(|(entry, &index)| sequences[index][entry.start + entry.tokens.len()])
+            .collect();
+        let values = decoder
+            .step_with(model, &entries, |entry, logits| {
+                sampler.log_prob(logits, nexts[entry])
+            })
+            .unwrap();
+        for ((value, index), entry) in values.into_iter().zip(of).zip(&entries) {
+            out[index].push(value);
+            at[index] += entry.tokens.len();
+        }
+    }
+}
+
+fn sequences(lengths: &[usize], vocabulary: usize) -> Vec<Vec<u32>> {
+    lengths
+        .iter()
+        .enumerate()
+        .map(|(index, &len)| ids(index as u64, len, vocabulary))
+        .collect()
+}
+
+fn check(config: &Qwen3Config, lengths: &[usize]) {
+    let model = cpu(config);
+    let all = sequences(lengths, config.vocab_size);
+    let expected: Vec<Vec<u32>> = alone(&model, &all).iter().map(|row| bits(row)).collect();
+    // Any packing, one and two threads.
+    let packed = forward(&model, &all, 2);
+    assert_eq!(bits(&packed), expected.concat(), "packed together");
+    let mut reversed = all.clone();
+    reversed.reverse();
+    let packed = forward(&model, &reversed, 1);
+    assert_eq!(
+        bits(&packed),
+        expected.iter().rev().flatten().copied().collect::<Vec<_>>(),
+        "packed in another order"
+    );
+    // Decoded token by token, alone and together.
+    for workers in [1, 2, 3] {
+        let got = decoded(&model, &all, 1, workers);
+        for (got, expected) in got.iter().zip(&expected) {
+            assert_eq!(&bits(got), expected, "decoded together, {workers} workers");
+        }
+    }
+    let got = decoded(&model, &all[1..2], 1, 1);
+    assert_eq!(bits(&got[0]), expected[1], "decoded alone");
+    // In pieces: only the last position of each is given.
+    for piece in [3, 16, 17, 64] {
+        for (got, expected) in decoded(&model, &all, piece, 2).iter().zip(&expected) {
+            let count = expected.len();
+            let at: Vec<usize> = (1..=count.div_ceil(piece))
+                .map(|i| (i * piece).min(count) - 1)
+                .collect();
+            assert_eq!(
+                bits(got),
+                at.iter().map(|&i| expected[i]).collect::<Vec<_>>(),
+                "pieces of {piece}"
+            );
+        }
+    }
+}
+
+#[test]
+fn quickstart_decodes_what_it_trains() {
+    check(&quickstart(), &[2, 5, 16, 17, 18, 33, 64, 127, 150, 300]);
+}
+
+#[test]
+fn the_next_size_decodes_what_it_trains() {
+    check(&small(), &[3, 31, 32, 70, 129]);
+}
+
+#[test]
+fn qwen3_06b_decodes_what_it_trains() {
+    check(&qwen3_06b_slice(), &[9, 24, 41]);
+}
+
+#[test]
+fn one_to_three_hundred_slots_give_a_row_the_same_bits() {
+    let model = cpu(&quickstart());
+    let all = sequences(&[20; 300], 461);
+    let prompts: Vec<Entry<'_>> = all
+        .iter()
+        .enumerate()
+        .map(|(slot, ids)| Entry {
+            slot,
+            start: 0,
+            tokens: &ids[..19],
+        })
+        .collect();
+    let mut decoder = Decoder::new(&model, 300, 64, 2).unwrap();
+    decoder.step(&model, &prompts).unwrap();
+    let last: Vec<Entry<'_>> = all
+        .iter()
+        .enumerate()
+        .map(|(slot, ids)| Entry {
+            slot,
+            start: 19,
+            tokens: &ids[19..],
+        })
+        .collect();
+    let together = decoder.step(&model, &last).unwrap();
+    for count in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 31, 64, 100, 101, 255, 299] {
+        let some = decoder.step(&model, &last[..count]).unwrap();
+        assert!(
+            some.iter().zip(&together).all(|(a, b)| bits(a) == bits(b)),
+            "{count} slots"
+        );
+    }
+}
+
+#[test]
+fn a_shared_prompt_is_as_good_as_one_of_its_own() {
+    for prompt in [1, 15, 16, 17, 40] {
+        let model = cpu(&quickstart());
+        let ids = ids(5, prompt + 20, 461);
+        let mut decoder = Decoder::new(&model, 3, 128, 1).unwrap();
+        // A slot that held something longer before, and a donor that has gone on meanwhile.
+        decoder
+            .step(
+                &model,
+                &[Entry {
+                    slot: 2,
+                    start: 0,
+                    tokens: &crate::support::ids(9, 100, 461),
+                }],
+            )
+            .unwrap();
+        decoder
+            .step(
+                &model,
+                &[Entry {
+                    slot: 0,
+                    start: 0,
+                    tokens: &ids[..prompt + 10],
+                }],
+            )
+            .unwrap();
+        decoder.copy_prefix(0, 2, prompt).unwrap();
+        let shared = decoder
+            .step(
+                &model,
+                &[Entry {
+                    slot: 2,
+                    start: prompt,
+                    tokens: &ids[prompt..],
+                }],
+            )
+            .unwrap();
+        let own = decoder
+            .step(
+                &model,
+                &[Entry {
+                    slot: 1,
+                    start: 0,
+                    tokens: &ids,
+                }],
+            )
+            .unwrap();
+        assert_eq!(bits(&shared[0]), bits(&own[0]), "prompt of {prompt}");
+        // Going back and on again over the same tokens changes nothing.
+        let again = decoder
+            .step(
+                &model,
+                &[Entry {
+                    slot: 1,
+                    start: prompt,
+                    tokens: &ids[prompt..],
+                }],
+            )
+            .unwrap();
+        assert_eq!(bits(&again[0]), bits(&own[0]));
+    }
+}
+
+#[test]
+fn the_importance_ratio_of_the_first_update_is_exactly_one() {
+    let mut model = cpu(&quickstart());
+    model.limit_vocabulary(455).unwrap();
+    let params = SamplingParams {
+        temperature: TEMPERATURE,
+        ..Default::default()
+    };
+    let sampler = Sampler::new(params, 3, Purpose::Rollout).unwrap();
+    let prompts = sequences(&[7, 12, 30, 30], 455);
+    let mut trajectories = prompts.clone();
+    let mut recorded: Vec<Vec<f32>> = vec![Vec::new(); prompts.len()];
+    let mut decoder = Decoder::new(&model, 8, 128, 2).unwrap();
+    for step in 0..40 {
+        let entries: Vec<Entry<'_>> = trajectories
+            .iter()
+            .enumerate()
+            // Some pause now and then, as if their tools ran.
+            .filter(|(index, _)| (step + index) % 5 != 0)
+            .map(|(slot, ids)| Entry {
+                slot,
+                start: decoder.len(slot),
+                tokens: &ids[decoder.len(slot)..],
+            })
+            .collect();
+        let drawn: Vec<(usize, Sampled)> = decoder
+            .step_with(&model, &entries, |entry, logits| {
+                let slot = entries[entry].slot;
+                let position = (entries[entry].start + entries[entry].tokens.len()) as u64;
+                let key = DrawKey {
+                    step: 0,
+                    task: slot as u64,
+                    sample: 0,
+                    position,
+                };
+                (slot, sampler.sample(logits, key).unwrap())
+            })
+            .unwrap();
+        for (slot, drawn) in drawn {
+            assert!(drawn.id < 455);
+            trajectories[slot].push(drawn.id);
+            recorded[slot].push(drawn.log_prob);
+        }
+    }
+    let masks: Vec<Vec<bool>> = trajectories
+        .iter()
+        .zip(&prompts)
+        .map(|(ids, prompt)| (0..ids.len()).map(|i| i >= prompt.len()).collect())
+        .collect();
+    let batch: Vec<Sequence<'_>> = trajectories
+        .iter()
+        .zip(&masks)
+        .map(|(ids, mask)| Sequence { ids, mask })
+        .collect();
+    let batches = [
+        PackedBatch::new(&batch[..1]).unwrap(),
+        PackedBatch::new(&batch[1..]).unwrap(),
+    ];
+    let recorded = recorded.concat();
+    for checkpointing in [false, true] {
+        let done = model
+            .accumulate(
+                &batches,
+                &PassOptions {
+                    workers: 2,
+                    temperature: TEMPERATURE,
+                    checkpointing,
+                },
+                |_, tokens| {
+                    Ok((
+                        tokens.log_probs.sum_all()?,
+                        tokens.log_probs.to_vec1::<f32>()?,
+                    ))
+                },
+            )
+            .unwrap();
+        let trained = done.outputs.concat();
+        assert_eq!(bits(&trained), bits(&recorded));
+        assert!(
+            trained
+                .iter()
+                .zip(&recorded)
+                .all(|(new, old)| (new - old).exp() == 1.0)
+        );
+    }
+}

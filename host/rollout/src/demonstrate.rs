@@ -1,0 +1,91 @@
+//! Demonstrations: episodes whose turns a demonstrator writes, played against the real tools.
+
+use rlf_dialogue::episode::{Episode, NextInput, Step};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::tool_manager::TurnContext;
+
+use crate::{RolloutError, Workshop};
+
+/// Writes the turns of one episode, one after the other.
+pub trait Demonstrator: Send {
+    /// The next turn as protocol text, without the end-of-turn token. `observations` are the
+    /// texts that the calls of the turn before gave, in call order; empty at first.
+    /// An error says why the demonstrator does not know how to go on.
+    fn next_turn(&mut self, observations: &[String]) -> Result<String, String>;
+}
+
+/// Plays `task` by `demonstrator` against the real tools and keeps it only if the real rewards
+/// call it a success: a demonstration is correct by execution, never by assumption.
+pub async fn demonstrate(
+    workshop: &Workshop,
+    task: &Task,
+    demonstrator: &mut dyn Demonstrator,
+    seed: u64,
+) -> Result<Trajectory, RolloutError> {
+    let id = format!("demonstration/{}", task.id);
+    let wrong = |what: String| RolloutError::Demonstration {
+        task: task.id.clone(),
+        what,
+    };
+    let tools = workshop.tools.definitions(task.tools.as_deref())?;
+    let mut episode = Episode::start(&workshop.dialogue, id.clone(), task, tools)?;
+    let mut observations = Vec::new();
+    let mut turn = 0;
+    while !matches!(episode.next_input(), NextInput::Finished) {
+        let text = demonstrator
+            .next_turn(&observations)
+            .map_err(|why| wrong(format!("after {observations:?}: {why}")))?;
+        observations.clear();
+        match episode.push_demonstrated(&text) {
+            Step::Act(calls) | Step::Grade(calls) => {
+                let context = TurnContext {
+                    trajectory_id: id.clone(),
+                    turn,
+                    seed,
+                };
+                let outcomes = workshop.tools.invoke(calls, &context).await;
+                observations.extend(outcomes.iter().map(|outcome| {
+                    outcome
+                        .observation
+                        .as_ref()
+                        .map_or_else(String::new, |seen| {
+                            rlf_dialogue::message::plain_text(&seen.content)
+                        })
+                }));
+                episode.push_outcomes(outcomes);
+            }
+            Step::Continue => {
+                return Err(wrong(format!(
+                    "turn {turn} is neither call nor answer: {text:?}"
+                )));
+            }
+            Step::Finished(_) => {}
+        }
+        turn += 1;
+    }
+    let trajectory = episode.finish();
+    let grading = Grading {
+        split: Split::Train,
+        step: 0,
+        steps: 0,
+        seed,
+    };
+    let mut scores = workshop
+        .rewards
+        .grade(task, std::slice::from_ref(&trajectory), &grading)
+        .await;
+    match scores.pop() {
+        Some(Ok(score)) if score.success => Ok(trajectory),
+        Some(Ok(score)) => Err(wrong(format!(
+            "it answers {:?} and is graded {:?} against {}",
+            trajectory.answer, score.terms, task.reference
+        ))),
+        Some(Err(excluded)) => Err(wrong(format!(
+            "it could not be graded: {}",
+            excluded.reason
+        ))),
+        None => Err(wrong("it was not graded".into())),
+    }
+}

@@ -1,0 +1,108 @@
+//! One trajectory, as the loop reads in the papers: generate, parse, invoke, and again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rlf_dialogue::episode::{Episode, NextInput, Step};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::tool_manager::TurnContext;
+use rlf_policy::DrawKey;
+
+use crate::generate::{GenerateRequest, Generated, SequenceId};
+use crate::{RolloutError, Settings, Workshop};
+
+static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// Which trajectory this is: everything random in it follows from here.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Index of the task within its split.
+    pub(crate) task_index: u64,
+    /// Index of the sample within its group.
+    pub(crate) sample: u64,
+}
+
+/// Closes the generator's sequence however the trajectory ends, cancellation included.
+struct OpenSequence<'a> {
+    workshop: &'a Workshop,
+    id: SequenceId,
+}
+
+impl<'a> OpenSequence<'a> {
+    fn new(workshop: &'a Workshop) -> Self {
+        Self {
+            workshop,
+            id: SequenceId(NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
+
+impl Drop for OpenSequence<'_> {
+    fn drop(&mut self) {
+        self.workshop.generator.close(self.id);
+    }
+}
+
+/// Plays one trajectory to its end.
+pub(crate) async fn play(
+    workshop: Arc<Workshop>,
+    settings: Settings,
+    task: Arc<Task>,
+    place: Place,
+) -> Result<Trajectory, RolloutError> {
+    let id = format!(
+        "{}-{}/{}/{}",
+        settings.split, settings.step, task.id, place.sample
+    );
+    let tools = workshop.tools.definitions(task.tools.as_deref())?;
+    let mut episode = Episode::start(&workshop.dialogue, id.clone(), &task, tools)?;
+    let mut sequence = OpenSequence::new(&workshop);
+    let mut sampled = 0;
+    let mut turn = 0;
+    loop {
+        let (append, max_new_tokens) = match episode.next_input() {
+            NextInput::Continue {
+                append,
+                max_new_tokens,
+            } => (append, max_new_tokens),
+            NextInput::Restart {
+                ids,
+                max_new_tokens,
+            } => {
+                sequence = OpenSequence::new(&workshop);
+                (ids, max_new_tokens)
+            }
+            NextInput::Finished => return Ok(episode.finish()),
+        };
+        let Generated { ids, log_probs } = workshop
+            .generator
+            .generate(GenerateRequest {
+                sequence: sequence.id,
+                append,
+                max_new_tokens,
+                sampler: settings.sampler,
+                key: DrawKey {
+                    step: settings.step,
+                    task: place.task_index,
+                    sample: place.sample,
+                    position: sampled,
+                },
+            })
+            .await?;
+        sampled += ids.len() as u64;
+        match episode.push_sampled(ids, log_probs) {
+            Step::Act(calls) | Step::Grade(calls) => {
+                let context = TurnContext {
+                    trajectory_id: id.clone(),
+                    turn,
+                    seed: settings.seed,
+                };
+                let outcomes = workshop.tools.invoke(calls, &context).await;
+                episode.push_outcomes(outcomes);
+            }
+            Step::Continue | Step::Finished(_) => {}
+        }
+        turn += 1;
+    }
+}

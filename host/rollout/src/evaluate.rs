@@ -1,0 +1,138 @@
+//! Evaluation: greedy and sampled success on a split, by kind of task, with intervals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rlf_dialogue::task::Task;
+use rlf_plugins::reward::Split;
+use serde::{Deserialize, Serialize};
+
+use crate::rollout::{Group, rollout};
+use crate::statistics::{Rate, pass_at_k};
+use crate::{RolloutError, Settings, Workshop};
+
+/// What an evaluation measured. Excluded trajectories are counted and otherwise left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Where the tasks are from.
+    pub split: Split,
+    /// Success of one greedy sample per task.
+    pub greedy: Rate,
+    /// Success of `samples` samples per task.
+    pub sampled: Rate,
+    /// Greedy success by kind of task.
+    pub greedy_by_kind: BTreeMap<String, Rate>,
+    /// Sampled success by kind of task.
+    pub sampled_by_kind: BTreeMap<String, Rate>,
+    /// Mean over tasks of the unbiased pass@k, by k.
+    pub pass_at_k: BTreeMap<usize, f64>,
+    /// Mean reward of the sampled trajectories.
+    pub reward: f64,
+    /// Mean of every reward term over the sampled trajectories.
+    pub terms: BTreeMap<String, f64>,
+    /// Samples per task.
+    pub samples: usize,
+    /// Share of all trajectories that infrastructure failures took out.
+    pub excluded: f64,
+    /// Mean calls per sampled trajectory.
+    pub calls: f64,
+}
+
+/// Evaluates on `tasks`: once by `greedy`, and `samples` times by `sampled`. The two differ in
+/// their samplers only.
+///
+/// Also returns the sampled groups, for those who want to read them.
+pub async fn evaluate(
+    workshop: &Arc<Workshop>,
+    tasks: &[(u64, Arc<Task>)],
+    samples: usize,
+    greedy: &Settings,
+    sampled: &Settings,
+) -> Result<(Evaluation, Vec<Group>), RolloutError> {
+    let (greedy_groups, sampled_groups) = tokio::try_join!(
+        rollout(workshop, tasks, 1, greedy),
+        rollout(workshop, tasks, samples, sampled),
+    )?;
+    let summary = summarise(sampled.split, samples, &greedy_groups, &sampled_groups);
+    Ok((summary, sampled_groups))
+}
+
+fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) -> Evaluation {
+    let (greedy_rate, greedy_by_kind) = rates(greedy);
+    let (sampled_rate, sampled_by_kind) = rates(sampled);
+    let scores = || {
+        sampled
+            .iter()
+            .flat_map(|g| &g.scores)
+            .filter_map(|s| s.as_ref().ok())
+    };
+    let scored = scores().count().max(1) as f64;
+    let mut terms = BTreeMap::new();
+    for (name, value) in scores().flat_map(|score| &score.terms) {
+        *terms.entry(name.clone()).or_insert(0.0) += value / scored;
+    }
+    let trajectories = || sampled.iter().flat_map(|g| &g.trajectories);
+    let all = greedy.iter().chain(sampled);
+    let (mut total, mut excluded) = (0, 0);
+    for score in all.flat_map(|g| &g.scores) {
+        total += 1;
+        excluded += usize::from(score.is_err());
+    }
+    Evaluation {
+        split,
+        greedy: greedy_rate,
+        sampled: sampled_rate,
+        greedy_by_kind,
+        sampled_by_kind,
+        pass_at_k: (1..=samples)
+            .filter(|k| k.is_power_of_two() || *k == samples)
+            .filter_map(|k| mean_pass_at_k(sampled, k).map(|value| (k, value)))
+            .collect(),
+        reward: scores().map(|score| score.reward).sum::<f64>() / scored,
+        terms,
+        samples,
+        excluded: excluded as f64 / total.max(1) as f64,
+        calls: trajectories().map(|t| t.outcomes().count()).sum::<usize>() as f64
+            / trajectories().count().max(1) as f64,
+    }
+}
+
+/// Successes and trials of a group, excluded trajectories left out.
+fn counts(group: &Group) -> (usize, usize) {
+    let scored = group.scores.iter().filter_map(|s| s.as_ref().ok());
+    scored.fold((0, 0), |(c, n), score| {
+        (c + usize::from(score.success), n + 1)
+    })
+}
+
+fn rates(groups: &[Group]) -> (Rate, BTreeMap<String, Rate>) {
+    let mut all = Vec::new();
+    let mut by_kind: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for group in groups {
+        let (c, n) = counts(group);
+        if n > 0 {
+            let mean = c as f64 / n as f64;
+            all.push(mean);
+            by_kind
+                .entry(group.task.kind().to_owned())
+                .or_default()
+                .push(mean);
+        }
+    }
+    let by_kind = by_kind
+        .into_iter()
+        .map(|(kind, means)| (kind, Rate::by_task(&means)))
+        .collect();
+    (Rate::by_task(&all), by_kind)
+}
+
+fn mean_pass_at_k(groups: &[Group], k: usize) -> Option<f64> {
+    let values: Vec<f64> = groups
+        .iter()
+        .filter_map(|group| {
+            let (c, n) = counts(group);
+            pass_at_k(n, c, k)
+        })
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,99 @@
+//! Groups of trajectories: all of them in flight at once, each group graded when it is complete.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::reward::Grading;
+use rlf_plugins::score::{ExclusionCause, Graded};
+use tokio::task::JoinSet;
+
+use crate::episode::{self, Place};
+use crate::{RolloutError, Settings, Workshop};
+
+/// The samples of one task with their scores.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The task they tried.
+    pub task: Arc<Task>,
+    /// Index of the task within its split.
+    pub task_index: u64,
+    /// In sample order.
+    pub trajectories: Vec<Trajectory>,
+    /// One per trajectory, in order.
+    pub scores: Vec<Graded>,
+}
+
+/// Plays `samples` trajectories of each task and grades them group by group.
+///
+/// There is no barrier: a trajectory waits for its own tools only, and a group is graded as soon
+/// as its last trajectory ends, while others still run. Groups come back in the order of `tasks`.
+pub async fn rollout(
+    workshop: &Arc<Workshop>,
+    tasks: &[(u64, Arc<Task>)],
+    samples: usize,
+    settings: &Settings,
+) -> Result<Vec<Group>, RolloutError> {
+    let mut groups = JoinSet::new();
+    for (place, (task_index, task)) in tasks.iter().enumerate() {
+        let group = play_group(
+            workshop.clone(),
+            task.clone(),
+            *task_index,
+            samples,
+            settings.clone(),
+        );
+        groups.spawn(async move { (place, group.await) });
+    }
+    let mut done = BTreeMap::new();
+    while let Some(joined) = groups.join_next().await {
+        let (place, group) = joined.map_err(|error| RolloutError::Task(error.to_string()))?;
+        done.insert(place, group?);
+    }
+    Ok(done.into_values().collect())
+}
+
+async fn play_group(
+    workshop: Arc<Workshop>,
+    task: Arc<Task>,
+    task_index: u64,
+    samples: usize,
+    settings: Settings,
+) -> Result<Group, RolloutError> {
+    let mut plays = JoinSet::new();
+    for sample in 0..samples as u64 {
+        let place = Place { task_index, sample };
+        let play = episode::play(workshop.clone(), settings.clone(), task.clone(), place);
+        plays.spawn(async move { (sample, play.await) });
+    }
+    let mut done = BTreeMap::new();
+    while let Some(joined) = plays.join_next().await {
+        let (sample, trajectory) = joined.map_err(|error| RolloutError::Task(error.to_string()))?;
+        done.insert(sample, trajectory?);
+    }
+    let trajectories: Vec<Trajectory> = done.into_values().collect();
+    let grading = Grading {
+        split: settings.split,
+        step: settings.step,
+        steps: settings.steps,
+        seed: settings.seed,
+    };
+    let scores = workshop.rewards.grade(&task, &trajectories, &grading).await;
+    let misconfigured = scores
+        .iter()
+        .filter_map(|graded| graded.as_ref().err())
+        .find(|excluded| {
+            // No step could ever succeed: an error of the configuration, not of a trajectory.
+            excluded.cause == ExclusionCause::Config
+        });
+    if let Some(excluded) = misconfigured {
+        return Err(RolloutError::Rewards(excluded.reason.clone()));
+    }
+    Ok(Group {
+        task,
+        task_index,
+        trajectories,
+        scores,
+    })
+}

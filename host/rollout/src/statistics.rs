@@ -1,0 +1,94 @@
+//! Success rates with their uncertainty.
+
+use serde::{Deserialize, Serialize};
+
+/// A mean over tasks with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Mean over tasks of each task's mean.
+    pub mean: f64,
+    /// Lower end of the interval, at least 0.
+    pub low: f64,
+    /// Upper end of the interval, at most 1.
+    pub high: f64,
+    /// How many tasks it rests on.
+    pub tasks: usize,
+}
+
+impl Rate {
+    /// The mean of `per_task` (each in 0..=1) and its 95 % normal interval **by task**: samples of
+    /// one task are not independent, so the standard error is that of the tasks' means,
+    /// `s / sqrt(n)` with the unbiased deviation `s`. No tasks give 0 with the whole interval.
+    pub fn by_task(per_task: &[f64]) -> Self {
+        let n = per_task.len();
+        if n == 0 {
+            return Self {
+                mean: 0.0,
+                low: 0.0,
+                high: 1.0,
+                tasks: 0,
+            };
+        }
+        let mean = per_task.iter().sum::<f64>() / n as f64;
+        let half = if n < 2 {
+            1.0
+        } else {
+            let squares: f64 = per_task.iter().map(|x| (x - mean).powi(2)).sum();
+            1.96 * (squares / (n - 1) as f64).sqrt() / (n as f64).sqrt()
+        };
+        Self {
+            mean,
+            low: (mean - half).max(0.0),
+            high: (mean + half).min(1.0),
+            tasks: n,
+        }
+    }
+}
+
+/// Unbiased estimate that at least one of `k` samples succeeds, from `n` samples of which `c`
+/// did: `1 - C(n-c, k) / C(n, k)` (Chen et al. 2021, "Evaluating Large Language Models Trained on
+/// Code", equation 1). None where `k` exceeds `n`.
+pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
+    if k > n || c > n {
+        return None;
+    }
+    // C(n-c, k) / C(n, k) as a product of ratios, none of which overflows.
+    let none_succeeds: f64 = (0..k)
+        .map(|i| (n - c).saturating_sub(i) as f64 / (n - i) as f64)
+        .product();
+    Some(1.0 - none_succeeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pass_at_k_agrees_with_counting_subsets() {
+        // By hand: 4 samples, 1 good: C(3,2)/C(4,2) = 3/6.
+        assert_eq!(pass_at_k(4, 1, 2), Some(0.5));
+        assert_eq!(pass_at_k(4, 0, 4), Some(0.0));
+        assert_eq!(pass_at_k(4, 3, 2), Some(1.0));
+        assert_eq!(pass_at_k(4, 2, 1), Some(0.5));
+        assert_eq!(pass_at_k(4, 2, 5), None);
+    }
+
+    #[test]
+    fn the_interval_is_that_of_task_means() {
+        // Unbiased deviation of [0, 1, 1, 0] is sqrt(1/3); 1.96 * sqrt(1/3) / 2 = 0.5658.
+        let rate = Rate::by_task(&[0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(rate.mean, 0.5);
+        assert_eq!(rate.low, 0.0);
+        assert_eq!(rate.high, 1.0);
+        let many: Vec<f64> = (0..400).map(|i| f64::from(i % 2)).collect();
+        let rate = Rate::by_task(&many);
+        assert!((rate.high - rate.mean - 1.96 * (100.0_f64 / 399.0).sqrt() / 20.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_tasks_and_one_task_know_nothing() {
+        assert_eq!(Rate::by_task(&[]).high, 1.0);
+        let one = Rate::by_task(&[1.0]);
+        assert_eq!((one.low, one.high), (0.0, 1.0));
+    }
+}

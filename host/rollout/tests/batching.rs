@@ -1,0 +1,215 @@
+//! What a sequence samples does not depend on what is decoded beside it, and training computes the
+//! very log-probabilities that were recorded.
+
+use std::sync::Arc;
+
+use candle_core::Device;
+use rlf_policy::{
+    DrawKey, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampler, SamplingParams,
+    Sequence,
+};
+use rlf_rollout::engine::{EngineConfig, PolicyEngine};
+use rlf_rollout::generate::{GenerateError, GenerateRequest, Generator, SequenceId};
+use tokio::task::JoinSet;
+
+const STOP: u32 = 7;
+const CONTEXT: usize = 160;
+const TURNS: u64 = 3;
+
+fn model() -> Model {
+    let config = Qwen3Config {
+        vocab_size: 48,
+        hidden_size: 32,
+        intermediate_size: 64,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 8,
+        max_position_embeddings: CONTEXT,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        initializer_range: 0.2,
+    };
+    Model::init(&config, 3, &Device::Cpu).unwrap()
+}
+
+/// A played sequence: all ids, which of them were sampled, and their log-probabilities.
+#[derive(Debug, Clone, PartialEq)]
+struct Played {
+    ids: Vec<u32>,
+    mask: Vec<bool>,
+    log_prob_bits: Vec<u32>,
+}
+
+/// Four sequences to a prompt, as the members of a group.
+fn prompt(number: u64) -> Vec<u32> {
+    let task = number / 4;
+    (0..9 + 5 * task as u32)
+        .map(|i| (i * 11 + task as u32 * 5) % 48)
+        .collect()
+}
+
+/// Plays one sequence of several turns; `pauses` decides for how long its "tools" run.
+async fn play(engine: Arc<PolicyEngine>, number: u64, pauses: u64) -> Played {
+    let sampler = Sampler::new(SamplingParams::default(), 11, Purpose::Rollout).unwrap();
+    let sequence = SequenceId(number);
+    let (mut played, mut sampled) = (
+        Played {
+            ids: vec![],
+            mask: vec![],
+            log_prob_bits: vec![],
+        },
+        0,
+    );
+    let mut append = prompt(number);
+    for turn in 0..TURNS {
+        played.ids.extend(&append);
+        played.mask.resize(played.ids.len(), false);
+        let generated = engine
+            .generate(GenerateRequest {
+                sequence,
+                append: append.clone(),
+                max_new_tokens: 12,
+                sampler,
+                key: DrawKey {
+                    step: 1,
+                    task: number / 4,
+                    sample: number % 4,
+                    position: sampled,
+                },
+            })
+            .await
+            .unwrap();
+        sampled += generated.ids.len() as u64;
+        played.ids.extend(&generated.ids);
+        played.mask.resize(played.ids.len(), true);
+        played
+            .log_prob_bits
+            .extend(generated.log_probs.iter().map(|x| x.to_bits()));
+        append = vec![1, 2, 3 + turn as u32];
+        for _ in 0..(number * 7 + turn * 13 + pauses * 5) % (1 + pauses) {
+            tokio::task::yield_now().await;
+        }
+    }
+    engine.close(sequence);
+    played
+}
+
+fn play_all(count: u64, config: EngineConfig, workers: usize, pauses: u64) -> Vec<Played> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let engine =
+        Arc::new(PolicyEngine::start(model(), vec![STOP], CONTEXT, workers, config).unwrap());
+    runtime.block_on(async {
+        let mut all = JoinSet::new();
+        for place in 0..count {
+            // Another order of arrival for every setting.
+            let number = (place * (2 * pauses + 1)) % count;
+            let engine = engine.clone();
+            all.spawn(async move { (number, play(engine, number, pauses).await) });
+        }
+        let mut done = all.join_all().await;
+        done.sort_by_key(|(number, _)| *number);
+        done.into_iter().map(|(_, played)| played).collect()
+    })
+}
+
+#[test]
+fn sequences_are_the_same_alone_and_in_any_company() {
+    let count = 16;
+    let alone = play_all(
+        count,
+        EngineConfig {
+            slots: 1,
+            step_tokens: 1,
+        },
+        1,
+        0,
+    );
+    assert!(
+        alone
+            .iter()
+            .any(|played| played.ids.len() != alone[0].ids.len()),
+        "all alike"
+    );
+    for (slots, step_tokens, workers, pauses) in [
+        (16, 8192, 1, 0),
+        (16, 8192, 2, 3),
+        (5, 16, 2, 40),
+        (3, 4, 1, 7),
+    ] {
+        let together = play_all(count, EngineConfig { slots, step_tokens }, workers, pauses);
+        assert_eq!(
+            alone, together,
+            "{slots} slots, {step_tokens} tokens a pass, {workers} workers"
+        );
+    }
+}
+
+#[test]
+fn training_computes_the_recorded_log_probabilities_bit_for_bit() {
+    let played = play_all(8, EngineConfig::default(), 2, 2);
+    let sequences: Vec<Sequence<'_>> = played
+        .iter()
+        .map(|p| Sequence {
+            ids: &p.ids,
+            mask: &p.mask,
+        })
+        .collect();
+    let batch = PackedBatch::new(&sequences).unwrap();
+    let stats = model()
+        .log_probs(&[batch], &PassOptions::default())
+        .unwrap();
+    let computed: Vec<u32> = stats[0]
+        .log_probs
+        .to_vec1::<f32>()
+        .unwrap()
+        .iter()
+        .map(|x| x.to_bits())
+        .collect();
+    let recorded: Vec<u32> = played
+        .iter()
+        .flat_map(|p| p.log_prob_bits.clone())
+        .collect();
+    assert_eq!(recorded, computed);
+}
+
+#[test]
+fn a_sequence_that_does_not_fit_is_refused_and_others_go_on() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let config = EngineConfig {
+        slots: 2,
+        step_tokens: 64,
+    };
+    let engine = Arc::new(PolicyEngine::start(model(), vec![STOP], CONTEXT, 1, config).unwrap());
+    let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap();
+    let request = |sequence, append: Vec<u32>| GenerateRequest {
+        sequence: SequenceId(sequence),
+        append,
+        max_new_tokens: 4,
+        sampler,
+        key: DrawKey {
+            step: 0,
+            task: 0,
+            sample: sequence,
+            position: 0,
+        },
+    };
+    runtime.block_on(async {
+        let refused = engine.generate(request(0, vec![1; CONTEXT])).await;
+        assert!(matches!(
+            refused,
+            Err(GenerateError::TooLong {
+                capacity: CONTEXT,
+                ..
+            })
+        ));
+        engine.close(SequenceId(0));
+        assert!(engine.generate(request(1, vec![4, 5])).await.is_ok());
+    });
+}

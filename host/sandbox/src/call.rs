@@ -1,0 +1,239 @@
+//! One call: a fresh instance under a deadline, a budget and a meter, and how it ended.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+use crate::cpu::{CpuMeter, Metered};
+use crate::ended::{Clock, Ended, LimitReached, Stopped};
+use crate::limits::Limits;
+use crate::load::{Loaded, Template};
+use crate::log::Logs;
+use crate::output::Captured;
+use crate::prepare::describe;
+use crate::record::Record;
+use crate::state::{Deadlines, Guest, State};
+
+/// A boxed future, as [`Template::call`] takes it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What distinguishes one call of a template from another.
+#[derive(Debug, Clone, Default)]
+pub struct CallSpec {
+    /// Names the call in logs.
+    pub label: String,
+    /// Seed of everything random in the guest.
+    pub seed: u64,
+    /// In place of the template's limits.
+    pub limits: Option<Limits>,
+    /// Earlier than the limit `wall` allows, where the caller has less time left.
+    pub deadline: Option<Instant>,
+}
+
+/// Everything known of a call once it is over.
+#[derive(Debug, Clone)]
+pub struct CallReport<R> {
+    /// The value, or how it ended without one.
+    pub outcome: Result<R, Stopped>,
+    /// What it printed, also if it was stopped.
+    pub stdout: Captured,
+    /// What it printed as errors: a panic's message, for instance.
+    pub stderr: Captured,
+    /// What it logged.
+    pub logs: Logs,
+    /// CPU time of the guest and the host functions it called.
+    pub cpu: Duration,
+    /// Wall-clock time, queueing included.
+    pub wall: Duration,
+    /// Time until it got an instance.
+    pub queued: Duration,
+    /// The most memory and tables it had at once, in bytes.
+    pub memory_peak: u64,
+}
+
+impl Template {
+    /// Makes a fresh instance and lets `body` call it, under the limits of this template.
+    ///
+    /// Typed bindings are made once for a template and loaded in every call:
+    ///
+    /// ```no_run
+    /// # mod bindings { wasmtime::component::bindgen!({ path: "../../wit", world: "tool-plugin", exports: { default: async } }); }
+    /// # async fn example(template: rlf_sandbox::Template) -> Result<(), Box<dyn std::error::Error>> {
+    /// use bindings::ToolPluginIndices;
+    /// use rlf_sandbox::CallSpec;
+    ///
+    /// let indices = ToolPluginIndices::new(template.instance_pre())?;
+    /// let report = template
+    ///     .call(CallSpec::default(), move |store, instance| {
+    ///         Box::pin(async move {
+    ///             let plugin = indices.load(&mut *store, &instance)?;
+    ///             plugin.rlf_plugin_tool().call_list_tools(&mut *store).await
+    ///         })
+    ///     })
+    ///     .await;
+    /// println!("{} tools", report.outcome?.len());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on. Dropping the
+    /// future stops it within an epoch tick; its instance, permit and memory are given back then.
+    pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
+    where
+        R: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
+            + Send
+            + 'static,
+    {
+        let started = Instant::now();
+        let CallSpec {
+            label,
+            seed,
+            limits,
+            deadline,
+        } = spec;
+        let limits = limits.map_or_else(|| Arc::clone(&self.inner.limits), Arc::new);
+        let record = Record::new(limits);
+        let run = run(
+            Arc::clone(&self.inner),
+            Arc::clone(&record),
+            label,
+            seed,
+            deadline,
+            body,
+        );
+        let mut guest = StopOnDrop(self.inner.sandbox.guests().spawn(run));
+        let outcome = match (&mut guest.0).await {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_cancelled() => {
+                Err(Stopped::new(Ended::Cancelled, "the sandbox was shut down"))
+            }
+            Err(_) => Err(Stopped::unavailable(
+                "the host broke while serving this call",
+            )),
+        };
+        CallReport {
+            outcome,
+            stdout: Record::captured(&record.stdout),
+            stderr: Record::captured(&record.stderr),
+            logs: record.take_logs(),
+            cpu: record.cpu(),
+            wall: started.elapsed(),
+            queued: record.queued(),
+            memory_peak: record.memory_peak(),
+        }
+    }
+}
+
+/// The caller's hold on its guest.
+struct StopOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for StopOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn run<R, F>(
+    template: Arc<Loaded>,
+    record: Arc<Record>,
+    label: String,
+    seed: u64,
+    deadline: Option<Instant>,
+    body: F,
+) -> Result<R, Stopped>
+where
+    R: Send + 'static,
+    F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
+        + Send
+        + 'static,
+{
+    let sandbox = &template.sandbox;
+    let limits = Arc::clone(record.limits());
+    limits
+        .check(sandbox.config.max_memory_bytes)
+        .map_err(Stopped::unavailable)?;
+    let started = Instant::now();
+    let wall = deadline.map_or(limits.wall, |deadline| {
+        limits.wall.min(deadline.saturating_duration_since(started))
+    });
+
+    // Before instantiating, so that the pool itself never runs out.
+    let permit = match Arc::clone(&sandbox.permits).try_acquire_owned() {
+        Ok(permit) => Some(permit),
+        Err(_) => tokio::time::timeout(wall, Arc::clone(&sandbox.permits).acquire_owned())
+            .await
+            .ok()
+            .and_then(Result::ok),
+    };
+    let queued = started.elapsed();
+    record.set_queued(queued);
+    let Some(_permit) = permit else {
+        let instances = u64::from(sandbox.pools.instances);
+        let limit = LimitReached::new("instances", instances, instances);
+        let reason = format!(
+            "no instance became free within {} ms ({limit})",
+            wall.as_millis()
+        );
+        return Err(Stopped::by_limit(Ended::Unavailable, reason, limit));
+    };
+
+    let guest = Guest {
+        plugin: Arc::clone(&template.name),
+        label,
+        seed,
+        data: Arc::clone(&template.data),
+    };
+    let (mut store, meter) =
+        State::store(&sandbox.engine, guest, &record, Deadlines::of_call(&limits));
+    let called = async {
+        let instance = template.instances.instantiate_async(&mut store).await?;
+        if let Some((lifecycle, config_json)) = &template.init_per_call {
+            let lifecycle = lifecycle.load(&mut store, &instance)?;
+            if let Err(error) = lifecycle
+                .rlf_plugin_lifecycle()
+                .call_init(&mut store, config_json)
+                .await?
+            {
+                // It worked when the plugin was loaded: what it depends on has changed since.
+                return Err(
+                    Stopped::unavailable(format!("its init failed: {}", describe(error))).into(),
+                );
+            }
+        }
+        body(&mut store, instance).await
+    };
+    supervise(&record, meter, wall.saturating_sub(queued), called).await
+    // The store goes before the permit: whoever gets that next finds room in the pool.
+}
+
+/// Polls a guest's future under its meter until it ends or its time is up, and reads how it ended.
+pub(crate) async fn supervise<R>(
+    record: &Arc<Record>,
+    meter: Arc<CpuMeter>,
+    wall: Duration,
+    called: impl Future<Output = wasmtime::Result<R>>,
+) -> Result<R, Stopped> {
+    let metered = Metered::new(called, meter, Arc::clone(record));
+    match tokio::time::timeout(wall, metered).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Stopped::from_error(&error, record)),
+        Err(_) => {
+            let (clock, doing) = if record.in_host() {
+                (Clock::Host, "waiting for the host")
+            } else {
+                (Clock::Wall, "running")
+            };
+            let allowed = wall.as_millis() as u64;
+            let limit = LimitReached::new("wall_ms", allowed, allowed);
+            Err(Stopped::by_limit(
+                Ended::Timeout { clock },
+                format!("out of time while {doing} ({limit})"),
+                limit,
+            ))
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Virtual time: `wasi:clocks` and the waiting half of `wasi:io/poll`.
+//!
+//! A call starts at a fixed instant. Time moves a little with every look at a clock, and jumps to
+//! the next deadline when the guest waits for nothing but time: sleeping is free and deterministic.
+//! Virtual time counts against the call's deadline all the same, so that `sleep(1000)` under a
+//! limit of ten seconds is a timeout, at once.
+//!
+//! wasmtime-wasi takes clocks for `now` alone and sleeps in real time whatever they say; hence the
+//! three interfaces here, which are linked in place of its own.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use wasmtime::Result;
+use wasmtime::component::{HasData, Resource, ResourceTable};
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::{self, Datetime};
+use wasmtime_wasi::p2::bindings::io::poll;
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+
+use crate::ended::{Clock, Ended, LimitReached, Stopped};
+use crate::record::Record;
+
+/// When every call starts, in seconds since 1970: 2024-01-01T00:00:00Z.
+const START_SECONDS: u64 = 1_704_067_200;
+/// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
+/// a while, so that "an hour ago" exists.
+const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
+/// What one look at a clock costs, in nanoseconds: programs that wait by looking get there.
+const LOOK: u64 = 1_000;
+
+/// Virtual time of one call, in nanoseconds since it started.
+pub(crate) struct VirtualClock {
+    elapsed: AtomicU64,
+    deadline: Duration,
+    /// Timers found unexpired since the last [`begin_wait`](Self::begin_wait), and the earliest.
+    waiting: AtomicU32,
+    earliest: AtomicU64,
+}
+
+impl VirtualClock {
+    pub(crate) fn new(deadline: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            elapsed: AtomicU64::new(0),
+            deadline,
+            waiting: AtomicU32::new(0),
+            earliest: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    fn elapsed(&self) -> u64 {
+        self.elapsed.load(Ordering::Relaxed)
+    }
+
+    /// Moves time on by a look, and says what it is then.
+    fn look(&self) -> Result<u64> {
+        self.jump_to(self.elapsed().saturating_add(LOOK))
+    }
+
+    /// Moves time on to `target`, or to the deadline and there ends the call.
+    fn jump_to(&self, target: u64) -> Result<u64> {
+        let deadline = u64::try_from(self.deadline.as_nanos()).unwrap_or(u64::MAX);
+        let now = target.max(self.elapsed());
+        self.elapsed.store(now.min(deadline), Ordering::Relaxed);
+        if now <= deadline {
+            return Ok(now);
+        }
+        let limit = LimitReached::new("wall_ms", self.deadline.as_millis() as u64, now / 1_000_000);
+        let reason = format!("the plugin waited longer than it may ({limit}, in virtual time)");
+        Err(Stopped::by_limit(
+            Ended::Timeout {
+                clock: Clock::Virtual,
+            },
+            reason,
+            limit,
+        )
+        .into())
+    }
+
+    fn begin_wait(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
+        self.earliest.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+/// A pollable that is ready from an instant of virtual time on.
+struct Timer {
+    clock: Arc<VirtualClock>,
+    when: u64,
+}
+
+#[async_trait::async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        poll_fn(|_| {
+            if self.clock.elapsed() >= self.when {
+                return Poll::Ready(());
+            }
+            self.clock.waiting.fetch_add(1, Ordering::Relaxed);
+            self.clock.earliest.fetch_min(self.when, Ordering::Relaxed);
+            // Nothing to wake: whoever waits moves the clock (see `wait`).
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// What the clock and poll interfaces see of a store.
+pub(crate) struct TimeView<'a> {
+    pub(crate) clock: &'a Arc<VirtualClock>,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) record: &'a Record,
+}
+
+/// Gives the linker access to [`TimeView`].
+pub(crate) struct HasTime;
+
+impl HasData for HasTime {
+    type Data<'a> = TimeView<'a>;
+}
+
+impl TimeView<'_> {
+    fn timer(&mut self, when: u64) -> Result<Resource<DynPollable>> {
+        let timer = self.table.push(Timer {
+            clock: self.clock.clone(),
+            when,
+        })?;
+        subscribe(self.table, timer)
+    }
+}
+
+impl wall_clock::Host for TimeView<'_> {
+    fn now(&mut self) -> Result<Datetime> {
+        let elapsed = Duration::from_nanos(self.clock.look()?);
+        Ok(Datetime {
+            seconds: START_SECONDS + elapsed.as_secs(),
+            nanoseconds: elapsed.subsec_nanos(),
+        })
+    }
+
+    fn resolution(&mut self) -> Result<Datetime> {
+        Ok(Datetime {
+            seconds: 0,
+            nanoseconds: LOOK as u32,
+        })
+    }
+}
+
+impl monotonic_clock::Host for TimeView<'_> {
+    fn now(&mut self) -> Result<u64> {
+        Ok(START_MONOTONIC + self.clock.look()?)
+    }
+
+    fn resolution(&mut self) -> Result<u64> {
+        Ok(LOOK)
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> Result<Resource<DynPollable>> {
+        self.timer(when.saturating_sub(START_MONOTONIC))
+    }
+
+    fn subscribe_duration(&mut self, duration: u64) -> Result<Resource<DynPollable>> {
+        self.timer(self.clock.elapsed().saturating_add(duration))
+    }
+}
+
+/// Waits for the first of `sources`. As long as all that are not ready are timers, time jumps;
+/// where something outside may become ready, timers run in real time beside it.
+async fn wait<T>(
+    clock: &VirtualClock,
+    record: &Record,
+    sources: usize,
+    ready: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let mut ready = pin!(ready);
+    loop {
+        clock.begin_wait();
+        let first = poll_fn(|context| Poll::Ready(ready.as_mut().poll(context))).await;
+        if let Poll::Ready(outcome) = first {
+            return outcome;
+        }
+        let earliest = clock.earliest.load(Ordering::Relaxed);
+        if clock.waiting.load(Ordering::Relaxed) as usize == sources {
+            clock.jump_to(earliest)?;
+            continue;
+        }
+        record.set_in_host(true);
+        let pause = Duration::from_nanos(earliest.saturating_sub(clock.elapsed()));
+        let mut pause = pin!(async {
+            if earliest == u64::MAX {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(pause).await;
+        });
+        let outcome = poll_fn(|context| match ready.as_mut().poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+        })
+        .await;
+        record.set_in_host(false);
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+        clock.jump_to(earliest)?;
+    }
+}
+
+impl poll::Host for TimeView<'_> {
+    async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> Result<Vec<u32>> {
+        let sources = pollables
+            .iter()
+            .map(Resource::rep)
+            .collect::<BTreeSet<_>>()
+            .len();
+        wait(
+            self.clock,
+            self.record,
+            sources,
+            poll::Host::poll(self.table, pollables),
+        )
+        .await
+    }
+}
+
+impl poll::HostPollable for TimeView<'_> {
+    async fn block(&mut self, pollable: Resource<DynPollable>) -> Result<()> {
+        wait(
+            self.clock,
+            self.record,
+            1,
+            poll::HostPollable::block(self.table, pollable),
+        )
+        .await
+    }
+
+    async fn ready(&mut self, pollable: Resource<DynPollable>) -> Result<bool> {
+        // A look, so that a program that asks in a loop gets there.
+        self.clock.look()?;
+        poll::HostPollable::ready(self.table, pollable).await
+    }
+
+    fn drop(&mut self, pollable: Resource<DynPollable>) -> Result<()> {
+        poll::HostPollable::drop(self.table, pollable)
+    }
+}

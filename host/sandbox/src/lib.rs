@@ -1,0 +1,70 @@
+//! One component, one call: run a stranger's WebAssembly so that nothing it does can stop the host,
+//! slow its neighbours, read the machine or differ between two runs.
+//!
+//! A [`Sandbox`] is made once. It [loads](Sandbox::load) components into [`Template`]s: checked,
+//! initialised, the memory that `init` left kept as a snapshot, compiled, cached. Every
+//! [call](Template::call) then gets a fresh instance under [`Limits`], and gives a [`CallReport`]:
+//! the value or how it ended without one, what was printed and logged, what it used.
+//!
+//! Deny by default: WASI is there for every std guest, but virtual and empty. Data reaches a guest
+//! through the `data` interface, by the names in its [`Grants`]. Time and randomness are virtual and
+//! seeded per call.
+//!
+//! This crate must not know what a tool, a reward or a model is. It knows two things of the
+//! contract in `wit/`: the host interfaces that every plugin may import (`log`, `data`), and
+//! `lifecycle`, because of the snapshot.
+//!
+//! ```no_run
+//! use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Sandbox, SandboxConfig};
+//!
+//! # async fn example(bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = Sandbox::new(&SandboxConfig::default())?;
+//! let template = sandbox.load(&LoadRequest {
+//!     name: "adder",
+//!     bytes,
+//!     config_json: "{}",
+//!     grants: &Grants::default(),
+//!     limits: Limits::default(),
+//! })?;
+//! let report = template
+//!     .call(CallSpec::default(), |store, instance| {
+//!         Box::pin(async move {
+//!             let add = instance.get_typed_func::<(u32, u32), (u32,)>(&mut *store, "add")?;
+//!             Ok(add.call_async(&mut *store, (1, 2)).await?.0)
+//!         })
+//!     })
+//!     .await;
+//! println!("{:?} in {:?}", report.outcome, report.wall);
+//! # Ok(()) }
+//! ```
+
+pub mod bindings;
+mod cache;
+mod call;
+mod clock;
+mod component;
+mod cpu;
+mod data;
+mod ended;
+mod engine;
+mod limits;
+mod load;
+mod log;
+mod memory;
+mod output;
+mod prepare;
+mod random;
+mod record;
+mod state;
+
+pub use call::{BoxFuture, CallReport, CallSpec};
+pub use component::{CONTRACT, ComponentInfo};
+pub use data::{DataError, Grants};
+pub use ended::{Clock, Ended, LimitReached, Stopped};
+pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
+pub use limits::Limits;
+pub use load::{LoadError, LoadRequest, Preparation, Template};
+pub use log::{Level, LogLine, Logs};
+pub use output::{Captured, safe_text};
+pub use prepare::InitMode;
+pub use state::State;

@@ -1,0 +1,181 @@
+//! What one call may use. Every limit has a default; a policy changes single ones.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::Level;
+
+/// What one call of a component may use.
+///
+/// Every field may be left out of a configuration; unknown keys are errors. A limit that is reached
+/// ends the call (or, for logs and output, shortens what is kept) and is reported by its key here,
+/// its value and what was used: see [`LimitReached`](crate::LimitReached).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Wall-clock deadline of a call, queueing included, and the most virtual time it may spend.
+    /// Key `wall_ms`, default 10,000 ms. The call's future is dropped there, wherever the guest is.
+    #[serde(rename = "wall_ms", with = "milliseconds")]
+    pub wall: Duration,
+    /// CPU time of the thread that runs the guest, added up over the polls of the call, with the
+    /// host functions it calls. Key `cpu_ms`, default 2,000 ms; noticed within one epoch tick.
+    #[serde(rename = "cpu_ms", with = "milliseconds")]
+    pub cpu: Duration,
+    /// Wall-clock and CPU limit of `init`, which runs once per component, config and data.
+    /// Key `init_ms`, default 60,000 ms.
+    #[serde(rename = "init_ms", with = "milliseconds")]
+    pub init: Duration,
+    /// Sum of all linear memories and tables (8 bytes an element). Default 256 MiB; at most what
+    /// the pool gives one memory ([`SandboxConfig::max_memory_bytes`](crate::SandboxConfig)).
+    pub memory_bytes: u64,
+    /// Sum of the elements of all tables. Default 20,000, which is also the most that the pool
+    /// gives one table.
+    pub table_elements: u64,
+    /// What is kept of standard output, and again of standard error: half from the head, half from
+    /// the tail, the rest counted. Default 64 KiB each.
+    pub output_bytes: u64,
+    /// Printing more than this on one stream ends the call with `output-limit`. Default 16 MiB.
+    pub output_stop_bytes: u64,
+    /// The largest result that the caller should accept. Default 1 MiB. The sandbox bounds what
+    /// crosses in one call by `hostcall_bytes`; typed callers check this against the value.
+    pub result_bytes: u64,
+    /// The largest arguments that the caller should pass. Default 1 MiB; checked by typed callers.
+    pub arguments_bytes: u64,
+    /// Log lines kept of one call; later ones are counted. Default 100.
+    pub log_lines: u32,
+    /// Longer log lines are cut, visibly. Default 4 KiB.
+    pub log_line_bytes: u32,
+    /// Log lines below this level are not wanted: `enabled` is false. Default `info`.
+    pub log_level: Level,
+    /// Host memory that one crossing from guest to host may allocate: the arguments of one host
+    /// function or the result of one call. Default 16 MiB; more ends the call with `output-limit`.
+    pub hostcall_bytes: u64,
+    /// Live component-model handles of an instance. Default 10,000; more ends with `memory-limit`.
+    pub component_handles: u32,
+    /// Live resources that the host holds for an instance (streams, timers). Default 1,000; more
+    /// ends with `memory-limit`.
+    pub resources: u32,
+    /// Random bytes in one request. Default 1 MiB; more ends with `memory-limit`.
+    pub random_bytes: u64,
+    /// The largest piece of `data` in one read. Default 64 MiB; more is the error `exhausted`.
+    pub data_read_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Duration::from_secs(10),
+            cpu: Duration::from_secs(2),
+            init: Duration::from_mins(1),
+            memory_bytes: 256 << 20,
+            table_elements: 20_000,
+            output_bytes: 64 << 10,
+            output_stop_bytes: 16 << 20,
+            result_bytes: 1 << 20,
+            arguments_bytes: 1 << 20,
+            log_lines: 100,
+            log_line_bytes: 4 << 10,
+            log_level: Level::Info,
+            hostcall_bytes: 16 << 20,
+            component_handles: 10_000,
+            resources: 1_000,
+            random_bytes: 1 << 20,
+            data_read_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Says which limit the pools cannot keep or makes every call fail, and what to write instead.
+    pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), String> {
+        if self.memory_bytes > max_memory_bytes {
+            return Err(format!(
+                "memory_bytes = {} is more than one memory may have here ({max_memory_bytes}); lower it, or raise \
+                 the sandbox's max_memory_bytes",
+                self.memory_bytes
+            ));
+        }
+        if self.table_elements > crate::engine::TABLE_ELEMENTS {
+            return Err(format!(
+                "table_elements = {} is more than the {} that one table may have here; lower it",
+                self.table_elements,
+                crate::engine::TABLE_ELEMENTS
+            ));
+        }
+        for (name, limit) in [
+            ("wall_ms", self.wall),
+            ("cpu_ms", self.cpu),
+            ("init_ms", self.init),
+        ] {
+            if limit.is_zero() {
+                return Err(format!(
+                    "{name} = 0 would stop every call; give it at least 1"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Durations as whole milliseconds, in keys that end in `_ms`.
+pub(crate) mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_changes_single_limits_and_unknown_keys_are_errors() {
+        let limits: Limits =
+            serde_json::from_str(r#"{"wall_ms": 250, "log_level": "debug"}"#).unwrap();
+        assert_eq!(limits.wall, Duration::from_millis(250));
+        assert_eq!(limits.log_level, Level::Debug);
+        assert_eq!(limits.cpu, Limits::default().cpu);
+        let error = serde_json::from_str::<Limits>(r#"{"wall": 250}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("unknown field `wall`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_limit_beyond_the_pool_is_refused_by_name() {
+        let limits = Limits {
+            memory_bytes: 1 << 30,
+            ..Limits::default()
+        };
+        assert!(
+            limits
+                .check(256 << 20)
+                .unwrap_err()
+                .starts_with("memory_bytes = 1073741824")
+        );
+        assert!(
+            Limits {
+                cpu: Duration::ZERO,
+                ..Limits::default()
+            }
+            .check(256 << 20)
+            .unwrap_err()
+            .contains("cpu_ms")
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! `wasi:random` from a seed: the same call gets the same bytes, on every machine and version.
+
+use blake3::OutputReader;
+use wasmtime::Result;
+use wasmtime::component::HasData;
+use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
+
+use crate::ended::{Ended, LimitReached, Stopped};
+
+/// One stream of bytes, made when first read: most calls never ask.
+struct Source {
+    seed: u64,
+    purpose: &'static str,
+    reader: Option<OutputReader>,
+}
+
+impl Source {
+    fn new(seed: u64, purpose: &'static str) -> Self {
+        Self {
+            seed,
+            purpose,
+            reader: None,
+        }
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        let reader = self.reader.get_or_insert_with(|| {
+            blake3::Hasher::new_derive_key("rlf-host 2026-11 guest randomness")
+                .update(&self.seed.to_le_bytes())
+                .update(self.purpose.as_bytes())
+                .finalize_xof()
+        });
+        reader.fill(bytes);
+    }
+
+    fn next(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// The three random sources of WASI, independent of each other, seeded per call.
+pub(crate) struct Randomness {
+    secure: Source,
+    insecure: Source,
+    seed: Source,
+    most_bytes: u64,
+}
+
+impl Randomness {
+    pub(crate) fn new(seed: u64, most_bytes: u64) -> Self {
+        Self {
+            secure: Source::new(seed, "secure"),
+            insecure: Source::new(seed, "insecure"),
+            seed: Source::new(seed, "seed"),
+            most_bytes,
+        }
+    }
+
+    fn size(&self, length: u64) -> Result<usize> {
+        if length > self.most_bytes {
+            let limit = LimitReached::new("random_bytes", self.most_bytes, length);
+            let reason = format!("the plugin asked for too many random bytes at once ({limit})");
+            return Err(Stopped::by_limit(Ended::MemoryLimit, reason, limit).into());
+        }
+        Ok(usize::try_from(length)?)
+    }
+}
+
+/// Gives the linker access to [`Randomness`].
+pub(crate) struct HasRandomness;
+
+impl HasData for HasRandomness {
+    type Data<'a> = &'a mut Randomness;
+}
+
+impl random::Host for Randomness {
+    fn get_random_bytes(&mut self, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size(length)?];
+        self.secure.fill(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn get_random_u64(&mut self) -> Result<u64> {
+        Ok(self.secure.next())
+    }
+}
+
+impl insecure::Host for Randomness {
+    fn get_insecure_random_bytes(&mut self, length: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size(length)?];
+        self.insecure.fill(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn get_insecure_random_u64(&mut self) -> Result<u64> {
+        Ok(self.insecure.next())
+    }
+}
+
+impl insecure_seed::Host for Randomness {
+    fn insecure_seed(&mut self) -> Result<(u64, u64)> {
+        Ok((self.seed.next(), self.seed.next()))
+    }
+}

@@ -1,0 +1,188 @@
+//! What a store holds: everything that one guest may touch, and nothing else.
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime::{Engine, Result, Store};
+use wasmtime_wasi::p2::bindings as wasi;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::bindings::rlf::plugin::{data, log};
+use crate::clock::{HasTime, TimeView, VirtualClock};
+use crate::cpu::{CpuMeter, interrupt_by_budget};
+use crate::data::DataSet;
+use crate::limits::Limits;
+use crate::memory::MemoryLimiter;
+use crate::output::{Printed, Stream};
+use crate::random::{HasRandomness, Randomness};
+use crate::record::Record;
+
+/// The data of a store. Opaque outside this crate: bindings only carry it around.
+pub struct State {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) label: String,
+    pub(crate) record: Arc<Record>,
+    pub(crate) data: Arc<DataSet>,
+    table: ResourceTable,
+    /// Made when first asked for: a tool that only computes never does.
+    wasi: Option<Box<WasiCtx>>,
+    memory: MemoryLimiter,
+    clock: Arc<VirtualClock>,
+    randomness: Randomness,
+}
+
+/// What distinguishes one guest from another of the same template.
+pub(crate) struct Guest {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) label: String,
+    pub(crate) seed: u64,
+    pub(crate) data: Arc<DataSet>,
+}
+
+impl State {
+    /// A store under all the limits of `record`, ready to instantiate into, with the meter that
+    /// its future has to be polled under.
+    pub(crate) fn store(
+        engine: &Engine,
+        guest: Guest,
+        record: &Arc<Record>,
+        clock: Deadlines,
+    ) -> (Store<Self>, Arc<CpuMeter>) {
+        let limits = Arc::clone(record.limits());
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.resources as usize);
+        let state = Self {
+            plugin: guest.plugin,
+            label: guest.label,
+            data: guest.data,
+            table,
+            wasi: None,
+            memory: MemoryLimiter::new(Arc::clone(record)),
+            clock: VirtualClock::new(clock.virtual_time),
+            randomness: Randomness::new(guest.seed, limits.random_bytes),
+            record: Arc::clone(record),
+        };
+        let mut store = Store::new(engine, state);
+        store.limiter(|state| &mut state.memory);
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+        store.set_max_component_handles(limits.component_handles as usize);
+        let meter = Arc::new(CpuMeter::default());
+        interrupt_by_budget(&mut store, Arc::clone(&meter), clock.cpu);
+        (store, meter)
+    }
+
+    /// True where the guest holds a stream, a timer or another resource of the host.
+    pub(crate) fn holds_handles(&self) -> bool {
+        !self.table.is_empty()
+    }
+
+    fn time(&mut self) -> TimeView<'_> {
+        TimeView {
+            clock: &self.clock,
+            table: &mut self.table,
+            record: &self.record,
+        }
+    }
+}
+
+/// The budgets of time of one guest: those of a call, or those of `init`.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadlines {
+    pub(crate) virtual_time: std::time::Duration,
+    pub(crate) cpu: std::time::Duration,
+}
+
+impl Deadlines {
+    pub(crate) fn of_call(limits: &Limits) -> Self {
+        Self {
+            virtual_time: limits.wall,
+            cpu: limits.cpu,
+        }
+    }
+
+    pub(crate) fn of_init(limits: &Limits) -> Self {
+        Self {
+            virtual_time: limits.init,
+            cpu: limits.init,
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let record = &self.record;
+        let ctx = self.wasi.get_or_insert_with(|| {
+            // Nothing is inherited and nothing preopened: no arguments, environment, files or network.
+            let mut builder = WasiCtx::builder();
+            builder
+                .stdout(Printed::new(Arc::clone(record), Stream::Stdout))
+                .stderr(Printed::new(Arc::clone(record), Stream::Stderr))
+                .allow_tcp(false)
+                .allow_udp(false);
+            Box::new(builder.build())
+        });
+        WasiCtxView {
+            ctx,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// Interfaces that every component may import, without their versions: the same for all, since
+/// every std guest imports WASI, used or not. A test keeps this list equal to the linker.
+pub(crate) const LINKED: [&str; 30] = [
+    "rlf:plugin/data",
+    "rlf:plugin/log",
+    "rlf:plugin/types",
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stderr",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stderr",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stdout",
+    "wasi:clocks/monotonic-clock",
+    "wasi:clocks/wall-clock",
+    "wasi:filesystem/preopens",
+    "wasi:filesystem/types",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:random/insecure",
+    "wasi:random/insecure-seed",
+    "wasi:random/random",
+    "wasi:sockets/instance-network",
+    "wasi:sockets/ip-name-lookup",
+    "wasi:sockets/network",
+    "wasi:sockets/tcp",
+    "wasi:sockets/tcp-create-socket",
+    "wasi:sockets/udp",
+    "wasi:sockets/udp-create-socket",
+];
+
+/// Links everything of [`LINKED`]: WASI virtual and empty, and the contract's host interfaces.
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    // What wasmtime-wasi takes from the machine is replaced by the virtual twin.
+    linker.allow_shadowing(true);
+    wasi::clocks::wall_clock::add_to_linker::<State, HasTime>(&mut linker, State::time)?;
+    wasi::clocks::monotonic_clock::add_to_linker::<State, HasTime>(&mut linker, State::time)?;
+    wasi::io::poll::add_to_linker::<State, HasTime>(&mut linker, State::time)?;
+    wasi::random::random::add_to_linker::<State, HasRandomness>(&mut linker, |state| {
+        &mut state.randomness
+    })?;
+    wasi::random::insecure::add_to_linker::<State, HasRandomness>(&mut linker, |state| {
+        &mut state.randomness
+    })?;
+    wasi::random::insecure_seed::add_to_linker::<State, HasRandomness>(&mut linker, |state| {
+        &mut state.randomness
+    })?;
+    linker.allow_shadowing(false);
+    log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    Ok(linker)
+}

@@ -1,0 +1,231 @@
+//! Compiled components are loaded from the cache when they are exactly what was written there, and
+//! made again when anything at all differs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::guest::{Load, component, run, sandbox_with, try_load, with_init};
+use rlf_sandbox::{InitMode, Sandbox, SandboxConfig, Template};
+
+const MODULE: &str = r#"(memory (export "memory") 1)
+    (func (export "init") (param i32 i32) (result i32) (i32.store (i32.const 100) (i32.const 41)) (i32.const 0))
+    (func (export "run") (result i32) (i32.add (i32.const 1) (i32.load (i32.const 100))))"#;
+const EXPORT: &str = r#"(func (export "run") (result u32) (canon lift (core func $i "run")))"#;
+
+fn with_cache(folder: &Path) -> Sandbox {
+    sandbox_with(&SandboxConfig {
+        instances: Some(2),
+        cache: Some(folder.to_owned()),
+        ..SandboxConfig::default()
+    })
+}
+
+fn load(sandbox: &Sandbox, load: &Load<'_>) -> Template {
+    let template = try_load(
+        sandbox,
+        &component(&with_init("", MODULE, "", EXPORT)),
+        load,
+    )
+    .unwrap();
+    assert_eq!(run::<_, u32>(&template, "run", ()).outcome, Ok(42));
+    assert_eq!(*template.init(), InitMode::Snapshot);
+    template
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    found.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "cwasm")
+    });
+    found.sort();
+    found
+}
+
+#[test]
+fn the_second_load_compiles_and_initialises_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("deep/cache");
+    let first = load(&with_cache(&folder), &Load::default());
+    assert!(!first.preparation().from_cache);
+    let second = load(&with_cache(&folder), &Load::default());
+    assert!(second.preparation().from_cache);
+    assert_eq!(
+        second.preparation().prepared_bytes,
+        first.preparation().prepared_bytes
+    );
+    assert_eq!(
+        fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    assert_eq!(
+        fs::metadata(folder.join("key"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
+    assert_eq!(
+        fs::metadata(&entries(&folder)[0])
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
+}
+
+#[test]
+fn another_configuration_or_other_data_is_another_entry() {
+    let root = tempfile::tempdir().unwrap();
+    let sandbox = with_cache(&root.path().join("cache"));
+    fs::write(root.path().join("data"), "one").unwrap();
+    let data = [("d", root.path().join("data"))];
+    let fresh = |settings: &Load<'_>| !load(&sandbox, settings).preparation().from_cache;
+    assert!(fresh(&Load::default()));
+    assert!(fresh(&Load {
+        config_json: r#"{"a":1}"#,
+        ..Load::default()
+    }));
+    assert!(fresh(&Load {
+        data: &data,
+        ..Load::default()
+    }));
+    assert!(!fresh(&Load {
+        data: &data,
+        ..Load::default()
+    }));
+    fs::write(root.path().join("data"), "two").unwrap();
+    assert!(fresh(&Load {
+        data: &data,
+        ..Load::default()
+    }));
+    assert!(!fresh(&Load::default()));
+}
+
+#[test]
+fn an_entry_with_one_byte_flipped_is_refused_and_made_again() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &Load::default());
+    let entry = entries(&folder).remove(0);
+    let good = fs::read(&entry).unwrap();
+    // In the code itself, the authentication, the header, at the end; and cut short, and empty.
+    for at in [0, 31, 32, 40, good.len() / 2, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        fs::write(&entry, bad).unwrap();
+        assert!(
+            !load(&with_cache(&folder), &Load::default())
+                .preparation()
+                .from_cache,
+            "byte {at}"
+        );
+        assert!(
+            load(&with_cache(&folder), &Load::default())
+                .preparation()
+                .from_cache,
+            "replaced after byte {at}"
+        );
+    }
+    for length in [0, 10, 33, good.len() - 1] {
+        fs::write(&entry, &good[..length]).unwrap();
+        assert!(
+            !load(&with_cache(&folder), &Load::default())
+                .preparation()
+                .from_cache,
+            "cut at {length}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_under_another_name_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    let sandbox = with_cache(&folder);
+    load(&sandbox, &Load::default());
+    let first = entries(&folder).remove(0);
+    load(
+        &sandbox,
+        &Load {
+            config_json: r#"{"a":1}"#,
+            ..Load::default()
+        },
+    );
+    let second = entries(&folder)
+        .into_iter()
+        .find(|path| *path != first)
+        .unwrap();
+    fs::copy(&first, &second).unwrap();
+    assert!(
+        !load(
+            &sandbox,
+            &Load {
+                config_json: r#"{"a":1}"#,
+                ..Load::default()
+            }
+        )
+        .preparation()
+        .from_cache
+    );
+}
+
+#[test]
+fn an_entry_made_under_another_key_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (root.path().join("ours"), root.path().join("theirs"));
+    load(&with_cache(&theirs), &Load::default());
+    drop(with_cache(&ours));
+    let entry = entries(&theirs).remove(0);
+    fs::copy(&entry, ours.join(entry.file_name().unwrap())).unwrap();
+    assert!(
+        !load(&with_cache(&ours), &Load::default())
+            .preparation()
+            .from_cache
+    );
+}
+
+#[test]
+fn a_folder_that_others_can_enter_is_not_used() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("open");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let sandbox = with_cache(&folder);
+    assert!(
+        sandbox.describe().contains("chmod 700"),
+        "{}",
+        sandbox.describe()
+    );
+    assert!(!load(&sandbox, &Load::default()).preparation().from_cache);
+    assert!(!load(&sandbox, &Load::default()).preparation().from_cache);
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn two_at_once_make_one_cache() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| load(&with_cache(&folder), &Load::default()));
+        }
+    });
+    assert_eq!(entries(&folder).len(), 1);
+    assert!(
+        load(&with_cache(&folder), &Load::default())
+            .preparation()
+            .from_cache
+    );
+    let left: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}

@@ -1,0 +1,16 @@
+//! What the sandbox promises, one file for each promise. One binary, because each would link a whole
+//! WebAssembly engine.
+
+mod cache;
+mod cancellation;
+mod data;
+mod determinism;
+mod endings;
+mod guest;
+mod host_memory;
+mod init;
+mod loading;
+mod log;
+mod memory;
+mod output;
+mod time;

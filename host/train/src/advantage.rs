@@ -1,0 +1,155 @@
+//! Advantages: from rewards to how much more or less likely each sampled token should become.
+//!
+//! An estimator sees the whole batch of a step at once, because the estimators of the field differ
+//! in exactly what they average over: GRPO over a group, Reinforce++ over all model tokens, RLOO
+//! over the rest of a group, GAE over the future of one trajectory. Nothing smaller carries them
+//! all.
+
+mod grpo;
+mod reinforce_pp;
+mod sample;
+
+pub use grpo::Grpo;
+pub use reinforce_pp::ReinforcePlusPlus;
+pub use sample::{Sample, SampleError};
+
+/// Turns the rewards of a batch into per-token advantages.
+pub trait AdvantageEstimator: Send + Sync {
+    /// As in configurations and logs.
+    fn name(&self) -> &'static str;
+
+    /// Trajectories a group needs for its members to be comparable. Smaller groups are dropped
+    /// before [`advantages`](Self::advantages) is called.
+    fn smallest_group(&self) -> usize;
+
+    /// One vector per sample, one entry per token: finite, 0 off the mask, and 0 throughout for
+    /// excluded samples, which take no part in any statistic.
+    fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn estimators() -> Vec<Box<dyn AdvantageEstimator>> {
+        vec![
+            Box::new(Grpo::default()),
+            Box::new(ReinforcePlusPlus {
+                gamma: 1.0,
+                kl_coefficient: 0.0,
+            }),
+            Box::new(ReinforcePlusPlus {
+                gamma: 0.9,
+                kl_coefficient: 0.1,
+            }),
+        ]
+    }
+
+    /// Any batch: groups, turns of model tokens with observations between, rewards, exclusions.
+    fn batches() -> impl Strategy<Value = Vec<Sample>> {
+        let sample = (
+            0usize..4,
+            prop::collection::vec((1usize..4, 0usize..4), 1..4),
+            -2.0f64..2.0,
+            prop::bool::weighted(0.2),
+            prop::collection::vec((-6.0f32..0.0, -6.0f32..0.0), 24),
+        );
+        prop::collection::vec(sample, 1..12).prop_map(|rows| {
+            rows.into_iter()
+                .map(|(group, turns, reward, excluded, log_probs)| {
+                    let mut mask = vec![false; 2];
+                    for (model, observation) in turns {
+                        mask.extend(std::iter::repeat_n(true, model));
+                        mask.extend(std::iter::repeat_n(false, observation));
+                    }
+                    let (old, reference): (Vec<f32>, Vec<f32>) = mask
+                        .iter()
+                        .zip(log_probs.iter().cycle())
+                        .map(|(_, pair)| *pair)
+                        .unzip();
+                    Sample::from_mask(group, &mask, reward)
+                        .with_log_probs(old)
+                        .with_reference_log_probs(reference)
+                        .with_excluded(excluded)
+                })
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn advantages_are_finite_aligned_and_zero_off_the_mask(batch in batches()) {
+            for estimator in estimators() {
+                let advantages = estimator.advantages(&batch);
+                prop_assert_eq!(advantages.len(), batch.len());
+                for (sample, values) in batch.iter().zip(&advantages) {
+                    prop_assert_eq!(values.len(), sample.mask().len());
+                    for (value, seen) in values.iter().zip(sample.mask()) {
+                        prop_assert!(value.is_finite());
+                        prop_assert!(*value == 0.0 || (*seen && !sample.excluded()));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn what_an_excluded_trajectory_scored_changes_nothing(batch in batches(), reward in -9.0f64..9.0) {
+            let changed: Vec<Sample> = batch
+                .iter()
+                .map(|s| if s.excluded() { s.clone().with_outcome(reward) } else { s.clone() })
+                .collect();
+            for estimator in estimators() {
+                prop_assert_eq!(estimator.advantages(&batch), estimator.advantages(&changed));
+            }
+        }
+
+        #[test]
+        fn the_order_of_a_batch_only_reorders_its_advantages(batch in batches()) {
+            let reversed: Vec<Sample> = batch.iter().rev().cloned().collect();
+            for estimator in estimators() {
+                let forward = estimator.advantages(&batch);
+                let mut backward = estimator.advantages(&reversed);
+                backward.reverse();
+                for (a, b) in forward.iter().flatten().zip(backward.iter().flatten()) {
+                    prop_assert!((a - b).abs() < 1e-4, "{} {a} {b}", estimator.name());
+                }
+            }
+        }
+
+        #[test]
+        fn observation_tokens_between_turns_change_no_advantage(batch in batches()) {
+            // The same model tokens with every observation taken out.
+            let bare: Vec<Sample> = batch.iter().map(Sample::without_observations).collect();
+            for estimator in estimators() {
+                let with = estimator.advantages(&batch);
+                let without = estimator.advantages(&bare);
+                for ((sample, a), b) in batch.iter().zip(&with).zip(&without) {
+                    let model: Vec<f32> =
+                        a.iter().zip(sample.mask()).filter(|(_, seen)| **seen).map(|(a, _)| *a).collect();
+                    prop_assert_eq!(&model, b);
+                }
+            }
+        }
+
+        #[test]
+        fn scaling_and_shifting_all_rewards_keeps_every_normalised_advantage(batch in batches(), scale in 0.5f64..4.0, shift in -1.0f64..1.0) {
+            // Of estimators without a KL term; eps makes it approximate.
+            let moved: Vec<Sample> = batch.iter().map(|s| s.clone().with_outcome(s.total_reward() * scale + shift)).collect();
+            let spread_out = |group: usize| {
+                let rewards: Vec<f64> = batch.iter().filter(|s| s.group() == group && !s.excluded()).map(Sample::total_reward).collect();
+                let mean = rewards.iter().sum::<f64>() / rewards.len() as f64;
+                rewards.iter().any(|r| (r - mean).abs() > 0.05)
+            };
+            let grpo = Grpo::default();
+            for ((sample, a), b) in batch.iter().zip(grpo.advantages(&batch)).zip(grpo.advantages(&moved)) {
+                if spread_out(sample.group()) {
+                    for (a, b) in a.iter().zip(&b) {
+                        prop_assert!((a - b).abs() < 1e-3, "{a} {b}");
+                    }
+                }
+            }
+        }
+    }
+}

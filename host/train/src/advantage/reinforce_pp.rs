@@ -1,0 +1,236 @@
+//! Reinforce++: REINFORCE with a KL reward per token and one normalisation over the batch.
+
+use super::{AdvantageEstimator, Sample};
+
+/// Added to the variance before its root, as verl's `masked_whiten` does.
+const WHITEN_EPS: f64 = 1e-8;
+
+/// Reinforce++ (Hu 2025, "REINFORCE++: A Simple and Efficient Approach for Aligning Large Language
+/// Models", arXiv:2501.03262, section 3), with `t` counting model tokens only:
+///
+/// ```text
+/// r_t  = [t is the last] R - beta * (log pi_old(t) - log pi_ref(t))
+/// G_t  = r_t + gamma * G_{t+1}
+/// A_t  = (G_t - mean(G)) / sqrt(var(G) + 1e-8)        over all model tokens of the batch
+/// ```
+///
+/// The whitening, Bessel's correction included, is that of verl (`verl/utils/torch_functional.py`,
+/// `masked_whiten`). Returns are carried across observations: verl's own `core_algos.py` multiplies
+/// the running return by the response mask, which loses the outcome's credit for every turn before
+/// the last observation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReinforcePlusPlus {
+    /// Discount per model token; 1 gives every token the whole outcome.
+    pub gamma: f64,
+    /// `beta`, the weight of the KL reward. Not 0 needs reference log-probabilities.
+    pub kl_coefficient: f64,
+}
+
+impl AdvantageEstimator for ReinforcePlusPlus {
+    fn name(&self) -> &'static str {
+        "reinforce++"
+    }
+
+    fn smallest_group(&self) -> usize {
+        1
+    }
+
+    fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>> {
+        let returns: Vec<Vec<f64>> = batch.iter().map(|sample| self.returns(sample)).collect();
+        let whiten = Whitening::over(batch, &returns);
+        batch
+            .iter()
+            .zip(&returns)
+            .map(|(sample, returns)| {
+                let seen = |seen: &bool| *seen && !sample.excluded();
+                let whitened = returns.iter().map(|g| whiten.apply(*g) as f32);
+                sample
+                    .mask()
+                    .iter()
+                    .zip(whitened)
+                    .map(|(m, a)| if seen(m) { a } else { 0.0 })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+impl ReinforcePlusPlus {
+    /// `G_t` on model tokens, 0 elsewhere.
+    fn returns(&self, sample: &Sample) -> Vec<f64> {
+        let mut returns = vec![0.0; sample.mask().len()];
+        let mut future = 0.0;
+        for t in (0..returns.len()).rev().filter(|t| sample.mask()[*t]) {
+            let kl = match sample.reference_log_probs() {
+                Some(reference) if self.kl_coefficient != 0.0 => {
+                    f64::from(sample.log_probs()[t]) - f64::from(reference[t])
+                }
+                _ => 0.0,
+            };
+            future = sample.rewards()[t] - self.kl_coefficient * kl + self.gamma * future;
+            returns[t] = future;
+        }
+        returns
+    }
+}
+
+struct Whitening {
+    mean: f64,
+    inverse_deviation: f64,
+}
+
+impl Whitening {
+    fn over(batch: &[Sample], returns: &[Vec<f64>]) -> Self {
+        let counted: Vec<f64> = batch
+            .iter()
+            .zip(returns)
+            .filter(|(sample, _)| !sample.excluded())
+            .flat_map(|(sample, returns)| sample.mask().iter().zip(returns))
+            .filter(|(seen, _)| **seen)
+            .map(|(_, g)| *g)
+            .collect();
+        // Nothing to compare with: no token is better than another.
+        if counted.iter().all(|g| *g == counted[0]) {
+            return Self {
+                mean: 0.0,
+                inverse_deviation: 0.0,
+            };
+        }
+        let n = counted.len() as f64;
+        let mean = counted.iter().sum::<f64>() / n;
+        let variance = counted.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Self {
+            mean,
+            inverse_deviation: 1.0 / (variance + WHITEN_EPS).sqrt(),
+        }
+    }
+
+    fn apply(&self, g: f64) -> f64 {
+        (g - self.mean) * self.inverse_deviation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_close(got: &[f32], wanted: &[f32]) {
+        assert_eq!(got.len(), wanted.len());
+        for (g, w) in got.iter().zip(wanted) {
+            assert!((g - w).abs() < 1e-6, "{got:?} is not {wanted:?}");
+        }
+    }
+
+    // Golden values: verl's two functions (returns, then masked_whiten) transcribed to plain
+    // Python in double precision, the running return carried over masked tokens.
+
+    #[test]
+    fn golden_values_without_discount() {
+        let batch = vec![
+            Sample::single_turn(0, 3, 1.0),
+            Sample::single_turn(1, 2, 0.0),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 1.0,
+            kl_coefficient: 0.0,
+        }
+        .advantages(&batch);
+        assert_close(&advantages[0], &[0.730_296_7; 3]);
+        assert_close(&advantages[1], &[-1.095_445_1; 2]);
+    }
+
+    #[test]
+    fn golden_values_with_discount() {
+        let batch = vec![
+            Sample::single_turn(0, 3, 1.0),
+            Sample::single_turn(1, 2, 0.0),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 0.9,
+            kl_coefficient: 0.0,
+        }
+        .advantages(&batch);
+        assert_close(&advantages[0], &[0.536_730_4, 0.716_975_7, 0.917_248_3]);
+        assert_close(&advantages[1], &[-1.085_477_2; 2]);
+    }
+
+    #[test]
+    fn golden_values_with_kl_in_the_reward_across_an_observation() {
+        let batch = vec![
+            Sample::from_mask(0, &[true, true, false, false, true], 1.0)
+                .with_log_probs(vec![-1.0, -2.0, 0.0, 0.0, -0.5])
+                .with_reference_log_probs(vec![-1.5, -1.0, 0.0, 0.0, -0.5]),
+            Sample::single_turn(1, 2, 0.0)
+                .with_log_probs(vec![-0.1, -0.2])
+                .with_reference_log_probs(vec![-0.3, -0.2]),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 0.9,
+            kl_coefficient: 0.1,
+        }
+        .advantages(&batch);
+        assert_close(
+            &advantages[0],
+            &[0.536_441_4, 0.819_773_1, 0.0, 0.0, 0.819_773_1],
+        );
+        assert_close(&advantages[1], &[-1.106_882_6, -1.069_105]);
+    }
+
+    #[test]
+    fn the_outcome_reaches_the_turns_before_an_observation() {
+        let two_turns = [true, true, false, false, false, true];
+        let batch = vec![
+            Sample::from_mask(0, &two_turns, 1.0),
+            Sample::from_mask(1, &two_turns, 0.0),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 1.0,
+            kl_coefficient: 0.0,
+        }
+        .advantages(&batch);
+        assert!(advantages[0][0] > 0.0);
+        assert_eq!(advantages[0][0], advantages[0][5]);
+    }
+
+    #[test]
+    fn the_statistics_are_those_of_all_model_tokens_of_the_batch() {
+        let batch = vec![
+            Sample::from_mask(0, &[false, true, false, true], 2.0),
+            Sample::single_turn(1, 5, -1.0),
+            Sample::single_turn(2, 1, 0.5),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 0.95,
+            kl_coefficient: 0.0,
+        }
+        .advantages(&batch);
+        let model: Vec<f64> = batch
+            .iter()
+            .zip(&advantages)
+            .flat_map(|(s, a)| s.mask().iter().zip(a))
+            .filter(|(seen, _)| **seen)
+            .map(|(_, a)| f64::from(*a))
+            .collect();
+        assert_eq!(model.len(), 8);
+        let mean = model.iter().sum::<f64>() / 8.0;
+        let variance = model.iter().map(|a| (a - mean).powi(2)).sum::<f64>() / 7.0;
+        assert!(
+            mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-5,
+            "{mean} {variance}"
+        );
+    }
+
+    #[test]
+    fn a_batch_without_differences_gives_exactly_zero() {
+        let batch = vec![
+            Sample::single_turn(0, 3, 0.1),
+            Sample::single_turn(1, 4, 0.1),
+        ];
+        let advantages = ReinforcePlusPlus {
+            gamma: 1.0,
+            kl_coefficient: 0.0,
+        }
+        .advantages(&batch);
+        assert!(advantages.iter().flatten().all(|a| *a == 0.0));
+    }
+}

@@ -1,0 +1,260 @@
+//! One trajectory as advantage estimators see it.
+
+use std::ops::Range;
+
+use rlf_dialogue::trajectory::{SampledTokens, Segment, Trajectory};
+
+use super::super::rollouts::Score;
+
+/// Why a trajectory cannot be sampled experience.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SampleError {
+    /// Only segments sampled by the policy carry the log-probabilities that the ratio needs.
+    #[error("trajectory {id}: {source}")]
+    NotTrainable {
+        /// The trajectory's id.
+        id: String,
+        /// Which segment is in the way.
+        source: rlf_dialogue::trajectory::NotTrainable,
+    },
+    /// A model token with nothing before it has no probability.
+    #[error(
+        "trajectory {id}: sequence {sequence} begins with a model token; a prompt must come first"
+    )]
+    NoPrompt {
+        /// The trajectory's id.
+        id: String,
+        /// Index of the sequence within the trajectory.
+        sequence: usize,
+    },
+    /// Rewards are compared, averaged and multiplied: one NaN would spoil the batch.
+    #[error("trajectory {id}: the reward is {reward}, not a finite number; mend the reward plugin")]
+    Reward {
+        /// The trajectory's id.
+        id: String,
+        /// What the rewards gave.
+        reward: f64,
+    },
+}
+
+/// One trajectory: its sequences one after the other, `[tokens]` in every vector.
+///
+/// The mask comes from a trajectory's provenance and cannot be set by hand outside of tests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    group: usize,
+    mask: Vec<bool>,
+    turns: Vec<Range<usize>>,
+    rewards: Vec<f64>,
+    turn_rewards: Option<Vec<f64>>,
+    log_probs: Vec<f32>,
+    reference_log_probs: Option<Vec<f32>>,
+    values: Option<Vec<f32>>,
+    excluded: bool,
+}
+
+impl Sample {
+    /// A graded trajectory of the group with index `group`, and the sequences it trains on.
+    pub fn graded(
+        group: usize,
+        trajectory: &Trajectory,
+        score: &Score,
+    ) -> Result<(Self, Vec<SampledTokens>), SampleError> {
+        let id = || trajectory.id.clone();
+        if !score.reward.is_finite() {
+            return Err(SampleError::Reward {
+                id: id(),
+                reward: score.reward,
+            });
+        }
+        let mut sequences = Vec::with_capacity(trajectory.sequences.len());
+        let (mut mask, mut log_probs, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, sequence) in trajectory.sequences.iter().enumerate() {
+            let tokens = sequence
+                .sampled()
+                .map_err(|source| SampleError::NotTrainable { id: id(), source })?;
+            if tokens.mask.as_slice().first() == Some(&true) {
+                return Err(SampleError::NoPrompt {
+                    id: id(),
+                    sequence: index,
+                });
+            }
+            let mut start = mask.len();
+            for segment in sequence.segments() {
+                match segment {
+                    Segment::Prompt(ids) | Segment::Observation(ids) => start += ids.len(),
+                    Segment::Model(model) => {
+                        turns.push(start..start + model.len());
+                        start += model.len();
+                    }
+                }
+            }
+            mask.extend_from_slice(tokens.mask.as_slice());
+            log_probs.extend_from_slice(&tokens.log_probs);
+            sequences.push(tokens);
+        }
+        let mut sample = Self::build(group, mask, turns, score.reward);
+        sample.log_probs = log_probs;
+        if let Some(rewards) = &score.turn_rewards {
+            sample.turn_rewards = Some(rewards.clone());
+        }
+        Ok((sample, sequences))
+    }
+
+    /// A trajectory of one turn without prompt or observations: for examples and tests.
+    pub fn single_turn(group: usize, model_tokens: usize, reward: f64) -> Self {
+        let turns = std::iter::once(0..model_tokens)
+            .filter(|turn| !turn.is_empty())
+            .collect();
+        Self::build(group, vec![true; model_tokens], turns, reward)
+    }
+
+    /// `reward` lies on the last model token: the outcome is known when the model has spoken.
+    fn build(group: usize, mask: Vec<bool>, turns: Vec<Range<usize>>, reward: f64) -> Self {
+        let mut rewards = vec![0.0; mask.len()];
+        if let Some(last) = mask.iter().rposition(|seen| *seen) {
+            rewards[last] = reward;
+        }
+        Self {
+            group,
+            turns,
+            rewards,
+            turn_rewards: None,
+            log_probs: vec![0.0; mask.len()],
+            reference_log_probs: None,
+            values: None,
+            excluded: false,
+            mask,
+        }
+    }
+
+    /// Takes the trajectory out of every statistic and of the loss.
+    #[must_use]
+    pub fn with_excluded(mut self, excluded: bool) -> Self {
+        self.excluded = excluded;
+        self
+    }
+
+    /// Log-probabilities of a frozen reference policy, `[tokens]`; only model tokens are read.
+    ///
+    /// # Panics
+    /// If the length is not that of the mask.
+    #[must_use]
+    pub fn with_reference_log_probs(mut self, log_probs: Vec<f32>) -> Self {
+        assert_eq!(
+            log_probs.len(),
+            self.mask.len(),
+            "one reference log-probability per token"
+        );
+        self.reference_log_probs = Some(log_probs);
+        self
+    }
+
+    /// A critic's values, `[tokens]`, for estimators that bootstrap.
+    ///
+    /// # Panics
+    /// If the length is not that of the mask.
+    #[must_use]
+    pub fn with_values(mut self, values: Vec<f32>) -> Self {
+        assert_eq!(values.len(), self.mask.len(), "one value per token");
+        self.values = Some(values);
+        self
+    }
+
+    /// Index of the group: trajectories of one task in one step.
+    pub fn group(&self) -> usize {
+        self.group
+    }
+
+    /// True on model tokens.
+    pub fn mask(&self) -> &[bool] {
+        &self.mask
+    }
+
+    /// Where each turn's model tokens lie.
+    pub fn turns(&self) -> &[Range<usize>] {
+        &self.turns
+    }
+
+    /// Per token, the outcome on the last model token.
+    pub fn rewards(&self) -> &[f64] {
+        &self.rewards
+    }
+
+    /// One per turn, where the rewards or the environment judge turns.
+    pub fn turn_rewards(&self) -> Option<&[f64]> {
+        self.turn_rewards.as_deref()
+    }
+
+    /// When sampled; 0 off the mask.
+    pub fn log_probs(&self) -> &[f32] {
+        &self.log_probs
+    }
+
+    /// Of the frozen reference policy at the same temperature.
+    pub fn reference_log_probs(&self) -> Option<&[f32]> {
+        self.reference_log_probs.as_deref()
+    }
+
+    /// Of a critic.
+    pub fn values(&self) -> Option<&[f32]> {
+        self.values.as_deref()
+    }
+
+    /// Whether the trajectory counts for nothing.
+    pub fn excluded(&self) -> bool {
+        self.excluded
+    }
+
+    /// The sum of all rewards.
+    pub fn total_reward(&self) -> f64 {
+        self.rewards.iter().sum()
+    }
+
+    /// Number of model tokens.
+    pub fn model_tokens(&self) -> usize {
+        self.mask.iter().filter(|seen| **seen).count()
+    }
+}
+
+#[cfg(test)]
+impl Sample {
+    pub(crate) fn from_mask(group: usize, mask: &[bool], reward: f64) -> Self {
+        let mut turns: Vec<Range<usize>> = Vec::new();
+        for i in (0..mask.len()).filter(|i| mask[*i]) {
+            match turns.last_mut() {
+                Some(turn) if turn.end == i => turn.end += 1,
+                _ => turns.push(i..i + 1),
+            }
+        }
+        Self::build(group, mask.to_vec(), turns, reward)
+    }
+
+    pub(crate) fn with_log_probs(mut self, log_probs: Vec<f32>) -> Self {
+        assert_eq!(log_probs.len(), self.mask.len());
+        self.log_probs = log_probs;
+        self
+    }
+
+    pub(crate) fn with_outcome(mut self, reward: f64) -> Self {
+        let turns = self.turns.clone();
+        let fresh = Self::build(self.group, self.mask.clone(), turns, reward);
+        self.rewards = fresh.rewards;
+        self
+    }
+
+    pub(crate) fn without_observations(&self) -> Self {
+        let keep = |values: &[f32]| -> Vec<f32> {
+            values
+                .iter()
+                .zip(&self.mask)
+                .filter(|(_, seen)| **seen)
+                .map(|(v, _)| *v)
+                .collect()
+        };
+        let mut bare = Self::single_turn(self.group, self.model_tokens(), self.total_reward());
+        bare.log_probs = keep(&self.log_probs);
+        bare.reference_log_probs = self.reference_log_probs.as_deref().map(keep);
+        bare.with_excluded(self.excluded)
+    }
+}

@@ -1,0 +1,71 @@
+use super::*;
+
+fn rl(text: &str) -> Result<(), String> {
+    let config: RlConfig = toml::from_str(text).map_err(|e| e.to_string())?;
+    config.validate().map_err(|e| e.to_string())
+}
+
+#[test]
+fn defaults_are_valid() {
+    assert_eq!(rl(""), Ok(()));
+    assert_eq!(SftConfig::default().validate(), Ok(()));
+    assert_eq!(CheckpointConfig::default().validate(), Ok(()));
+}
+
+#[test]
+fn a_group_of_one_is_refused_for_grpo_only() {
+    let message = rl("group_size = 1").unwrap_err();
+    assert!(
+        message.contains("rl.group_size = 1") && message.contains("at least 2"),
+        "{message}"
+    );
+    assert_eq!(rl("group_size = 1\nalgorithm = \"reinforce++\""), Ok(()));
+    assert!(rl("group_size = 0\nalgorithm = \"reinforce++\"").is_err());
+}
+
+#[test]
+fn truncated_sampling_is_refused_with_the_reason() {
+    for text in ["top_p = 0.9", "top_k = 50", "top_p = 1.0"] {
+        let message = rl(text).unwrap_err();
+        assert!(message.contains("off-policy"), "{message}");
+    }
+}
+
+#[test]
+fn unknown_keys_are_refused() {
+    assert!(rl("group_sizes = 8").unwrap_err().contains("group_sizes"));
+    assert!(rl("[optimizer]\nlr = 1").unwrap_err().contains("lr"));
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused() {
+    for text in [
+        "temperature = 0.0",
+        "clip_low = 1.5",
+        "clip_high = nan",
+        "kl_coefficient = -1.0",
+        "gamma = 0.0",
+        "mini_batches = 0",
+        "micro_batch_tokens = 0",
+        "max_dropped_groups = 2.0",
+        "[optimizer]\nlearning_rate = 0.0",
+        "[optimizer]\nbeta1 = 1.0",
+        "[optimizer]\nmax_grad_norm = -1.0",
+    ] {
+        assert!(rl(text).is_err(), "{text} was accepted");
+    }
+}
+
+#[test]
+fn kl_goes_into_the_loss_or_into_the_reward_and_never_into_both() {
+    let grpo = RlConfig {
+        kl_coefficient: 0.1,
+        ..RlConfig::default()
+    };
+    assert_eq!(grpo.policy_loss().kl_coefficient, 0.1);
+    let plus_plus = RlConfig {
+        algorithm: Algorithm::ReinforcePlusPlus,
+        ..grpo
+    };
+    assert_eq!(plus_plus.policy_loss().kl_coefficient, 0.0);
+}

@@ -1,0 +1,121 @@
+//! From graded groups to the batch that estimators and losses see: what counts, and what is left
+//! out and counted as left out.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::trajectory::SampledTokens;
+
+use crate::advantage::{Sample, SampleError};
+use crate::rollouts::{Group, Score};
+
+/// One step's trajectories, ready for training. Vectors run over all trajectories of all groups, in
+/// order, excluded ones included.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// What the advantage estimator sees.
+    pub samples: Vec<Sample>,
+    /// The token sequences of each trajectory, in order; concatenated they are its sample's tokens.
+    pub sequences: Vec<Vec<SampledTokens>>,
+    /// What was left out.
+    pub exclusions: Exclusions,
+}
+
+/// What a step lost. Silent exclusion biases training, so all of it is logged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exclusions {
+    /// Trajectories played.
+    pub trajectories: usize,
+    /// Of them, those that were not scored.
+    pub excluded: usize,
+    /// Of them, those that were scored but whose group was dropped.
+    pub in_dropped_groups: usize,
+    /// Groups played.
+    pub groups: usize,
+    /// Of them, those left with too few trajectories to compare.
+    pub dropped_groups: usize,
+    /// How often each reason was given.
+    pub reasons: BTreeMap<String, usize>,
+}
+
+impl Exclusions {
+    /// Share of the trajectories that do not train.
+    pub fn share(&self) -> f64 {
+        (self.excluded + self.in_dropped_groups) as f64 / self.trajectories.max(1) as f64
+    }
+
+    /// Share of the groups that do not train.
+    pub fn dropped_share(&self) -> f64 {
+        self.dropped_groups as f64 / self.groups.max(1) as f64
+    }
+
+    /// The most frequent reasons, for people.
+    pub fn most_frequent_reasons(&self) -> String {
+        let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let shown = reasons
+            .iter()
+            .take(3)
+            .map(|(reason, count)| format!("{count} x {reason}"));
+        shown.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Batch {
+    /// Leaves out what was not scored, then groups with fewer than `smallest_group` that were.
+    pub fn new(groups: &[Group], smallest_group: usize) -> Result<Self, SampleError> {
+        let (mut samples, mut sequences) = (Vec::new(), Vec::new());
+        let mut exclusions = Exclusions {
+            groups: groups.len(),
+            ..Exclusions::default()
+        };
+        for (index, group) in groups.iter().enumerate() {
+            let first = samples.len();
+            for (trajectory, score) in group.trajectories.iter().zip(&group.scores) {
+                let reason = match (&trajectory.excluded, score) {
+                    (Some(reason), _) | (None, Err(reason)) => Some(reason.as_str()),
+                    (None, Ok(_)) if trajectory.model_tokens() == 0 => {
+                        Some("the model produced no token: the prompt fills the context")
+                    }
+                    (None, Ok(_)) => None,
+                };
+                let unscored = Score::default();
+                let score = if reason.is_none() {
+                    score.as_ref().unwrap_or(&unscored)
+                } else {
+                    &unscored
+                };
+                let (sample, tokens) = Sample::graded(index, trajectory, score)?;
+                if let Some(reason) = reason {
+                    exclusions.excluded += 1;
+                    *exclusions.reasons.entry(reason.to_owned()).or_default() += 1;
+                }
+                samples.push(sample.with_excluded(reason.is_some()));
+                sequences.push(tokens);
+            }
+            let left = samples[first..]
+                .iter()
+                .filter(|sample| !sample.excluded())
+                .count();
+            if left < smallest_group {
+                exclusions.dropped_groups += 1;
+                exclusions.in_dropped_groups += left;
+                for sample in &mut samples[first..] {
+                    *sample = sample.clone().with_excluded(true);
+                }
+            }
+        }
+        exclusions.trajectories = samples.len();
+        Ok(Self {
+            samples,
+            sequences,
+            exclusions,
+        })
+    }
+
+    /// Indices of the trajectories that train.
+    pub fn trained(&self) -> Vec<usize> {
+        (0..self.samples.len())
+            .filter(|i| !self.samples[*i].excluded())
+            .collect()
+    }
+}

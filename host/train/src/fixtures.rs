@@ -1,0 +1,72 @@
+//! Trajectories for tests. Their sequences come from JSON, as those of a file would: there is no
+//! way to build a loss mask by hand.
+
+use std::sync::Arc;
+
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use serde_json::json;
+
+use crate::rollouts::{Group, Score};
+
+/// Prompt, turn, observation, turn; ids, lengths and log-probabilities follow from the numbers.
+pub(crate) fn two_turns(group: usize, sample: usize, vocab: u32) -> Trajectory {
+    let id = |i: usize| (group * 5 + sample * 3 + i * 7) as u32 % vocab;
+    let turn = |first: usize, n: usize| {
+        let ids: Vec<u32> = (first..first + n).map(id).collect();
+        let log_probs: Vec<f32> = (0..n)
+            .map(|i| -0.3 - 0.37 * ((first + i) % 5) as f32)
+            .collect();
+        json!({"model": {"sampled": {"ids": ids, "log_probs": log_probs}}})
+    };
+    let ids = |first: usize, n: usize| (first..first + n).map(id).collect::<Vec<u32>>();
+    let sequence = json!([
+        {"prompt": ids(0, 3)},
+        turn(3, 2 + sample),
+        {"observation": ids(9, 2 + group)},
+        turn(14, 1 + sample % 2),
+    ]);
+    serde_json::from_value(json!({
+        "id": format!("{group}/{sample}"),
+        "task": format!("task-{group}"),
+        "tools": [],
+        "events": [],
+        "sequences": [sequence],
+        "answer": null,
+        "finish": "answered",
+        "excluded": null,
+        "closed_turns": 0,
+    }))
+    .expect("a trajectory as a file would hold it")
+}
+
+#[allow(clippy::unnecessary_wraps)]
+pub(crate) fn scored(reward: f64) -> Result<Score, String> {
+    Ok(Score {
+        reward,
+        success: reward > 0.5,
+        ..Score::default()
+    })
+}
+
+pub(crate) fn group(
+    index: usize,
+    trajectories: Vec<Trajectory>,
+    scores: Vec<Result<Score, String>>,
+) -> Group {
+    let task = Task {
+        id: format!("task-{index}"),
+        source: "test".into(),
+        prompt: vec![Message::text(Role::User, "?")],
+        tools: None,
+        reference: serde_json::Value::Null,
+        environment: None,
+        extra: serde_json::Map::new(),
+    };
+    Group {
+        task: Arc::new(task),
+        trajectories,
+        scores,
+    }
+}

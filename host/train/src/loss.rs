@@ -1,0 +1,235 @@
+//! Losses: what one update minimises, for SFT and RL through one entry point.
+//!
+//! Everything here is per model token. Which tokens those are is decided by provenance long before
+//! (`PackedBatch` holds log-probabilities of model tokens only), and how much each counts is in its
+//! weight, fixed for the whole mini-batch before it is cut up ([`token_weights`]). So a loss is a
+//! weighted sum, and the sum over micro-batches is the loss of the mini-batch.
+
+use candle_core::{Device, Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// How the tokens of a mini-batch are averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aggregation {
+    /// Every model token of the mini-batch counts the same: divides by their number (DAPO,
+    /// arXiv:2503.14476, equation 8). Default.
+    #[default]
+    TokenMean,
+    /// Every trajectory counts the same, and every token within it: divides by the trajectory's
+    /// model tokens, then by the number of trajectories (GRPO, arXiv:2402.03300, equation 3).
+    SequenceMean,
+}
+
+/// The weight of each model token of every trajectory of one mini-batch, given how many model
+/// tokens each has. Weights sum to 1; trajectories with zero advantage count like all others.
+pub fn token_weights(aggregation: Aggregation, model_tokens: &[usize]) -> Vec<f64> {
+    let total: usize = model_tokens.iter().sum();
+    let trajectories = model_tokens.iter().filter(|n| **n > 0).count();
+    model_tokens
+        .iter()
+        .map(|n| match aggregation {
+            _ if *n == 0 => 0.0,
+            Aggregation::TokenMean => 1.0 / total as f64,
+            Aggregation::SequenceMean => 1.0 / (trajectories * n) as f64,
+        })
+        .collect()
+}
+
+/// What an update minimises.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Objective {
+    /// Cross-entropy of demonstrated tokens.
+    Supervised,
+    /// The clipped policy gradient.
+    Policy(ClippedPolicy),
+}
+
+/// PPO's clipped surrogate (Schulman et al. 2017, arXiv:1707.06347, equation 7) with a lower and an
+/// upper clip (DAPO, arXiv:2503.14476, equation 10), a KL penalty and an entropy bonus:
+///
+/// ```text
+/// rho_t = pi(t) / pi_old(t)
+/// L = sum_t w_t * ( -min(rho_t A_t, clip(rho_t, 1 - low, 1 + high) A_t)
+///                   + kl * (exp(r_t) - r_t - 1)
+///                   - entropy * H_t )                     r_t = log pi_ref(t) - log pi(t)
+/// ```
+///
+/// The KL term is the k3 estimator (Schulman, "Approximating KL Divergence", 2020), as in GRPO's
+/// equation 4. All log-probabilities are at the temperature of sampling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClippedPolicy {
+    /// How far below 1 the ratio still gives a gradient.
+    pub clip_low: f64,
+    /// How far above 1 the ratio still gives a gradient.
+    pub clip_high: f64,
+    /// Weight of the KL to the reference policy; 0 needs no reference.
+    pub kl_coefficient: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_coefficient: f64,
+}
+
+/// What is known of the model tokens of one micro-batch, `[n]` each, in packing order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TokenTargets {
+    /// Share of the mini-batch's loss, from [`token_weights`].
+    pub weights: Vec<f32>,
+    /// Empty for SFT.
+    pub advantages: Vec<f32>,
+    /// Recorded when the tokens were sampled. Empty for SFT.
+    pub old_log_probs: Vec<f32>,
+    /// Of the frozen reference policy. Empty where the KL coefficient is 0.
+    pub reference_log_probs: Vec<f32>,
+}
+
+/// Sums over model tokens, to be added up over micro-batches and read as means at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LossStatistics {
+    /// Number of model tokens.
+    pub tokens: usize,
+    /// The weighted loss.
+    pub loss: f64,
+    /// Sum of entropies.
+    pub entropy: f64,
+    /// Sum of -log-probabilities.
+    pub negative_log_prob: f64,
+    /// Sum of the k3 estimates of KL(old policy, policy).
+    pub kl_old: f64,
+    /// Sum of the k3 estimates of KL(policy, reference), as in the loss.
+    pub kl_reference: f64,
+    /// Tokens whose ratio was clipped.
+    pub clipped: usize,
+    /// Largest |ratio - 1|. Exactly 0 at the first update of a step.
+    pub ratio_deviation: f64,
+}
+
+impl LossStatistics {
+    /// Adds the sums of another micro-batch.
+    pub fn add(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.loss += other.loss;
+        self.entropy += other.entropy;
+        self.negative_log_prob += other.negative_log_prob;
+        self.kl_old += other.kl_old;
+        self.kl_reference += other.kl_reference;
+        self.clipped += other.clipped;
+        self.ratio_deviation = self.ratio_deviation.max(other.ratio_deviation);
+    }
+
+    /// A sum over tokens as a mean.
+    pub fn mean(&self, sum: f64) -> f64 {
+        sum / self.tokens.max(1) as f64
+    }
+}
+
+impl Objective {
+    /// The loss of one micro-batch, a scalar with gradient to `log_probs` and `entropy` (`[n]`).
+    pub fn loss(
+        &self,
+        log_probs: &Tensor,
+        entropy: &Tensor,
+        targets: &TokenTargets,
+    ) -> Result<(Tensor, LossStatistics)> {
+        let n = log_probs.dims1()?;
+        let now = log_probs.to_vec1::<f32>()?;
+        let mut statistics = LossStatistics {
+            tokens: n,
+            entropy: entropy
+                .to_vec1::<f32>()?
+                .iter()
+                .map(|h| f64::from(*h))
+                .sum(),
+            negative_log_prob: now.iter().map(|p| -f64::from(*p)).sum(),
+            ..LossStatistics::default()
+        };
+        let per_token = match self {
+            Self::Supervised => log_probs.neg()?,
+            Self::Policy(policy) => {
+                policy.per_token(log_probs, entropy, &now, targets, &mut statistics)?
+            }
+        };
+        let weights = tensor(&targets.weights, n, "weights", log_probs.device())?;
+        let loss = (per_token * weights)?.sum_all()?;
+        statistics.loss = f64::from(loss.to_scalar::<f32>()?);
+        Ok((loss, statistics))
+    }
+}
+
+impl ClippedPolicy {
+    fn per_token(
+        &self,
+        log_probs: &Tensor,
+        entropy: &Tensor,
+        now: &[f32],
+        targets: &TokenTargets,
+        statistics: &mut LossStatistics,
+    ) -> Result<Tensor> {
+        let (n, device) = (now.len(), log_probs.device());
+        let advantages = tensor(&targets.advantages, n, "advantages", device)?;
+        let old = tensor(&targets.old_log_probs, n, "old log-probabilities", device)?;
+
+        // The clip is a choice per token, made on numbers: `clamp` halves the gradient at its
+        // bound and `minimum` splits it at a tie, which is where every token of a first update is.
+        let (low, high) = (1.0 - self.clip_low as f32, 1.0 + self.clip_high as f32);
+        let mut clipped = vec![0u8; n];
+        let mut bound = vec![0f32; n];
+        for t in 0..n {
+            let log_ratio = now[t] - targets.old_log_probs[t];
+            let (ratio, advantage) = (log_ratio.exp(), targets.advantages[t]);
+            (clipped[t], bound[t]) = if advantage > 0.0 && ratio > high {
+                (1, high)
+            } else if advantage < 0.0 && ratio < low {
+                (1, low)
+            } else {
+                (0, 1.0)
+            };
+            statistics.clipped += usize::from(clipped[t]);
+            statistics.kl_old += k3(f64::from(log_ratio));
+            statistics.ratio_deviation = statistics
+                .ratio_deviation
+                .max((f64::from(ratio) - 1.0).abs());
+        }
+        let clipped = Tensor::from_vec(clipped, n, device)?;
+        let bound = tensor(&bound, n, "clip bounds", device)?;
+        // Clipped tokens leave before the exponential: masked after it, an overflowing ratio would
+        // give 0 * inf in the backward pass.
+        let log_ratio = (log_probs - old)?;
+        let log_ratio = clipped.where_cond(&log_ratio.zeros_like()?, &log_ratio)?;
+        let ratio = (log_ratio.exp()? * bound)?;
+        let mut per_token = (ratio * advantages)?.neg()?;
+
+        if self.kl_coefficient != 0.0 {
+            let reference = tensor(
+                &targets.reference_log_probs,
+                n,
+                "reference log-probabilities",
+                device,
+            )?;
+            let r = (reference - log_probs)?;
+            let k3 = ((r.exp()? - &r)? - 1.0)?;
+            per_token = (per_token + (k3 * self.kl_coefficient)?)?;
+        }
+        for (p, reference) in now.iter().zip(&targets.reference_log_probs) {
+            statistics.kl_reference += k3(f64::from(*reference) - f64::from(*p));
+        }
+        if self.entropy_coefficient != 0.0 {
+            per_token = (per_token - (entropy * self.entropy_coefficient)?)?;
+        }
+        Ok(per_token)
+    }
+}
+
+/// `exp(r) - r - 1`: never negative, and 0 exactly at 0.
+fn k3(r: f64) -> f64 {
+    r.exp() - r - 1.0
+}
+
+fn tensor(values: &[f32], n: usize, what: &str, device: &Device) -> Result<Tensor> {
+    if values.len() != n {
+        candle_core::bail!("{} {what} for {n} model tokens", values.len());
+    }
+    Tensor::from_slice(values, n, device)
+}
+
+#[cfg(test)]
+mod tests;

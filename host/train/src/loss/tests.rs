@@ -1,0 +1,184 @@
+use candle_core::Var;
+
+use super::*;
+
+const CLIP: ClippedPolicy = ClippedPolicy {
+    clip_low: 0.2,
+    clip_high: 0.28,
+    kl_coefficient: 0.0,
+    entropy_coefficient: 0.0,
+};
+
+fn targets() -> TokenTargets {
+    TokenTargets {
+        weights: vec![0.25; 4],
+        advantages: vec![1.0, 1.0, -1.0, -0.5],
+        old_log_probs: vec![-1.0, -0.9, -1.2, -0.1],
+        reference_log_probs: vec![-1.1, -0.6, -1.5, -0.3],
+    }
+}
+
+/// Loss, gradient to the log-probabilities, gradient to the entropies.
+fn differentiate(
+    policy: ClippedPolicy,
+    log_probs: &[f32],
+    targets: &TokenTargets,
+) -> (f32, Vec<f32>, Option<Vec<f32>>, LossStatistics) {
+    let variable = |values: &[f32]| Var::new(values, &Device::Cpu).unwrap();
+    let (log_probs, entropy) = (variable(log_probs), variable(&vec![0.7; log_probs.len()]));
+    let (loss, statistics) = Objective::Policy(policy)
+        .loss(&log_probs, &entropy, targets)
+        .unwrap();
+    let gradients = loss.backward().unwrap();
+    let gradient = |v: &Var| gradients.get(v).map(|g| g.to_vec1::<f32>().unwrap());
+    (
+        loss.to_scalar().unwrap(),
+        gradient(&log_probs).unwrap(),
+        gradient(&entropy),
+        statistics,
+    )
+}
+
+#[test]
+fn golden_value_of_the_clipped_loss() {
+    // Python, double precision, from the formula in this file.
+    let (loss, gradient, _, statistics) =
+        differentiate(CLIP, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    assert!((loss + 0.245).abs() < 1e-6, "{loss}");
+    // Ratio 1.49 with A > 0 and 0.45 with A < 0 are clipped: no gradient.
+    assert_eq!(gradient, vec![-0.25, 0.0, 0.0, 0.125]);
+    assert_eq!(statistics.clipped, 2);
+}
+
+#[test]
+fn golden_value_with_kl_to_the_reference() {
+    let policy = ClippedPolicy {
+        kl_coefficient: 0.05,
+        ..CLIP
+    };
+    let (loss, gradient, _, statistics) =
+        differentiate(policy, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    assert!((loss + 0.242_785_91).abs() < 1e-6, "{loss}");
+    // d k3 / d log pi = 1 - exp(r); also on tokens whose ratio is clipped.
+    let wanted = 0.25 * 0.05 * (1.0 - 0.5f32.exp());
+    assert!((gradient[2] - wanted).abs() < 1e-6);
+    assert!((statistics.kl_reference - 0.177_126_859).abs() < 1e-6);
+}
+
+#[test]
+fn at_ratio_one_the_gradient_is_exactly_the_policy_gradient() {
+    for aggregation in [Aggregation::TokenMean, Aggregation::SequenceMean] {
+        let weights = token_weights(aggregation, &[3, 2]);
+        let weights: Vec<f32> = [weights[0]; 3]
+            .iter()
+            .chain(&[weights[1]; 2])
+            .map(|w| *w as f32)
+            .collect();
+        let old = vec![-0.3, -2.7, -0.001, -11.5, -0.9];
+        let advantages = vec![1.3, 1.3, 1.3, -0.7, -0.7];
+        let targets = TokenTargets {
+            weights: weights.clone(),
+            advantages: advantages.clone(),
+            old_log_probs: old.clone(),
+            reference_log_probs: vec![],
+        };
+        let (_, gradient, _, statistics) = differentiate(CLIP, &old, &targets);
+        let wanted: Vec<f32> = weights
+            .iter()
+            .zip(&advantages)
+            .map(|(w, a)| -(w * a))
+            .collect();
+        assert_eq!(gradient, wanted);
+        assert_eq!(statistics.ratio_deviation, 0.0);
+        assert_eq!((statistics.clipped, statistics.kl_old), (0, 0.0));
+    }
+}
+
+#[test]
+fn a_ratio_on_the_bound_keeps_its_whole_gradient() {
+    // exp(ln 0.5) is 0.5 and the bound 1 - 0.5 is too.
+    let policy = ClippedPolicy {
+        clip_low: 0.5,
+        ..CLIP
+    };
+    let targets = TokenTargets {
+        weights: vec![1.0],
+        advantages: vec![-1.0],
+        old_log_probs: vec![0.0],
+        reference_log_probs: vec![],
+    };
+    let log_prob = 0.5f32.ln();
+    assert_eq!(log_prob.exp(), 0.5);
+    let (_, gradient, _, _) = differentiate(policy, &[log_prob], &targets);
+    assert!((gradient[0] - 0.5).abs() < 1e-6, "{gradient:?}");
+}
+
+#[test]
+fn a_clipped_ratio_that_overflows_gives_no_nan() {
+    let targets = TokenTargets {
+        weights: vec![1.0],
+        advantages: vec![1.0],
+        old_log_probs: vec![-200.0],
+        reference_log_probs: vec![],
+    };
+    let (loss, gradient, _, _) = differentiate(CLIP, &[-0.1], &targets);
+    assert!((loss + 1.28).abs() < 1e-6);
+    assert_eq!(gradient, vec![0.0]);
+}
+
+#[test]
+fn the_entropy_bonus_pulls_entropy_up() {
+    let policy = ClippedPolicy {
+        entropy_coefficient: 0.1,
+        ..CLIP
+    };
+    let (_, _, entropy, _) = differentiate(policy, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    assert_eq!(entropy, Some(vec![-0.025; 4]));
+    let (_, _, entropy, _) = differentiate(CLIP, &[-1.0, -0.5, -2.0, -0.1], &targets());
+    assert_eq!(entropy, None);
+}
+
+#[test]
+fn supervised_loss_is_the_mean_negative_log_probability() {
+    let log_probs = Var::new(&[-1.0f32, -3.0], &Device::Cpu).unwrap();
+    let entropy = Tensor::zeros(2, candle_core::DType::F32, &Device::Cpu).unwrap();
+    let weights = token_weights(Aggregation::TokenMean, &[2]);
+    let targets = TokenTargets {
+        weights: vec![weights[0] as f32; 2],
+        ..TokenTargets::default()
+    };
+    let (loss, statistics) = Objective::Supervised
+        .loss(&log_probs, &entropy, &targets)
+        .unwrap();
+    assert_eq!(loss.to_scalar::<f32>().unwrap(), 2.0);
+    assert_eq!(statistics.mean(statistics.negative_log_prob), 2.0);
+    let gradient = loss.backward().unwrap();
+    assert_eq!(
+        gradient.get(&log_probs).unwrap().to_vec1::<f32>().unwrap(),
+        vec![-0.5; 2]
+    );
+}
+
+#[test]
+fn weights_of_a_mini_batch_sum_to_one_and_count_whole_trajectories() {
+    assert_eq!(
+        token_weights(Aggregation::TokenMean, &[1, 3]),
+        vec![0.25, 0.25]
+    );
+    assert_eq!(
+        token_weights(Aggregation::SequenceMean, &[1, 4]),
+        vec![0.5, 0.125]
+    );
+}
+
+#[test]
+fn targets_of_another_length_are_an_error() {
+    let log_probs = Tensor::zeros(3, candle_core::DType::F32, &Device::Cpu).unwrap();
+    let result = Objective::Supervised.loss(&log_probs, &log_probs, &TokenTargets::default());
+    assert!(
+        result
+            .unwrap_err()
+            .to_string()
+            .contains("0 weights for 3 model tokens")
+    );
+}

@@ -1,0 +1,252 @@
+//! Reinforcement learning: sampled tokens become likelier where their trajectory was better.
+//!
+//! One step, as in GRPO's algorithm 1 (arXiv:2402.03300): play groups with the current policy, turn
+//! their rewards into advantages, then update for a few epochs of mini-batches with the clipped
+//! ratio to the policy that played.
+
+use std::time::Instant;
+
+use rlf_policy::{Model, Sequence};
+
+use crate::checkpoint::Checkpoint;
+use crate::config::RlConfig;
+use crate::error::TrainError;
+use crate::experience::Batch;
+use crate::loss::{LossStatistics, Objective, token_weights};
+use crate::metrics::Phase;
+use crate::minibatch::{mini_batches, shuffled};
+use crate::phase::{Begin, Observer, PhaseEnd, StepDone};
+use crate::rollouts::Rollouts;
+use crate::run::RunDirectory;
+use crate::save;
+use crate::summary;
+use crate::update::{self, Piece};
+
+/// Trains `model` on what it plays through `rollouts` and leaves checkpoints in `run`.
+///
+/// `resumed` is what [`RunDirectory::resume`] gave, and `model` was loaded from it.
+pub async fn train(
+    config: &RlConfig,
+    seed: u64,
+    model: &mut Model,
+    rollouts: &mut dyn Rollouts,
+    run: &mut RunDirectory,
+    resumed: Option<&Checkpoint>,
+    observer: &mut dyn Observer,
+) -> Result<PhaseEnd, TrainError> {
+    config.validate()?;
+    let (mut optimizer, mut state) = match Begin::of(Phase::Rl, resumed) {
+        Begin::Done => return Ok(PhaseEnd::AlreadyDone),
+        begin => save::begin(&begin, Phase::Rl, seed, model, config.optimizer.adam_w())?,
+    };
+    let estimator = config.estimator();
+    let reference = match config.kl_coefficient {
+        0.0 => None,
+        _ => Some(save::reference(run, model)?),
+    };
+
+    while state.step < config.steps {
+        let step = state.step;
+
+        // Play.
+        let started = Instant::now();
+        let experience = rollouts
+            .play(model, step)
+            .await
+            .map_err(|source| TrainError::Rollouts { step, source })?;
+        let rollout_time = started.elapsed();
+
+        // Grade.
+        let started = Instant::now();
+        let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
+        refuse_biased(&batch, step, config.max_dropped_groups)?;
+        if let Some(reference) = &reference {
+            add_reference_log_probs(&mut batch, reference, config)?;
+        }
+        let advantages = estimator.advantages(&batch.samples);
+
+        // Update.
+        let learning_rate = config.optimizer.rate_at(step, config.steps);
+        let mut updates = Updates::default();
+        let trained = batch.trained();
+        for epoch in 0..config.epochs {
+            let order = shuffled(seed, step, epoch, trained.len());
+            for run in mini_batches(order.len(), config.mini_batches) {
+                let members: Vec<usize> = order[run].iter().map(|i| trained[*i]).collect();
+                let pieces = pieces(config, &batch, &advantages, &members);
+                if pieces.is_empty() {
+                    updates.without_gradient += 1;
+                    continue;
+                }
+                let (gradients, statistics) = update::gradient(
+                    model,
+                    &Objective::Policy(config.policy_loss()),
+                    &pieces,
+                    config.micro_batch_tokens,
+                    &config.pass(),
+                )?;
+                if !statistics.loss.is_finite() {
+                    return Err(TrainError::NotFinite {
+                        phase: Phase::Rl,
+                        step,
+                        loss: statistics.loss,
+                    });
+                }
+                let report = optimizer.step(model, &gradients, learning_rate)?;
+                updates.add(&statistics, report.grad_norm, &pieces);
+            }
+        }
+        let train_time = started.elapsed();
+
+        // Tell.
+        state.step += 1;
+        state.updates += updates.done;
+        state.data_position += experience.groups.len() as u64;
+        let line = summary::line(state.step, &experience, &batch, &advantages)
+            .updates(&updates)
+            .number("learning_rate", learning_rate)
+            .times(rollout_time, train_time, updates.tokens);
+        run.metrics().write(&line)?;
+        if summary::is_due(run.keep().trajectories_every, state.step) {
+            let records = summary::records(state.step, &experience, &batch, &advantages);
+            run.write_trajectories(Phase::Rl, state.step, records)?;
+        }
+        let done = StepDone {
+            line: &line,
+            steps: config.steps,
+            model,
+            metrics: run.metrics(),
+        };
+        let control = observer
+            .after_step(done)
+            .await
+            .map_err(|source| TrainError::Observer {
+                phase: Phase::Rl,
+                step: state.step,
+                source,
+            })?;
+        if let Some(end) =
+            save::after_step(&mut state, config.steps, control, run, model, &optimizer)?
+        {
+            return Ok(end);
+        }
+    }
+    Ok(PhaseEnd::Finished)
+}
+
+/// Sums over the updates of one step.
+#[derive(Debug, Default)]
+pub(crate) struct Updates {
+    /// Updates made.
+    pub(crate) done: u64,
+    /// Mini-batches in which no trajectory was better than another: nothing to learn, no update.
+    pub(crate) without_gradient: u64,
+    /// Over all updates.
+    pub(crate) statistics: LossStatistics,
+    /// Largest |ratio - 1| of the first update: 0 where the arithmetic is exact.
+    pub(crate) first_ratio_deviation: f64,
+    /// Before clipping, added up.
+    pub(crate) grad_norms: f64,
+    /// Rows computed, prompt and observation tokens included.
+    pub(crate) tokens: usize,
+}
+
+impl Updates {
+    fn add(&mut self, statistics: &LossStatistics, grad_norm: f64, pieces: &[Piece<'_>]) {
+        if self.done == 0 {
+            self.first_ratio_deviation = statistics.ratio_deviation;
+        }
+        self.done += 1;
+        self.statistics.add(statistics);
+        self.grad_norms += grad_norm;
+        self.tokens += pieces.iter().map(|piece| piece.ids.len()).sum::<usize>();
+    }
+}
+
+fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError> {
+    let lost = &batch.exclusions;
+    if lost.dropped_share() <= limit {
+        return Ok(());
+    }
+    Err(TrainError::TooManyDropped {
+        step,
+        dropped: lost.dropped_groups,
+        groups: lost.groups,
+        limit,
+        reasons: lost.most_frequent_reasons(),
+    })
+}
+
+/// The sequences of the mini-batch made of the trajectories `members`.
+///
+/// Every member counts in the normalisation. Those whose advantages are all 0 have no gradient, and
+/// are not computed, unless the loss has a term that does not depend on the advantage.
+fn pieces<'a>(
+    config: &RlConfig,
+    batch: &'a Batch,
+    advantages: &'a [Vec<f32>],
+    members: &[usize],
+) -> Vec<Piece<'a>> {
+    let loss = config.policy_loss();
+    let only_advantages = loss.kl_coefficient == 0.0 && loss.entropy_coefficient == 0.0;
+    let lengths: Vec<usize> = members
+        .iter()
+        .map(|i| batch.samples[*i].model_tokens())
+        .collect();
+    let weights = token_weights(config.aggregation, &lengths);
+    let mut pieces = Vec::new();
+    for (i, weight) in members.iter().zip(weights) {
+        let (sample, advantages) = (&batch.samples[*i], &advantages[*i]);
+        if only_advantages && advantages.iter().all(|a| *a == 0.0) {
+            continue;
+        }
+        let mut start = 0;
+        for sequence in &batch.sequences[*i] {
+            let tokens = start..start + sequence.ids.len();
+            start = tokens.end;
+            if sequence.mask.count() == 0 {
+                continue;
+            }
+            pieces.push(Piece {
+                ids: &sequence.ids,
+                mask: sequence.mask.as_slice(),
+                weight: weight as f32,
+                advantages: &advantages[tokens.clone()],
+                old_log_probs: &sequence.log_probs,
+                reference_log_probs: sample.reference_log_probs().map_or(&[], |all| &all[tokens]),
+            });
+        }
+    }
+    pieces
+}
+
+fn add_reference_log_probs(
+    batch: &mut Batch,
+    reference: &Model,
+    config: &RlConfig,
+) -> Result<(), TrainError> {
+    let sequences: Vec<Sequence<'_>> = batch
+        .sequences
+        .iter()
+        .flatten()
+        .map(|tokens| Sequence {
+            ids: &tokens.ids,
+            mask: tokens.mask.as_slice(),
+        })
+        .collect();
+    let log_probs = update::reference_log_probs(
+        reference,
+        &sequences,
+        config.micro_batch_tokens,
+        &config.pass(),
+    )?;
+    let mut log_probs = log_probs.into_iter();
+    for (sample, sequences) in batch.samples.iter_mut().zip(&batch.sequences) {
+        let all: Vec<f32> = log_probs.by_ref().take(sequences.len()).flatten().collect();
+        *sample = sample.clone().with_reference_log_probs(all);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

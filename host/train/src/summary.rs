@@ -1,0 +1,219 @@
+//! What a step of RL looked like: its metrics line and its trajectory records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rlf_dialogue::message::Message;
+use rlf_dialogue::trajectory::Trajectory;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::experience::Batch;
+use crate::metrics::{Line, Means, Phase};
+use crate::rl::Updates;
+use crate::rollouts::{Experience, Group, Score};
+
+/// One line of `trajectories/<phase>-<step>.jsonl`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record<'a> {
+    /// Steps done when it was played, that one included.
+    pub step: u64,
+    /// Index of the group within the step.
+    pub group: usize,
+    /// Id of the task.
+    pub task: &'a str,
+    /// Kind of the task.
+    pub kind: &'a str,
+    /// What was asked: the last message of the prompt.
+    pub question: String,
+    /// What the rewards said, if they could.
+    pub score: Option<&'a Score>,
+    /// Why it does not train, if it does not.
+    pub excluded: Option<&'a str>,
+    /// Of its last model token.
+    pub advantage: f32,
+    /// All that happened, the outcome of every call included.
+    pub trajectory: &'a Trajectory,
+}
+
+impl<'a> Record<'a> {
+    /// The record of one trajectory of a group.
+    pub fn new(step: u64, index: usize, group: &'a Group, member: usize) -> Self {
+        let trajectory = &group.trajectories[member];
+        let score = group.scores.get(member);
+        Self {
+            step,
+            group: index,
+            task: &group.task.id,
+            kind: group.task.kind(),
+            question: group
+                .task
+                .prompt
+                .last()
+                .map_or_else(String::new, Message::plain_text),
+            score: score.and_then(|score| score.as_ref().ok()),
+            excluded: trajectory.excluded.as_deref().or_else(|| {
+                score
+                    .and_then(|score| score.as_ref().err())
+                    .map(String::as_str)
+            }),
+            advantage: 0.0,
+            trajectory,
+        }
+    }
+}
+
+pub(crate) fn is_due(every: u64, step: u64) -> bool {
+    every > 0 && step.is_multiple_of(every)
+}
+
+/// All trajectories of a step, in order.
+pub(crate) fn records<'a>(
+    step: u64,
+    experience: &'a Experience,
+    batch: &Batch,
+    advantages: &[Vec<f32>],
+) -> Vec<Record<'a>> {
+    let mut records = Vec::with_capacity(batch.samples.len());
+    for (index, group) in experience.groups.iter().enumerate() {
+        for member in 0..group.trajectories.len() {
+            let mut record = Record::new(step, index, group, member);
+            let (sample, advantages) = (&batch.samples[records.len()], &advantages[records.len()]);
+            if record.excluded.is_none() && sample.excluded() {
+                record.excluded = Some("too few of its group could be scored");
+            }
+            let last = sample.mask().iter().rposition(|seen| *seen);
+            record.advantage = last.map_or(0.0, |t| advantages[t]);
+            records.push(record);
+        }
+    }
+    records
+}
+
+/// The part of the line that the trajectories decide. Means are over scored trajectories; calls are
+/// counted in all of them.
+pub(crate) fn line(
+    step: u64,
+    experience: &Experience,
+    batch: &Batch,
+    advantages: &[Vec<f32>],
+) -> Line {
+    let mut means = Means::default();
+    let mut by_kind: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut calls: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    let mut finishes: BTreeMap<String, usize> = BTreeMap::new();
+    for group in &experience.groups {
+        for trajectory in &group.trajectories {
+            *finishes.entry(name_of(&trajectory.finish)).or_default() += 1;
+            for outcome in trajectory.outcomes() {
+                let tool = calls.entry(&outcome.name).or_default();
+                *tool.entry(outcome.ended.as_str()).or_default() += 1;
+            }
+        }
+        for (trajectory, score) in group.trajectories.iter().zip(&group.scores) {
+            let Some(score) = score
+                .as_ref()
+                .ok()
+                .filter(|_| trajectory.excluded.is_none())
+            else {
+                continue;
+            };
+            means.add("reward", score.reward);
+            means.add("success", f64::from(u8::from(score.success)));
+            for (term, value) in &score.terms {
+                means.add(&format!("reward/{term}"), *value);
+            }
+            means.add("response_tokens", trajectory.model_tokens() as f64);
+            means.add("observation_tokens", trajectory.observation_tokens() as f64);
+            means.add("turns", trajectory.turns().count() as f64);
+            means.add("calls_per_trajectory", trajectory.outcomes().count() as f64);
+            means.add(
+                "malformed_calls",
+                trajectory
+                    .turns()
+                    .map(|turn| turn.malformed.len())
+                    .sum::<usize>() as f64,
+            );
+            means.add("closed_turns", f64::from(trajectory.closed_turns));
+            let kind = by_kind.entry(group.task.kind()).or_default();
+            kind.0 += usize::from(score.success);
+            kind.1 += 1;
+        }
+    }
+    let mut line = Line::new(Phase::Rl, step);
+    for (name, mean) in means.iter() {
+        line = line.number(name, mean);
+    }
+    let by_kind: serde_json::Map<String, Value> = by_kind
+        .into_iter()
+        .map(|(kind, (good, all))| (kind.to_owned(), json!(good as f64 / all as f64)))
+        .collect();
+    let zero = advantages
+        .iter()
+        .zip(&batch.samples)
+        .filter(|(a, sample)| !sample.excluded() && a.iter().all(|a| *a == 0.0))
+        .count();
+    let trained = batch.trained().len().max(1);
+    let lost = &batch.exclusions;
+    line = line
+        .value("success_by_kind", Value::Object(by_kind))
+        .value("calls", json!(calls))
+        .value("finish", json!(finishes))
+        .count("trajectories", lost.trajectories)
+        .number("excluded", lost.share())
+        .count("dropped_groups", lost.dropped_groups)
+        .number("zero_advantage", zero as f64 / trained as f64);
+    if !lost.reasons.is_empty() {
+        line = line.value("excluded_reasons", json!(lost.reasons));
+    }
+    for (name, value) in &experience.metrics {
+        line = line.number(name, *value);
+    }
+    line
+}
+
+fn name_of<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => name,
+        other => format!("{other:?}"),
+    }
+}
+
+impl Line {
+    /// The part of the line that the updates decide.
+    pub(crate) fn updates(self, updates: &Updates) -> Self {
+        let made = updates.done.max(1) as f64;
+        let mut statistics = updates.statistics;
+        statistics.loss /= made;
+        self.loss(Phase::Rl, &statistics)
+            .number("grad_norm", updates.grad_norms / made)
+            .number("ratio_deviation", updates.first_ratio_deviation)
+            .count("updates", updates.done as usize)
+            .count(
+                "updates_without_gradient",
+                updates.without_gradient as usize,
+            )
+            .count("trained_tokens", statistics.tokens)
+    }
+
+    /// The part of the line that the clock decides, which no seed reproduces.
+    pub(crate) fn times(self, rollout: Duration, train: Duration, tokens: usize) -> Self {
+        let responses = self.get("response_tokens").unwrap_or(0.0);
+        let trajectories = self.get("trajectories").unwrap_or(0.0);
+        // A rollout engine that measured its decoder knows better than this quotient.
+        let line = match self.get("decode_tokens_per_s") {
+            Some(_) => self,
+            None => self.number(
+                "decode_tokens_per_s",
+                responses * trajectories / rollout.as_secs_f64().max(1e-9),
+            ),
+        };
+        line.number(
+            "train_tokens_per_s",
+            tokens as f64 / train.as_secs_f64().max(1e-9),
+        )
+        .number("rollout_s", rollout.as_secs_f64())
+        .number("train_s", train.as_secs_f64())
+        .number("step_s", (rollout + train).as_secs_f64())
+    }
+}

@@ -1,0 +1,655 @@
+//! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a
+//! game that needs no tools: killed anywhere and resumed, a run is the one that was not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use candle_core::Device;
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
+use rlf_policy::{
+    Decoder, DrawKey, Entry, Key, Model, Purpose, Qwen3Config, Sampler, SamplingParams,
+};
+use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
+use rlf_train::loss::Aggregation;
+use rlf_train::metrics::Phase;
+use rlf_train::phase::{Control, Observer, PhaseEnd, StepDone, Unobserved};
+use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Group, Rollouts, Score};
+use rlf_train::run::{RunDirectory, RunSpec};
+use rlf_train::{rl, sft};
+use serde_json::{Value, json};
+
+const VOCAB: usize = 32;
+const SEED: u64 = 3;
+
+fn tiny() -> Model {
+    let config = Qwen3Config {
+        vocab_size: VOCAB,
+        hidden_size: 16,
+        intermediate_size: 32,
+        num_hidden_layers: 1,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 8,
+        max_position_embeddings: 64,
+        rms_norm_eps: 1e-6,
+        rope_theta: 1e4,
+        tie_word_embeddings: true,
+        initializer_range: 0.05,
+    };
+    Model::init(&config, SEED, &Device::Cpu).unwrap()
+}
+
+fn ids(key: Key, n: usize) -> Vec<u32> {
+    (0..n as u64)
+        .map(|i| key.below(i, VOCAB as u64) as u32)
+        .collect()
+}
+
+/// Demonstrations that count up.
+struct Counting;
+
+impl DemonstrationSource for Counting {
+    fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
+        (0..size as u64)
+            .map(|i| {
+                let first = Key::new(SEED, Purpose::Tasks).at(step).at(i).below(0, 20) as u32;
+                let sequence: TrainingSequence = serde_json::from_value(json!([
+                    {"prompt": [first]},
+                    {"model": {"demonstrated": {"ids": [first + 1, first + 2]}}},
+                    {"observation": [0, 0]},
+                    {"model": {"demonstrated": {"ids": [first + 3]}}},
+                ]))?;
+                Ok(sequence.masked()?)
+            })
+            .collect()
+    }
+}
+
+/// Two turns sampled from the policy with an observation between; even ids are rewarded.
+struct EvenGame {
+    temperature: f32,
+    groups: u64,
+    samples: u64,
+}
+
+impl EvenGame {
+    fn trajectory(&self, policy: &Model, step: u64, task: u64, sample: u64) -> Trajectory {
+        let question = Key::new(SEED, Purpose::Tasks).at(step).at(task);
+        let (prompt, observation) = (ids(question, 3), ids(question.at(sample), 2));
+        let lengths = Key::new(SEED, Purpose::Test).at(task).at(sample);
+        let params = SamplingParams {
+            temperature: self.temperature,
+            ..SamplingParams::default()
+        };
+        let sampler = Sampler::new(params, SEED, Purpose::Rollout).unwrap();
+        let mut decoder = Decoder::new(policy, 1, 64, 1).unwrap();
+        let (mut start, mut next) = (0, prompt.clone());
+        let mut sample_turn = |append: &[u32], n: u64| -> (Vec<u32>, Vec<f32>) {
+            next.extend_from_slice(append);
+            let turn = (0..n).map(|_| {
+                let entry = Entry {
+                    slot: 0,
+                    start,
+                    tokens: &next,
+                };
+                let position = (start + next.len()) as u64;
+                let key = DrawKey {
+                    step,
+                    task,
+                    sample,
+                    position,
+                };
+                let drawn = decoder
+                    .step_with(policy, &[entry], |_, logits| sampler.sample(logits, key))
+                    .unwrap()
+                    .remove(0)
+                    .unwrap();
+                start += next.len();
+                next = vec![drawn.id];
+                (drawn.id, drawn.log_prob)
+            });
+            turn.unzip()
+        };
+        let (first, first_log_probs) = sample_turn(&[], 1 + lengths.below(0, 4));
+        let (second, second_log_probs) = sample_turn(&observation, 1 + lengths.below(1, 3));
+        serde_json::from_value(json!({
+            "id": format!("{step}/{task}/{sample}"),
+            "task": format!("task-{task}"),
+            "tools": [],
+            "events": [{"outcome": {
+                "call-id": format!("{step}/{task}/{sample}/0/0"), "name": "lookup", "ended": "ok",
+                "fault": "model", "observation": null, "wall-us": 5,
+            }}],
+            "sequences": [[
+                {"prompt": prompt},
+                {"model": {"sampled": {"ids": first, "log_probs": first_log_probs}}},
+                {"observation": observation},
+                {"model": {"sampled": {"ids": second, "log_probs": second_log_probs}}},
+            ]],
+            "answer": null,
+            "finish": "answered",
+            "excluded": null,
+            "closed_turns": 0,
+        }))
+        .unwrap()
+    }
+}
+
+#[async_trait]
+impl Rollouts for EvenGame {
+    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+        let groups = (0..self.groups)
+            .map(|task| {
+                let trajectories: Vec<Trajectory> = (0..self.samples)
+                    .map(|sample| self.trajectory(policy, step, task, sample))
+                    .collect();
+                let scores = trajectories
+                    .iter()
+                    .enumerate()
+                    .map(|(sample, trajectory)| {
+                        if (task, sample) == (0, 1) {
+                            return Err("the judge was unavailable".to_owned());
+                        }
+                        let tokens = trajectory.sequences[0].sampled().unwrap();
+                        let seen = tokens
+                            .ids
+                            .iter()
+                            .zip(tokens.mask.as_slice())
+                            .filter(|(_, m)| **m);
+                        let even = seen.filter(|(id, _)| **id % 2 == 0).count();
+                        let reward = even as f64 / tokens.mask.count() as f64;
+                        Ok(Score {
+                            reward,
+                            success: reward > 0.5,
+                            terms: vec![("even.share".into(), reward)],
+                            turn_rewards: None,
+                        })
+                    })
+                    .collect();
+                let task = Task {
+                    id: format!("task-{task}"),
+                    source: "random".into(),
+                    prompt: vec![Message::text(Role::User, "?")],
+                    tools: None,
+                    reference: Value::Null,
+                    environment: None,
+                    extra: serde_json::Map::new(),
+                };
+                Group {
+                    task: Arc::new(task),
+                    trajectories,
+                    scores,
+                }
+            })
+            .collect();
+        Ok(Experience {
+            groups,
+            metrics: vec![("tool_wait_share".into(), 0.25)],
+        })
+    }
+}
+
+fn play() -> EvenGame {
+    EvenGame {
+        temperature: 1.0,
+        groups: 3,
+        samples: 4,
+    }
+}
+
+fn sft_config() -> SftConfig {
+    SftConfig {
+        steps: 4,
+        batch_size: 6,
+        micro_batch_tokens: 16,
+        workers: Some(2),
+        optimizer: OptimizerConfig {
+            learning_rate: 1e-2,
+            warmup_steps: 2,
+            ..OptimizerConfig::default()
+        },
+        ..SftConfig::default()
+    }
+}
+
+fn rl_config() -> RlConfig {
+    RlConfig {
+        steps: 5,
+        mini_batches: 2,
+        epochs: 2,
+        kl_coefficient: 0.01,
+        micro_batch_tokens: 24,
+        workers: Some(2),
+        optimizer: OptimizerConfig {
+            learning_rate: 5e-3,
+            ..OptimizerConfig::default()
+        },
+        ..RlConfig::default()
+    }
+}
+
+const KEEP: CheckpointConfig = CheckpointConfig {
+    every: 2,
+    keep_last: 2,
+    trajectories_every: 1,
+};
+
+/// Fails right after a step, as a kill would: its line and trajectories are written, its
+/// checkpoint is not.
+struct KillAfter(Phase, u64);
+
+#[async_trait]
+impl Observer for KillAfter {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        if (done.phase(), done.step()) == (self.0, self.1) {
+            Err("killed".into())
+        } else {
+            Ok(Control::Continue)
+        }
+    }
+}
+
+/// Both phases, from the beginning or from where the run stands.
+fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<PhaseEnd, String> {
+    let spec = RunSpec {
+        config_toml: "seed = 3".into(),
+        ..RunSpec::default()
+    };
+    let (mut run, checkpoint) = if resume {
+        RunDirectory::resume(folder, &spec, KEEP, false).unwrap()
+    } else {
+        (RunDirectory::create(folder, &spec, KEEP).unwrap(), None)
+    };
+    let mut model = match &checkpoint {
+        Some(checkpoint) => Model::load(&checkpoint.path, &Device::Cpu).unwrap(),
+        None => tiny(),
+    };
+    let resumed = checkpoint.as_ref();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let end = sft::train(
+            &sft_config(),
+            SEED,
+            &mut model,
+            &mut Counting,
+            &mut run,
+            resumed,
+            observer,
+        )
+        .await
+        .map_err(|e| e.to_string())?;
+        if end == PhaseEnd::Interrupted {
+            return Ok(end);
+        }
+        rl::train(
+            &rl_config(),
+            SEED,
+            &mut model,
+            &mut play(),
+            &mut run,
+            resumed,
+            observer,
+        )
+        .await
+        .map_err(|e| e.to_string())
+    })
+}
+
+/// Every file of the last checkpoint, every trajectory, and all metrics but those of the clock.
+fn remains(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut remains = BTreeMap::new();
+    for place in ["checkpoints/latest", "trajectories", "reference"] {
+        for entry in fs::read_dir(folder.join(place)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{place}/{}", path.file_name().unwrap().to_string_lossy());
+            if !name.ends_with("trainer.json") {
+                remains.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    remains.insert(
+        "metrics".into(),
+        lines(folder)
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .into(),
+    );
+    remains
+}
+
+fn lines(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+    text.lines()
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            let fields = line.as_object_mut().unwrap();
+            fields.retain(|name, _| !name.ends_with("_s"));
+            line
+        })
+        .collect()
+}
+
+#[test]
+fn a_run_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let whole = remains(&whole);
+    assert!(
+        whole.contains_key("checkpoints/latest/optimizer.safetensors"),
+        "{:?}",
+        whole.keys()
+    );
+    assert_eq!(
+        whole
+            .keys()
+            .filter(|name| name.starts_with("trajectories/"))
+            .count(),
+        5
+    );
+
+    let steps = (1..=4)
+        .map(|step| (Phase::Sft, step))
+        .chain((1..=5).map(|step| (Phase::Rl, step)));
+    for (phase, step) in steps {
+        let killed = folder.path().join(format!("killed-{phase}-{step}"));
+        let error = run(&killed, false, &mut KillAfter(phase, step)).unwrap_err();
+        assert_eq!(error, format!("after {phase} step {step}: killed"));
+        assert_eq!(run(&killed, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+        let resumed = remains(&killed);
+        assert_eq!(
+            whole.keys().collect::<Vec<_>>(),
+            resumed.keys().collect::<Vec<_>>()
+        );
+        for (name, bytes) in &whole {
+            assert!(
+                bytes == &resumed[name],
+                "{name} differs after a kill at {phase} step {step}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
+    struct StopAt(u64);
+    #[async_trait]
+    impl Observer for StopAt {
+        async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+            let stop = (done.phase(), done.step()) == (Phase::Rl, self.0);
+            Ok(if stop {
+                Control::Interrupt
+            } else {
+                Control::Continue
+            })
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, stopped) = (folder.path().join("whole"), folder.path().join("stopped"));
+    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    // Step 3 has no regular checkpoint.
+    assert_eq!(
+        run(&stopped, false, &mut StopAt(3)),
+        Ok(PhaseEnd::Interrupted)
+    );
+    assert!(stopped.join("checkpoints/rl-000003").is_dir());
+    assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+    assert!(remains(&whole) == remains(&stopped));
+    // And a finished run has nothing left to do.
+    assert_eq!(
+        run(&stopped, true, &mut Unobserved),
+        Ok(PhaseEnd::AlreadyDone)
+    );
+}
+
+#[test]
+fn a_phase_that_is_good_enough_ends_early_and_stays_ended() {
+    struct GoodEnough;
+    #[async_trait]
+    impl Observer for GoodEnough {
+        async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+            let good = done.phase() == Phase::Sft && done.step() == 3;
+            Ok(if good {
+                Control::EndPhase
+            } else {
+                Control::Continue
+            })
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    assert_eq!(run(&path, false, &mut GoodEnough), Ok(PhaseEnd::Finished));
+    let steps: Vec<(String, u64)> = lines(&path)
+        .iter()
+        .map(|line| {
+            (
+                line["phase"].as_str().unwrap().to_owned(),
+                line["step"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(steps.iter().filter(|(phase, _)| phase == "sft").count(), 3);
+    assert_eq!(steps.iter().filter(|(phase, _)| phase == "rl").count(), 5);
+}
+
+#[test]
+fn the_first_ratio_of_every_step_is_exactly_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run(&path, false, &mut Unobserved).unwrap();
+    let rl: Vec<Value> = lines(&path)
+        .into_iter()
+        .filter(|line| line["phase"] == "rl")
+        .collect();
+    assert_eq!(rl.len(), 5);
+    for line in &rl {
+        assert_eq!(line["ratio_deviation"], 0.0, "{line}");
+        // Two epochs of two mini-batches: later updates are off-policy, and measured to be.
+        assert_eq!(line["updates"], 4);
+        assert!(line["kl"].as_f64().unwrap() > 0.0);
+    }
+    // Before the first update the policy is its own reference.
+    assert!(rl[4]["kl_reference"].as_f64().unwrap() > rl[0]["kl_reference"].as_f64().unwrap());
+}
+
+#[test]
+fn a_step_of_rl_tells_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run(&path, false, &mut Unobserved).unwrap();
+    let line = lines(&path)
+        .into_iter()
+        .find(|line| line["phase"] == "rl")
+        .unwrap();
+    assert_eq!(line["calls"], json!({"lookup": {"ok": 12}}));
+    assert_eq!(line["finish"], json!({"answered": 12}));
+    assert_eq!(
+        line["excluded_reasons"],
+        json!({"the judge was unavailable": 1})
+    );
+    assert!((line["excluded"].as_f64().unwrap() - 1.0 / 12.0).abs() < 1e-12);
+    assert_eq!(line["observation_tokens"], 2.0);
+    assert_eq!(line["tool_wait_share"], 0.25);
+    assert_eq!(line["reward"], line["reward/even.share"]);
+    for name in [
+        "success",
+        "entropy",
+        "clip_fraction",
+        "grad_norm",
+        "learning_rate",
+        "loss",
+    ] {
+        assert!(line[name].is_number(), "{name} is missing: {line}");
+    }
+    assert!(line["success_by_kind"]["random"].is_number());
+    let records = fs::read_to_string(path.join("trajectories/rl-000001.jsonl")).unwrap();
+    let records: Vec<Value> = records
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(records.len(), 12);
+    assert_eq!(records[1]["excluded"], "the judge was unavailable");
+    assert_eq!(
+        records[0]["trajectory"]["events"][0]["outcome"]["ended"],
+        "ok"
+    );
+}
+
+#[test]
+fn supervised_training_learns_what_was_demonstrated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+    let config = SftConfig {
+        steps: 60,
+        batch_size: 16,
+        ..sft_config()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime
+        .block_on(sft::train(
+            &config,
+            SEED,
+            &mut tiny(),
+            &mut Counting,
+            &mut run,
+            None,
+            &mut Unobserved,
+        ))
+        .unwrap();
+    let losses: Vec<f64> = lines(folder.path())
+        .iter()
+        .map(|l| l["loss"].as_f64().unwrap())
+        .collect();
+    // ln 32 = 3.47 knows nothing.
+    assert!(
+        losses[0] > 3.0 && losses[59] < 1.5,
+        "{} {}",
+        losses[0],
+        losses[59]
+    );
+}
+
+#[test]
+fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
+    for (algorithm, aggregation) in [
+        (Algorithm::Grpo, Aggregation::TokenMean),
+        (Algorithm::Grpo, Aggregation::SequenceMean),
+        (Algorithm::ReinforcePlusPlus, Aggregation::TokenMean),
+        (Algorithm::ReinforcePlusPlus, Aggregation::SequenceMean),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = RlConfig {
+            algorithm,
+            aggregation,
+            steps: 20,
+            mini_batches: 1,
+            epochs: 1,
+            ..rl_config()
+        };
+        let mut source = EvenGame {
+            temperature: 1.0,
+            groups: 8,
+            samples: 8,
+        };
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+            .block_on(rl::train(
+                &config,
+                SEED,
+                &mut tiny(),
+                &mut source,
+                &mut run,
+                None,
+                &mut Unobserved,
+            ))
+            .unwrap();
+        let rewards: Vec<f64> = lines(folder.path())
+            .iter()
+            .map(|line| line["reward"].as_f64().unwrap())
+            .collect();
+        let mean = |rewards: &[f64]| rewards.iter().sum::<f64>() / rewards.len() as f64;
+        let (before, after) = (mean(&rewards[..3]), mean(&rewards[17..]));
+        assert!(
+            after > before + 0.15,
+            "{algorithm:?} {aggregation:?}: {rewards:?}"
+        );
+    }
+}
+
+#[test]
+fn workers_change_no_bit() {
+    let weights = |workers: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = RlConfig {
+            steps: 2,
+            workers: Some(workers),
+            ..rl_config()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(rl::train(
+                &config,
+                SEED,
+                &mut tiny(),
+                &mut play(),
+                &mut run,
+                None,
+                &mut Unobserved,
+            ))
+            .unwrap();
+        fs::read(folder.path().join("checkpoints/latest/model.safetensors")).unwrap()
+    };
+    let one = weights(1);
+    assert!(one == weights(2) && one == weights(3));
+}
+
+#[test]
+fn the_temperature_of_sampling_is_that_of_the_ratio() {
+    let ratio = |sampling: f32, training: f64| -> f64 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = RlConfig {
+            steps: 1,
+            temperature: training,
+            ..rl_config()
+        };
+        let mut source = EvenGame {
+            temperature: sampling,
+            groups: 2,
+            samples: 4,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(rl::train(
+                &config,
+                SEED,
+                &mut tiny(),
+                &mut source,
+                &mut run,
+                None,
+                &mut Unobserved,
+            ))
+            .unwrap();
+        lines(folder.path())[0]["ratio_deviation"].as_f64().unwrap()
+    };
+    assert_eq!(ratio(0.7, 0.7), 0.0);
+    assert!(ratio(1.0, 0.7) > 0.0);
+}

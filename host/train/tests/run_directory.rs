@@ -1,0 +1,328 @@
+//! What a run leaves on disk is whole, and picked up where it was left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rlf_train::checkpoint::{Checkpoint, TrainerState};
+use rlf_train::config::CheckpointConfig;
+use rlf_train::metrics::{Line, Phase};
+use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec};
+
+fn spec() -> RunSpec {
+    RunSpec {
+        config_toml: "seed = 7\n[rl]\ngroup_size = 8\n[rl.optimizer]\nlearning_rate = 0.0002\n"
+            .into(),
+        plugins: BTreeMap::from([
+            ("calculator".into(), "aaaa".into()),
+            ("search".into(), "bbbb".into()),
+        ]),
+        machine: Machine::here("binary".into(), "cpu".into()),
+        assets: vec![("tokenizer.json".into(), b"{}".to_vec())],
+    }
+}
+
+fn keep(keep_last: usize) -> CheckpointConfig {
+    CheckpointConfig {
+        keep_last,
+        ..CheckpointConfig::default()
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)] // As a checkpoint wants it.
+fn save(folder: &Path) -> Result<(), RunError> {
+    fs::write(folder.join("model.safetensors"), b"weights").unwrap();
+    Ok(())
+}
+
+fn checkpoint(run: &mut RunDirectory, phase: Phase, step: u64, finished: bool) -> Checkpoint {
+    let mut state = TrainerState::new(phase, step, 7);
+    state.finished = finished;
+    run.checkpoint(state, save).unwrap()
+}
+
+fn line(phase: Phase, step: u64) -> Line {
+    Line::new(phase, step).number("loss", 1.0 / step as f64)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_line_says_phase_step_and_elapsed_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    run.metrics().write(&line(Phase::Sft, 1)).unwrap();
+    let evaluation = Line::new(Phase::Rl, 2)
+        .value("split", "test".into())
+        .number("eval/greedy", 0.5)
+        .number("eval/sampled", f64::NAN)
+        .value("eval/sampled_by_kind", serde_json::json!({"hop": 0.25}));
+    run.metrics().write(&evaluation).unwrap();
+    let text = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["phase"], "sft");
+    assert_eq!(lines[0]["step"], 1);
+    assert_eq!(lines[1]["eval/sampled_by_kind"]["hop"], 0.25);
+    assert!(lines[1]["eval/sampled"].is_null(), "JSON has no NaN");
+    for line in &lines {
+        assert!(line["elapsed_s"].is_f64());
+    }
+    let events = names(&folder.path().join("tensorboard"));
+    assert!(events[0].contains("tfevents"), "{events:?}");
+    let events = fs::read(folder.path().join("tensorboard").join(&events[0])).unwrap();
+    let tag = b"rl/test/eval/sampled_by_kind/hop";
+    assert!(events.windows(tag.len()).any(|window| window == tag));
+}
+
+#[test]
+fn a_checkpoint_is_a_loadable_folder_and_latest_points_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let written = checkpoint(&mut run, Phase::Sft, 50, false);
+    let latest = folder.path().join("checkpoints/latest");
+    assert_eq!(
+        names(&latest),
+        ["model.safetensors", "tokenizer.json", "trainer.json"]
+    );
+    assert_eq!(Checkpoint::latest(folder.path()).unwrap(), Some(written));
+}
+
+#[test]
+fn the_last_checkpoints_are_kept_and_the_end_of_every_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    for step in [1, 2] {
+        checkpoint(&mut run, Phase::Sft, step, step == 2);
+    }
+    for step in [1, 9, 10, 11] {
+        checkpoint(&mut run, Phase::Rl, step, false);
+    }
+    let all: Vec<(Phase, u64)> = Checkpoint::all(folder.path())
+        .unwrap()
+        .iter()
+        .map(|checkpoint| (checkpoint.state.phase, checkpoint.state.step))
+        .collect();
+    assert_eq!(all, [(Phase::Sft, 2), (Phase::Rl, 10), (Phase::Rl, 11)]);
+    let sft = Checkpoint::of_phase(folder.path(), Phase::Sft)
+        .unwrap()
+        .unwrap();
+    assert!(sft.state.finished);
+}
+
+#[test]
+fn resuming_cuts_everything_back_to_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = folder.path().join("metrics.jsonl");
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    for step in 1..=2 {
+        run.metrics().write(&line(Phase::Rl, step)).unwrap();
+        run.write_trajectories(Phase::Rl, step, [step]).unwrap();
+    }
+    checkpoint(&mut run, Phase::Rl, 2, false);
+    let events = folder
+        .path()
+        .join("tensorboard")
+        .join(&names(&folder.path().join("tensorboard"))[0]);
+    let (at_checkpoint, events_at_checkpoint) =
+        (fs::read(&metrics).unwrap(), fs::read(&events).unwrap());
+    run.metrics().write(&line(Phase::Rl, 3)).unwrap();
+    run.write_trajectories(Phase::Rl, 3, [3]).unwrap();
+    drop(run);
+    // Killed in the middle of a line, of a trajectory file, and of a checkpoint.
+    fs::write(
+        &metrics,
+        [fs::read(&metrics).unwrap(), b"{\"phase\":\"r".to_vec()].concat(),
+    )
+    .unwrap();
+    fs::write(
+        folder.path().join("trajectories/.writing-rl-000004.jsonl"),
+        b"{",
+    )
+    .unwrap();
+    fs::create_dir(folder.path().join("checkpoints/.writing-rl-000004")).unwrap();
+
+    let (run, resumed) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert_eq!(resumed.unwrap().state.step, 2);
+    assert_eq!(fs::read(&metrics).unwrap(), at_checkpoint);
+    assert_eq!(fs::read(&events).unwrap(), events_at_checkpoint);
+    assert_eq!(
+        names(&folder.path().join("trajectories")),
+        ["rl-000001.jsonl", "rl-000002.jsonl"]
+    );
+    assert_eq!(
+        names(&folder.path().join("checkpoints")),
+        ["latest", "rl-000002"]
+    );
+    drop(run);
+}
+
+#[test]
+fn a_run_killed_before_its_first_checkpoint_begins_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    run.metrics().write(&line(Phase::Sft, 1)).unwrap();
+    run.write_trajectories(Phase::Rl, 1, [1]).unwrap();
+    drop(run);
+    let (_run, resumed) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert_eq!(resumed, None);
+    assert_eq!(fs::read(folder.path().join("metrics.jsonl")).unwrap(), b"");
+    assert!(names(&folder.path().join("trajectories")).is_empty());
+}
+
+#[test]
+fn elapsed_time_goes_on_from_the_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let written = checkpoint(&mut run, Phase::Rl, 1, false);
+    drop(run);
+    // A run that had taken an hour.
+    let file = written.path.join("trainer.json");
+    let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    state["elapsed"]["secs"] = 3600.into();
+    fs::write(&file, state.to_string()).unwrap();
+    let (mut run, _) = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap();
+    assert!(run.metrics().elapsed() >= Duration::from_hours(1));
+}
+
+#[test]
+fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
+    let mut changed = spec();
+    changed.config_toml = changed
+        .config_toml
+        .replace("0.0002", "0.0005")
+        .replace("seed = 7\n", "");
+    changed.plugins.insert("search".into(), "cccc".into());
+    changed.plugins.insert("lookup".into(), "dddd".into());
+    changed.plugins.remove("calculator");
+    let error = RunDirectory::resume(folder.path(), &changed, keep(2), false).unwrap_err();
+    let message = error.to_string();
+    for part in [
+        "rl.optimizer.learning_rate: was 0.0002, is 0.0005",
+        "seed: was 7, is gone",
+        "plugin search: was bbbb, is cccc",
+        "plugin lookup: is new, dddd",
+        "plugin calculator: was aaaa, is gone",
+        "--allow-changes",
+    ] {
+        assert!(message.contains(part), "{part:?} is not in {message}");
+    }
+    assert!(!message.contains("group_size"), "{message}");
+    drop(RunDirectory::resume(folder.path(), &changed, keep(2), true).unwrap());
+    // From here on the new settings are the run's.
+    drop(RunDirectory::resume(folder.path(), &changed, keep(2), false).unwrap());
+    assert!(RunDirectory::resume(folder.path(), &spec(), keep(2), false).is_err());
+}
+
+#[test]
+fn comments_and_order_of_a_configuration_are_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
+    let mut same = spec();
+    same.config_toml =
+        "# tuned\nseed = 7\nrl.optimizer.learning_rate = 2e-4\nrl.group_size = 8\n".into();
+    assert!(RunDirectory::resume(folder.path(), &same, keep(2), false).is_ok());
+}
+
+#[test]
+fn two_trainers_cannot_share_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let error = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, RunError::Locked { .. }), "{message}");
+    assert!(
+        message.contains(&std::process::id().to_string()),
+        "{message}"
+    );
+    drop(first);
+    assert!(RunDirectory::resume(folder.path(), &spec(), keep(2), false).is_ok());
+}
+
+#[test]
+fn a_run_is_neither_overwritten_nor_made_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap_err();
+    assert!(matches!(missing, RunError::NoRun { .. }), "{missing}");
+    drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
+    let error = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap_err();
+    assert!(error.to_string().contains("--resume"), "{error}");
+}
+
+#[test]
+fn a_full_disk_leaves_the_last_checkpoint_whole_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(1)).unwrap();
+    let good = checkpoint(&mut run, Phase::Rl, 1, false);
+    let full = |folder: &Path| {
+        fs::write(folder.join("model.safetensors"), b"half").unwrap();
+        Err(RunError::Io {
+            action: "write",
+            path: folder.to_owned(),
+            source: io::Error::from(io::ErrorKind::StorageFull),
+        })
+    };
+    let error = run
+        .checkpoint(TrainerState::new(Phase::Rl, 2, 7), full)
+        .unwrap_err();
+    assert!(error.to_string().contains("free some space"), "{error}");
+    assert_eq!(
+        names(&folder.path().join("checkpoints")),
+        ["latest", "rl-000001"]
+    );
+    assert_eq!(Checkpoint::latest(folder.path()).unwrap(), Some(good));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, b"").unwrap();
+    let error = RunDirectory::create(&file.join("run"), &spec(), keep(2)).unwrap_err();
+    assert!(error.to_string().contains("file/run"), "{error}");
+    // Root may write anywhere, so permission is asked of the error itself.
+    let denied = RunError::Io {
+        action: "create",
+        path: file,
+        source: io::Error::from(io::ErrorKind::PermissionDenied),
+    };
+    assert!(denied.to_string().contains("may write to"), "{denied}");
+}
+
+#[test]
+fn a_damaged_checkpoint_or_log_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    run.metrics().write(&line(Phase::Rl, 1)).unwrap();
+    let written = checkpoint(&mut run, Phase::Rl, 1, false);
+    drop(run);
+    let metrics = folder.path().join("metrics.jsonl");
+    let lines = fs::read(&metrics).unwrap();
+    fs::write(&metrics, b"").unwrap();
+    let error = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap_err();
+    assert!(
+        error.to_string().contains("metrics.jsonl has 0 bytes"),
+        "{error}"
+    );
+    fs::write(&metrics, lines).unwrap();
+    fs::write(written.path.join("trainer.json"), b"{\"format\": 1").unwrap();
+    let error = RunDirectory::resume(folder.path(), &spec(), keep(2), false).unwrap_err();
+    assert!(error.to_string().contains("trainer.json"), "{error}");
+    assert!(
+        error.to_string().contains("resume from the one before"),
+        "{error}"
+    );
+}

@@ -1,0 +1,119 @@
+//! The reward `tool-use`: calls were valid, and not too many.
+//!
+//! | term | is |
+//! |---|---|
+//! | `ok` | 1 if at least `at_least` and at most `at_most` calls were made, all of them valid, else 0 |
+//! | `valid_share` | share of valid calls among those tried, 0 to 1; 1 where none was tried |
+//! | `used` | 1 if at least `at_least` calls ended well, else 0 |
+//! | `calls` | calls tried, malformed ones included; give it a small negative weight to make each one cost |
+//! | `excess` | how many of them were more than `at_most` |
+//! | `repeated` | how many had the name and arguments of an earlier one |
+//!
+//! A call is valid if the tool answered it, be it that it failed ("no such city"). It is not if it
+//! could not be parsed, its arguments did not fit, or it ran into a limit. What was the plugin's or
+//! the host's doing (a trap, something unavailable) and a call in the last turn, which is not run,
+//! count neither way. Each judged call also gets `valid` 1 or 0 as credit of its own event.
+//!
+//! ```toml
+//! [plugins.tool-use.config]   # every key may be left out
+//! at_least = 1
+//! at_most = 8
+//! ```
+
+use std::collections::BTreeSet;
+
+use rlf_plugin::serde::Deserialize;
+use rlf_plugin::{Ended, Event, Task, Terms, Trajectory, plugin, reward};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, crate = "rlf_plugin::serde")]
+struct Config {
+    at_least: usize,
+    at_most: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            at_least: 1,
+            at_most: 8,
+        }
+    }
+}
+
+fn init(config: Config) -> Result<Config, String> {
+    if config.at_least > config.at_most {
+        return Err(format!(
+            "configuration: at_least = {} is more than at_most = {}",
+            config.at_least, config.at_most
+        ));
+    }
+    Ok(config)
+}
+
+/// Counts calls and how they ended.
+#[reward]
+fn tool_use(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
+    let mut terms = Terms::new();
+    let (mut calls, mut valid, mut invalid, mut succeeded, mut repeated) =
+        (0_usize, 0_usize, 0_usize, 0_usize, 0_usize);
+    let mut seen = BTreeSet::new();
+    for (index, event) in trajectory.events.iter().enumerate() {
+        match event {
+            Event::Turn(turn) => {
+                calls += turn.calls.len() + turn.malformed.len();
+                invalid += turn.malformed.len();
+                repeated += turn
+                    .calls
+                    .iter()
+                    .filter(|call| !seen.insert((&call.name, &call.arguments)))
+                    .count();
+            }
+            Event::Outcome(outcome) => {
+                let credit = match outcome.ended {
+                    Ended::Ok | Ended::Failed => {
+                        valid += 1;
+                        succeeded += usize::from(outcome.ended == Ended::Ok);
+                        1.0
+                    }
+                    Ended::InvalidArguments
+                    | Ended::Timeout
+                    | Ended::MemoryLimit
+                    | Ended::OutputLimit
+                    | Ended::Exited
+                    | Ended::Denied => {
+                        invalid += 1;
+                        0.0
+                    }
+                    Ended::Trap | Ended::Unavailable | Ended::Cancelled => continue,
+                };
+                terms = terms.at_event(index as u32, "valid", credit);
+            }
+            Event::User(_) => {}
+        }
+    }
+    let judged = valid + invalid;
+    let truth = |holds: bool| if holds { 1.0 } else { 0.0 };
+    terms
+        .term(
+            "ok",
+            truth(invalid == 0 && (config.at_least..=config.at_most).contains(&calls)),
+        )
+        .term(
+            "valid_share",
+            if judged == 0 {
+                1.0
+            } else {
+                valid as f64 / judged as f64
+            },
+        )
+        .term("used", truth(succeeded >= config.at_least))
+        .term("calls", calls as f64)
+        .term("excess", calls.saturating_sub(config.at_most) as f64)
+        .term("repeated", repeated as f64)
+}
+
+plugin!(init: init, reward: tool_use);
+
+#[cfg(test)]
+mod tests;

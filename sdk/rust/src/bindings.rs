@@ -1,0 +1,56 @@
+//! What wit-bindgen makes of the contract in `wit/`.
+//!
+//! The contract's worlds `tool-plugin` and `reward-plugin` both export `lifecycle`, and wit-bindgen
+//! cannot generate one export twice in a crate. So each export has a world of its own here; a
+//! component that exports two of them has the world of the contract.
+
+// Generated: raw pointers of the canonical ABI, no documentation of its own beyond the contract's.
+#![allow(
+    unsafe_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic
+)]
+
+pub mod lifecycle {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package rlf:sdk-lifecycle;
+            world lifecycle-export {
+                import rlf:plugin/log@0.1.0;
+                import rlf:plugin/data@0.1.0;
+                export rlf:plugin/lifecycle@0.1.0;
+            }
+        ",
+        world: "rlf:sdk-lifecycle/lifecycle-export",
+        pub_export_macro: true,
+        additional_derives: [PartialEq],
+        generate_all,
+    });
+}
+
+pub mod tool {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-tool; world tool-export { export rlf:plugin/tool@0.1.0; }",
+        world: "rlf:sdk-tool/tool-export",
+        pub_export_macro: true,
+        additional_derives: [PartialEq],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
+pub mod reward {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-reward; world reward-export { export rlf:plugin/reward@0.1.0; }",
+        world: "rlf:sdk-reward/reward-export",
+        pub_export_macro: true,
+        additional_derives: [PartialEq],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}

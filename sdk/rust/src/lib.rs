@@ -1,0 +1,112 @@
+//! Tools and rewards for rlf-host, written as plain functions.
+//!
+//! # Why
+//!
+//! A plugin is a WebAssembly component that exports the contract in `wit/`. This crate is all an
+//! author needs to see of that: a tool is a function with a typed, documented argument struct, a
+//! reward is a function from a task and a trajectory to named terms. Name, description and JSON
+//! Schema come from the code; a failed `Result` becomes an observation that the model can react to.
+//!
+//! ```
+//! use rlf_plugin::{plugin, tool};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! pub struct Divide {
+//!     /// What is divided.
+//!     dividend: i64,
+//!     /// What it is divided by.
+//!     divisor: i64,
+//! }
+//!
+//! /// Divides whole numbers, rounding towards zero.
+//! #[tool(pure)]
+//! fn divide(Divide { dividend, divisor }: Divide) -> Result<i64, String> {
+//!     dividend.checked_div(divisor).ok_or_else(|| format!("cannot divide {dividend} by {divisor}"))
+//! }
+//!
+//! plugin!(tools: [divide]);
+//!
+//! # fn main() {
+//! use rlf_plugin::testing;
+//! use serde_json::json;
+//!
+//! let observation = testing::call::<Plugin>("divide", json!({ "dividend": 7, "divisor": 0 })).unwrap();
+//! assert!(observation.failed);
+//! assert_eq!(testing::text(&observation), "cannot divide 7 by 0");
+//! # }
+//! ```
+//!
+//! # What stands where
+//!
+//! | to | see |
+//! |---|---|
+//! | write a tool | [`tool`](mod@tool), [`IntoObservation`] |
+//! | write a reward | [`reward`](mod@reward), [`Terms`] |
+//! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
+//! | write to the operator's log | [`log`] |
+//! | test without WebAssembly | [`testing`] |
+//!
+//! # What it must not know
+//!
+//! Nothing of the host: neither wasmtime nor a model nor a path. What a plugin may reach, the
+//! operator grants; what is not in the contract does not exist here.
+
+#[doc(hidden)]
+pub mod bindings;
+pub mod data;
+pub mod lifecycle;
+pub mod log;
+mod observation;
+mod plugin;
+mod reference;
+pub mod reward;
+mod schema;
+pub mod testing;
+pub mod tool;
+
+pub use bindings::lifecycle::rlf::plugin::types::{
+    Blob, CallContext, Content, Ended, Error, Hints, Message, Metric, Observation, Role,
+    ToolDefinition, Verdict,
+};
+pub use bindings::reward::exports::rlf::plugin::reward::{
+    CallResult, Event, Finish, Grading, MalformedCall, ModelTurn, Score, Task, Term, ToolCall,
+    Trajectory,
+};
+pub use observation::{IntoObservation, Json};
+pub use plugin::{RewardPlugin, ToolPlugin};
+#[doc(hidden)]
+pub use plugin::{Rewards, Tools};
+pub use reference::{ReferenceError, accepted_answers};
+pub use reward::Terms;
+pub use rlf_plugin_macros::{reward, tool};
+
+pub use schemars;
+pub use serde;
+pub use serde_json;
+
+use std::fmt::Display;
+
+/// An error for logs: something of the plugin's own that is not the caller's doing.
+pub fn internal(reason: impl Display) -> Error {
+    Error::Internal(reason.to_string())
+}
+
+/// What an error says, without its kind.
+pub fn error_message(error: &Error) -> &str {
+    match error {
+        Error::InvalidArguments(text)
+        | Error::NotFound(text)
+        | Error::Denied(text)
+        | Error::Exhausted(text)
+        | Error::Unavailable(text)
+        | Error::Internal(text) => text,
+        Error::Cancelled => "cancelled",
+    }
+}
+
+/// The examples of the README, compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,37 @@
+//! Tools that do what a guest must not: the host's tests call them to show that it survives.
+//!
+//! Each tool is named for what it does. `echo` and `delay` behave; they count calls and spin, to show
+//! that every call has a fresh instance and that order and timing of calls change nothing.
+
+mod count;
+mod output;
+mod resources;
+mod time;
+
+use rlf_plugin::plugin;
+
+use count::{delay, echo};
+use output::{flood_log, flood_output, huge_result, invalid_metric, invalid_result, print};
+use resources::{exhaust_memory, exit, grow_memory, panic, recurse, trap};
+use time::{r#loop, read_clock, read_random, sleep};
+
+plugin!(tools: [
+    r#loop,
+    sleep,
+    grow_memory,
+    exhaust_memory,
+    flood_output,
+    flood_log,
+    trap,
+    panic,
+    exit,
+    recurse,
+    huge_result,
+    invalid_result,
+    invalid_metric,
+    print,
+    read_clock,
+    read_random,
+    echo,
+    delay,
+]);

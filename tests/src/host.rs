@@ -1,0 +1,93 @@
+//! The binary under test and where it finds things.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use xtask::guests::Family;
+use xtask::plugins;
+use xtask::project::Project;
+
+use crate::process::{Ended, Running};
+
+/// The built `rlf-host` with the first-party plugins.
+#[derive(Debug, Clone)]
+pub struct Host {
+    project: Project,
+    plugins: PathBuf,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Host {
+    /// With the first-party plugins.
+    pub fn new() -> Self {
+        Self::with(Family::FirstParty)
+    }
+
+    /// With the plugins that are there for tests.
+    pub fn with_test_plugins() -> Self {
+        Self::with(Family::Test)
+    }
+
+    fn with(family: Family) -> Self {
+        let project = Project::find().expect("tests run inside a checkout");
+        let plugins = plugins::ready(&project, family).unwrap_or_else(|error| panic!("{error:#}"));
+        let binary = project.binary();
+        assert!(
+            binary.is_file(),
+            "{} is missing; `cargo build --release` makes it",
+            binary.display()
+        );
+        Self { project, plugins }
+    }
+
+    /// The folder with the workspace's `Cargo.toml`; commands start there.
+    pub fn root(&self) -> &Path {
+        self.project.root()
+    }
+
+    /// The folder of built plugins.
+    pub fn plugins(&self) -> &Path {
+        &self.plugins
+    }
+
+    /// Real data that is not part of the repository, where this machine has it.
+    pub fn shared_data(&self, name: &str) -> Option<PathBuf> {
+        let path = self.root().join("../shared/data").join(name);
+        path.exists().then_some(path)
+    }
+
+    /// Starts `rlf-host` with these arguments.
+    pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let mut command = Command::new(self.project.binary());
+        command
+            .args(arguments)
+            .current_dir(self.root())
+            // Of the tests' own: the user's stays as it is, and each component is compiled once for all of them.
+            .env(
+                "XDG_CACHE_HOME",
+                self.project.host_target().join("end-to-end/cache"),
+            )
+            .env("NO_COLOR", "1")
+            .env_remove("RLF_LOG");
+        Running::start(command)
+    }
+
+    /// Runs `rlf-host` with these arguments, to its end.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        self.start(arguments).wait()
+    }
+
+    /// Runs `rlf-host plugin` on [`Host::plugins`].
+    pub fn plugin<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ended {
+        let mut all: Vec<&OsStr> = vec!["plugin".as_ref()];
+        all.extend(arguments.into_iter().map(OsStr::new));
+        all.extend(["--plugins".as_ref(), self.plugins.as_os_str()]);
+        self.run(all)
+    }
+}

@@ -1,0 +1,22 @@
+//! What the end-to-end tests share: starting the built `rlf-host` on the built plugins, and reading what it leaves.
+//!
+//! The tests know the command line, the files of a run and nothing of the host's crates: what they promise holds for
+//! anyone who types the same. Each file in `tests/` is one promise. `cargo xtask test e2e` builds the binary and the
+//! plugins first; a test that finds them missing or stale says so and fails.
+//!
+//! ```no_run
+//! use rlf_tests::Host;
+//!
+//! let printed = Host::new().run(["plugin", "call", "calculator", "calculate", r#"{"expression": "6*7"}"#]);
+//! assert_eq!(printed.succeeded().stdout, "42\n");
+//! ```
+
+mod experiment;
+mod host;
+mod process;
+mod run_folder;
+
+pub use experiment::Experiment;
+pub use host::Host;
+pub use process::{Ended, Running};
+pub use run_folder::{RunFolder, without_times};

@@ -1,0 +1,210 @@
+//! `cargo xtask cuda`: the same host with `--features cuda`, on a machine that needs neither GPU nor driver for it.
+//!
+//! `docs/cuda.md` explains what is done here and why; `.cargo/cuda.toml` holds the settings.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    host,
+    machine::{self, Need},
+    project::Project,
+    steps::{self, Steps, say},
+};
+
+/// nvcc and the headers, as NVIDIA publishes them on PyPI: 105 MB to load, 270 MB on disk.
+const TOOLKIT: [&str; 5] = [
+    "nvidia-cuda-nvcc==13.0.88",
+    "nvidia-cuda-crt==13.0.88",
+    "nvidia-nvvm==13.0.88",
+    "nvidia-cuda-cccl==13.0.85",
+    "nvidia-cuda-runtime==13.0.96",
+];
+
+/// What the binary loads on a machine with a GPU, besides the driver.
+const RUNTIME: [&str; 2] = ["nvidia-cublas==13.0.2.14", "nvidia-curand==10.4.0.35"];
+
+/// Libraries that cudarc's build script asks the linker for, and that nothing then uses.
+const LINKED: [&str; 5] = ["cuda", "nvrtc", "curand", "cublas", "cublasLt"];
+
+/// An `ar` archive without a member.
+const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
+
+/// What of the work is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Prepare the toolkit, build nothing.
+    pub prepare_only: bool,
+    /// Also the libraries that are loaded on a machine with a GPU.
+    pub runtime: bool,
+}
+
+/// The CUDA binary, once built.
+pub fn binary(project: &Project) -> PathBuf {
+    target(project).join("x86_64-unknown-linux-gnu/release/rlf-host")
+}
+
+/// A target folder of its own: other features and other flags, which would throw the CPU build away.
+fn target(project: &Project) -> PathBuf {
+    project.host_target().join("cuda")
+}
+
+/// Where the libraries of [`Options::runtime`] are, if they were loaded.
+pub fn runtime_libraries(project: &Project) -> Option<PathBuf> {
+    let folder = wheels(project).join("nvidia/cu13/lib");
+    folder.join("libcublas.so.13").is_file().then_some(folder)
+}
+
+fn wheels(project: &Project) -> PathBuf {
+    project.root().join(".cuda/wheels")
+}
+
+/// Prepares and builds, and says what to do with the result.
+pub fn run(project: &Project, options: Options) -> Result<()> {
+    let mut steps = Steps::new();
+    let outcome = build(project, options, None, &mut steps);
+    say(&format!("\n{}", steps.summary()));
+    outcome?;
+    if !options.prepare_only {
+        let binary = binary(project);
+        println!(
+            "\n{} runs on both devices. It starts without a driver, and then says so:\n\
+             \x20 {0} doctor\n\
+             On a machine with a GPU (driver 580 or newer):\n\
+             \x20 cargo xtask gpu-check\n\
+             docs/cuda.md says which libraries it loads and how to bring them.",
+            project.shown(&binary)
+        );
+    }
+    Ok(())
+}
+
+/// The steps of [`run`]; `capability` is the GPU's compute capability without its point, 9.0's by default.
+pub fn build(
+    project: &Project,
+    options: Options,
+    capability: Option<&str>,
+    steps: &mut Steps,
+) -> Result<()> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        bail!("the CUDA build is prepared for x86-64 Linux only");
+    }
+    let home = steps.take("CUDA toolkit", || toolkit(project))?;
+    if options.runtime {
+        steps.take("CUDA libraries", || {
+            install(project, "runtime", &RUNTIME).map(|_| ())
+        })?;
+    }
+    if options.prepare_only {
+        return Ok(());
+    }
+    steps.take("make ready", || {
+        machine::make_ready(project, &[Need::Native])
+    })?;
+    let mut command = host::cargo(project, "build");
+    command
+        .args([
+            "--features",
+            "rlf-host/cuda",
+            "--config",
+            ".cargo/cuda.toml",
+        ])
+        .arg("--target-dir")
+        .arg(target(project))
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env("CUDA_HOME", &home);
+    if let Some(capability) = capability {
+        command.env("CUDA_COMPUTE_CAP", capability);
+    }
+    steps.run(
+        "build the host with CUDA",
+        &mut command,
+        "the first error above; docs/cuda.md lists the known ones",
+    )
+}
+
+/// The folder with `bin/nvcc`: an installed toolkit of the right version, or one made of wheels in `.cuda`.
+fn toolkit(project: &Project) -> Result<PathBuf> {
+    for home in installed() {
+        if is_cuda_13(project, &home) {
+            say(&format!("  installed: {}", home.display()));
+            return Ok(home);
+        }
+    }
+    let folder = install(project, "toolkit", &TOOLKIT)?;
+    let home = folder.join("nvidia/cu13");
+    let lib = home.join("lib");
+    // candle-kernels asks for `cudart`. The static one loads the driver's library by itself when it is first used.
+    let linked = fs::copy(lib.join("libcudart_static.a"), lib.join("libcudart.a"));
+    linked.context("the wheel of the CUDA runtime holds no libcudart_static.a")?;
+    let stubs = lib.join("stubs");
+    fs::create_dir_all(&stubs).with_context(|| format!("{} cannot be made", stubs.display()))?;
+    for library in LINKED {
+        let path = stubs.join(format!("lib{library}.a"));
+        fs::write(&path, EMPTY_ARCHIVE)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    if !is_cuda_13(project, &home) {
+        bail!(
+            "{} does not run: remove the folder .cuda and try again",
+            project.shown(&home.join("bin/nvcc"))
+        );
+    }
+    say(&format!("  from wheels: {}", project.shown(&home)));
+    Ok(home)
+}
+
+/// Where a toolkit may be installed.
+fn installed() -> Vec<PathBuf> {
+    let named = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(env::var_os);
+    let mut homes: Vec<PathBuf> = named.map(PathBuf::from).collect();
+    homes.push("/usr/local/cuda".into());
+    homes
+}
+
+/// Whether `home` holds an nvcc of CUDA 13, which candle's bindings are built for.
+fn is_cuda_13(project: &Project, home: &Path) -> bool {
+    steps::output(project.command(home.join("bin/nvcc")).arg("--version"))
+        .is_ok_and(|text| text.contains("release 13."))
+}
+
+/// Unpacks `packages` into `.cuda/wheels`, once; `what` names them as a group.
+fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = wheels(project);
+    // Written last, so that an installation that broke off is done again.
+    let done = folder.join(format!("{what}.txt"));
+    let wanted = packages.join("\n") + "\n";
+    if fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
+        say(&format!("  {what}: already in {}", project.shown(&folder)));
+        return Ok(folder);
+    }
+    let python = env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if steps::output(project.command(&python).args(["-m", "pip", "--version"])).is_err() {
+        bail!(
+            "CUDA 13 is not installed, and `{python} -m pip`, which would fetch it from PyPI, does not run: install \
+             pip (`apt-get install python3-pip`), name a Python that has it in PYTHON, or install the CUDA 13 toolkit \
+             and name its folder in CUDA_HOME"
+        );
+    }
+    say(&format!("  {what}: {}", packages.join(", ")));
+    let mut command = project.command(&python);
+    command
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"])
+        .args(["--only-binary", ":all:", "--root-user-action", "ignore"])
+        .arg("--target")
+        .arg(&folder)
+        .args(packages);
+    if !steps::status(&mut command)?.success() {
+        bail!(
+            "pip could not install the wheels above into {}",
+            project.shown(&folder)
+        );
+    }
+    fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    Ok(folder)
+}

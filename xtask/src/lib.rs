@@ -1,0 +1,37 @@
+//! What a fresh machine needs, and what a contributor types: `cargo xtask quickstart`, `test`, `plugins`, `bench`,
+//! `cuda`, `gpu-check`.
+//!
+//! Builds go through here so that there is one way of building: the same packages, features and profile in every
+//! command, or cargo compiles wasmtime and candle a second time. For the same reason this crate depends on neither:
+//! it orchestrates `cargo` and the `rlf-host` binary and knows nothing of tools, policies or training.
+//!
+//! It is a library as well, for tests that run plugins: [`plugins::ready`] gives the folder of built plugins, or says
+//! which of them are older than their sources.
+//!
+//! ```no_run
+//! use xtask::{guests::Family, plugins, project::Project};
+//!
+//! let project = Project::find()?;
+//! let folder = plugins::ready(&project, Family::FirstParty)?;
+//! println!("{} runs plugins of {}", project.binary().display(), folder.display());
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+pub mod bench;
+pub mod component;
+pub mod cuda;
+pub mod features;
+pub mod gpu_check;
+pub mod guests;
+pub mod host;
+pub mod licences;
+pub mod machine;
+pub mod manifest;
+pub mod metadata;
+pub mod plugins;
+pub mod project;
+pub mod quickstart;
+pub mod reproducible;
+pub mod spdx;
+pub mod steps;
+pub mod test;

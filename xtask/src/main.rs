@@ -1,0 +1,102 @@
+//! `cargo xtask`: see the library of this crate.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::{
+    bench, cuda, gpu_check,
+    machine::{self, Need},
+    plugins,
+    project::Project,
+    quickstart, reproducible, test,
+};
+
+/// Builds, trains and tests rlf-host on a fresh machine
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build everything and train a small policy with sandboxed tools
+    Quickstart {
+        /// For `rlf-host train`: `--overwrite`, `--seed 2`, `--run DIR`, ..
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        extra: Vec<String>,
+    },
+    /// Check format, lints and licences, build, and run all tests
+    Test {
+        /// One part only
+        #[arg(long)]
+        only: Option<test::Part>,
+    },
+    /// Build the plugins that changed into target/plugins and target/test-plugins
+    Plugins {
+        /// Build nothing, say which are stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Measure speed: `bench policy`, with the options of `rlf-host bench`
+    Bench {
+        /// For `rlf-host bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        what: Vec<String>,
+    },
+    /// Build with CUDA; neither GPU nor driver nor installed toolkit is needed
+    Cuda {
+        /// Prepare the toolkit only
+        #[arg(long)]
+        prepare: bool,
+        /// Also fetch what is loaded on a machine with a GPU: cuBLAS and cuRAND
+        #[arg(long)]
+        runtime: bool,
+    },
+    /// On a machine with a GPU: parity with the CPU, speed and the quickstart, into docs/gpu-check.md
+    GpuCheck {
+        /// A binary with CUDA built elsewhere, and plugins in target/plugins
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Where the report goes
+        #[arg(long, value_name = "FILE", default_value = "docs/gpu-check.md")]
+        report: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    if let Some(ended) = reproducible::as_rustc() {
+        return ended;
+    }
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<()> {
+    let project = Project::find()?;
+    match arguments.command {
+        Command::Quickstart { extra } => quickstart::run(&project, &extra),
+        Command::Test { only } => test::run(&project, only),
+        Command::Plugins { check: true } => plugins::check(&project),
+        Command::Plugins { check: false } => {
+            machine::make_ready(&project, &[Need::Wasm])?;
+            plugins::build(&project)
+        }
+        Command::Bench { what } => bench::run(&project, &what),
+        Command::Cuda { prepare, runtime } => cuda::run(
+            &project,
+            cuda::Options {
+                prepare_only: prepare,
+                runtime,
+            },
+        ),
+        Command::GpuCheck { binary, report } => gpu_check::run(&project, binary, &report),
+    }
+}

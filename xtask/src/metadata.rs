@@ -1,0 +1,86 @@
+//! The part of `cargo metadata` that is asked for here.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::{project::Project, steps};
+
+/// A workspace and all packages that it is built from, for every platform.
+#[derive(Debug, Deserialize)]
+pub struct Metadata {
+    /// Workspace members, path dependencies and packages from a registry.
+    pub packages: Vec<Package>,
+    /// Ids of the workspace's own packages.
+    pub workspace_members: Vec<String>,
+}
+
+/// A package.
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    /// Opaque, as in [`Metadata::workspace_members`].
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// SPDX expression.
+    pub license: Option<String>,
+    /// Where it comes from; none for a path.
+    pub source: Option<String>,
+    /// Its `Cargo.toml`.
+    pub manifest_path: PathBuf,
+    /// What it declares to depend on.
+    pub dependencies: Vec<Dependency>,
+    /// What it builds.
+    pub targets: Vec<Target>,
+}
+
+/// A dependency as declared.
+#[derive(Debug, Deserialize)]
+pub struct Dependency {
+    /// The folder of a path dependency.
+    pub path: Option<PathBuf>,
+}
+
+/// A build target.
+#[derive(Debug, Deserialize)]
+pub struct Target {
+    /// Its name, from which the file's name is made.
+    pub name: String,
+    /// `cdylib`, `lib`, `bin`, ..
+    pub crate_types: Vec<String>,
+}
+
+impl Metadata {
+    /// Reads the workspace of `manifest`, a `Cargo.toml`.
+    pub fn read(project: &Project, manifest: &Path) -> Result<Self> {
+        let mut command = project.cargo("metadata");
+        command
+            .args(["--locked", "--format-version", "1", "--manifest-path"])
+            .arg(manifest);
+        let text = steps::output(&mut command).with_context(|| {
+            format!(
+                "the dependencies of {} cannot be read; where its lock file is out of date, \
+                 `cargo update --workspace --manifest-path {0}` mends it",
+                project.shown(manifest)
+            )
+        })?;
+        serde_json::from_str(&text).context("`cargo metadata` printed something unexpected")
+    }
+
+    /// The packages of the workspace itself.
+    pub fn members(&self) -> impl Iterator<Item = &Package> {
+        self.packages
+            .iter()
+            .filter(|package| self.workspace_members.contains(&package.id))
+    }
+}
+
+impl Package {
+    /// The folder of its `Cargo.toml`.
+    pub fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
+}

@@ -1,0 +1,292 @@
+//! `cargo xtask plugins`: guests to components, in folders that `rlf-host --plugins` reads.
+//!
+//! All guests are built by one call of cargo, the ones for tests too. Building a part of them would unify features
+//! otherwise, and give other bytes, and with them other plugin hashes, for the same sources.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    component,
+    guests::{self, Family, Guest},
+    manifest::{self, Manifest, Record},
+    project::Project,
+    reproducible,
+    steps::{self, say},
+};
+
+/// The folder of built plugins, for a test that runs them; an error where any is missing or older than its sources.
+/// Starts no compiler.
+pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
+    let folder = family.built(project);
+    let record = Manifest::read(&folder);
+    let sources = family.sources(project);
+    let mut names: BTreeSet<String> = record.components.keys().cloned().collect();
+    let with_sources = folders(&sources)?.into_iter();
+    names.extend(
+        with_sources
+            .filter(|(_, path)| path.join("Cargo.toml").is_file())
+            .map(|(name, _)| name),
+    );
+    for name in &names {
+        if let Some(stale) = record.stale(project.root(), &folder, name, &sources.join(name))? {
+            bail!("plugin {name}: {stale}; type `cargo xtask plugins`");
+        }
+    }
+    if names.is_empty() {
+        bail!("{} holds no guest", project.shown(&sources));
+    }
+    Ok(folder)
+}
+
+/// Says which plugins are stale; an error where any is.
+pub fn check(project: &Project) -> Result<()> {
+    let guests = guests::discover(project)?;
+    let shelves = Shelf::all(project);
+    let mut stale = 0;
+    for guest in &guests {
+        let shelf = Shelf::of(&shelves, guest.family);
+        match shelf.stale(project, guest)? {
+            None => say(&format!("  {:24} fresh", guest.name)),
+            Some(reason) => {
+                stale += 1;
+                say(&format!("  {:24} stale: {reason}", guest.name));
+            }
+        }
+    }
+    for shelf in &shelves {
+        for name in shelf.foreign(&guests)? {
+            stale += 1;
+            say(&format!("  {name:24} stale: it has no sources"));
+        }
+    }
+    if stale > 0 {
+        bail!("{stale} plugins are stale: type `cargo xtask plugins`");
+    }
+    Ok(())
+}
+
+/// Builds what is stale, puts everything where it belongs and removes what belongs nowhere.
+pub fn build(project: &Project) -> Result<()> {
+    let guests = guests::discover(project)?;
+    let rustc = steps::output(project.command("rustc").arg("-vV"))?;
+    let mut shelves = Shelf::all(project);
+    for shelf in &mut shelves {
+        shelf.clear(project, &guests, &rustc)?;
+    }
+    let mut stale = false;
+    for guest in &guests {
+        if let Some(reason) = Shelf::of(&shelves, guest.family).stale(project, guest)? {
+            say(&format!("  {}: {reason}", guest.name));
+            stale = true;
+        }
+    }
+    if !stale {
+        say(&format!("  {} plugins are up to date", guests.len()));
+        return Ok(());
+    }
+    // Before cargo reads them, so that an edit made meanwhile is seen as one the next time.
+    let sources = guests
+        .iter()
+        .map(|guest| manifest::hash_inputs(project.root(), &guest.inputs))
+        .collect::<Result<Vec<_>>>()?;
+    compile(project, &guests)?;
+    for (guest, source) in guests.iter().zip(sources) {
+        let shelf = shelves
+            .iter_mut()
+            .find(|shelf| shelf.family == guest.family);
+        let shelf = shelf.context("every family has a shelf")?;
+        let component = shelf
+            .put(project, guest)
+            .with_context(|| format!("guest {}", guest.name))?;
+        let inputs = guest.inputs.clone();
+        let record = Record {
+            inputs,
+            source,
+            component,
+        };
+        shelf.record.components.insert(guest.name.clone(), record);
+    }
+    for shelf in &shelves {
+        shelf.record.write(&shelf.folder)?;
+        say(&format!("  in {}", project.shown(&shelf.folder)));
+    }
+    Ok(())
+}
+
+fn compile(project: &Project, guests: &[Guest]) -> Result<()> {
+    let mut command = project.cargo("build");
+    command
+        .args(["--locked", "--release", "--target", guests::TARGET])
+        .arg("--manifest-path")
+        .arg(guests::workspace(project))
+        .arg("--target-dir")
+        .arg(project.guests_target());
+    for guest in guests {
+        command.args(["--package", &guest.package]);
+    }
+    reproducible::apply(project, &mut command)?;
+    if !steps::status(&mut command)?.success() {
+        bail!("the guests do not compile: the first error above");
+    }
+    Ok(())
+}
+
+/// A folder of built plugins and its record.
+struct Shelf {
+    family: Family,
+    folder: PathBuf,
+    record: Manifest,
+}
+
+impl Shelf {
+    fn all(project: &Project) -> [Self; 2] {
+        Family::ALL.map(|family| {
+            let folder = family.built(project);
+            let record = Manifest::read(&folder);
+            Self {
+                family,
+                folder,
+                record,
+            }
+        })
+    }
+
+    fn of(shelves: &[Self; 2], family: Family) -> &Self {
+        let [first_party, test] = shelves;
+        match family {
+            Family::FirstParty => first_party,
+            Family::Test => test,
+        }
+    }
+
+    fn stale(&self, project: &Project, guest: &Guest) -> Result<Option<manifest::Stale>> {
+        self.record
+            .stale(project.root(), &self.folder, &guest.name, &guest.source)
+    }
+
+    /// Folders that none of `guests` fills.
+    fn foreign(&self, guests: &[Guest]) -> Result<Vec<String>> {
+        let known = |name: &String| {
+            guests
+                .iter()
+                .any(|guest| guest.family == self.family && guest.name == *name)
+        };
+        let mut names: Vec<String> = folders(&self.folder)?.into_keys().collect();
+        names.retain(|name| !known(name));
+        Ok(names)
+    }
+
+    /// Removes plugins without sources, and forgets what another compiler built.
+    fn clear(&mut self, project: &Project, guests: &[Guest], rustc: &str) -> Result<()> {
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("{} cannot be made", self.folder.display()))?;
+        for name in self.foreign(guests)? {
+            let path = self.folder.join(&name);
+            say(&format!(
+                "  removing {}: it has no sources",
+                project.shown(&path)
+            ));
+            fs::remove_dir_all(&path).with_context(|| format!("{} stays", path.display()))?;
+            self.record.components.remove(&name);
+        }
+        if self.record.rustc != rustc {
+            self.record = Manifest {
+                rustc: rustc.to_owned(),
+                components: BTreeMap::new(),
+            };
+        }
+        self.record.write(&self.folder)
+    }
+
+    /// Puts the built component and its `plugin.toml` in place; the component's hash.
+    fn put(&self, project: &Project, guest: &Guest) -> Result<String> {
+        let built = project
+            .guests_target()
+            .join(guests::TARGET)
+            .join("release")
+            .join(&guest.artifact);
+        let bytes = fs::read(&built).with_context(|| format!("{} is missing", built.display()))?;
+        component::check(&bytes).with_context(|| built.display().to_string())?;
+        let folder = self.folder.join(&guest.name);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{} cannot be made", folder.display()))?;
+        let in_place = folder.join(&guest.name).with_extension("wasm");
+        if fs::read(&in_place).ok().as_deref() != Some(&*bytes) {
+            manifest::replace(&in_place, &bytes)?;
+        }
+        let toml = folder.join("plugin.toml");
+        match fs::read(guest.source.join("plugin.toml")) {
+            Ok(text) => manifest::replace(&toml, &text)?,
+            // A guest without one is a test of the defaults.
+            Err(_) if toml.exists() => fs::remove_file(&toml)
+                .with_context(|| format!("{} cannot be removed", toml.display()))?,
+            Err(_) => {}
+        }
+        Ok(manifest::hash(&bytes))
+    }
+}
+
+/// The folders in `folder`, by name; none where it does not exist.
+fn folders(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    if !folder.is_dir() {
+        return Ok(found);
+    }
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    for entry in entries {
+        let path = entry.context("a folder's entry cannot be read")?.path();
+        if path.is_dir() {
+            let name = path.file_name().unwrap_or_default();
+            found.insert(name.to_string_lossy().into_owned(), path);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_told_to_build_a_plugin_that_is_not_built() {
+        let root = tempfile::tempdir().unwrap();
+        let project = Project::at(root.path());
+        let source = root.path().join("plugins/adder");
+        fs::create_dir_all(&source).unwrap();
+        fs::write(source.join("Cargo.toml"), "").unwrap();
+        let error = ready(&project, Family::FirstParty).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "plugin adder: not built yet; type `cargo xtask plugins`"
+        );
+    }
+
+    #[test]
+    fn a_folder_without_sources_is_removed_and_a_guest_is_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let project = Project::at(root.path());
+        let built = root.path().join("target/plugins");
+        for name in ["adder", "gone"] {
+            fs::create_dir_all(built.join(name)).unwrap();
+        }
+        let adder = Guest {
+            name: "adder".to_owned(),
+            family: Family::FirstParty,
+            package: "adder".to_owned(),
+            artifact: "adder.wasm".to_owned(),
+            source: root.path().join("plugins/adder"),
+            inputs: Vec::new(),
+        };
+        let [mut shelf, _] = Shelf::all(&project);
+        shelf.clear(&project, &[adder], "rustc").unwrap();
+        assert!(built.join("adder").exists());
+        assert!(!built.join("gone").exists());
+    }
+}

@@ -1,0 +1,182 @@
+//! A command of ours is a sequence of steps: each has a heading, visible output and a time, and one that fails says
+//! what to type.
+
+use std::{
+    fmt::Write as _,
+    io::{IsTerminal, stderr},
+    process::{Command, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// The steps taken so far.
+#[derive(Debug)]
+pub struct Steps {
+    taken: Vec<Step>,
+}
+
+#[derive(Debug)]
+struct Step {
+    name: String,
+    time: Duration,
+    failed: bool,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Steps {
+    /// No step yet.
+    pub fn new() -> Self {
+        Self { taken: Vec::new() }
+    }
+
+    /// Runs `command` as the step `name`, its output going where ours goes. `mend` is what to do where it fails.
+    pub fn run(&mut self, name: &str, command: &mut Command, mend: &str) -> Result<()> {
+        self.take(name, || {
+            say(&format!("$ {}", shown(command)));
+            let status = status(command)?;
+            if status.success() {
+                return Ok(());
+            }
+            bail!(
+                "{name}: {status}\n  ran:  {}\n  mend: {mend}",
+                shown(command)
+            )
+        })
+    }
+
+    /// Runs `work` as the step `name`; its error is the step's.
+    pub fn take<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        heading(name);
+        let start = Instant::now();
+        let outcome = work();
+        self.taken.push(Step {
+            name: name.to_owned(),
+            time: start.elapsed(),
+            failed: outcome.is_err(),
+        });
+        outcome
+    }
+
+    /// A line for each step, and their sum.
+    pub fn summary(&self) -> String {
+        let width = self.taken.iter().map(|step| step.name.len()).max();
+        let width = width.unwrap_or(0).max("total".len());
+        let mut text = String::new();
+        for step in &self.taken {
+            let mark = if step.failed { "  FAILED" } else { "" };
+            let time = seconds(step.time);
+            _ = writeln!(text, "  {:width$}  {time:>8}{mark}", step.name);
+        }
+        let total = seconds(self.taken.iter().map(|step| step.time).sum());
+        _ = write!(text, "  {:width$}  {total:>8}", "total");
+        text
+    }
+}
+
+/// Runs `command` and waits for it. That it cannot be started is an error, that it fails is not.
+pub fn status(command: &mut Command) -> Result<ExitStatus> {
+    command
+        .status()
+        .with_context(|| format!("cannot start `{}`", shown(command)))
+}
+
+/// What `command` prints, where it succeeds.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}`: {}\n{}", shown(command), output.status, said.trim());
+    }
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("`{}` did not print UTF-8", shown(command)))
+}
+
+/// Prints the heading of a part of the work.
+pub fn heading(text: &str) {
+    if stderr().is_terminal() {
+        eprintln!("\n\x1b[1m== {text}\x1b[0m");
+    } else {
+        eprintln!("\n== {text}");
+    }
+}
+
+/// Prints a line under a heading.
+pub fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// The command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let arguments = command.get_args().map(|argument| {
+        let argument = argument.to_string_lossy();
+        if argument.is_empty() || argument.contains([' ', '(', '\'', '&', '*']) {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        } else {
+            argument.into_owned()
+        }
+    });
+    std::iter::once(program)
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 60.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{} min {:02.0} s", time.as_secs() / 60, seconds % 60.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_says_what_ran_and_how_to_mend_it() {
+        let mut steps = Steps::new();
+        let error = steps
+            .run("nothing", &mut Command::new("false"), "try `true`")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("ran:  false"), "{error}");
+        assert!(error.contains("mend: try `true`"), "{error}");
+        assert!(steps.summary().contains("FAILED"));
+    }
+
+    #[test]
+    fn the_summary_names_every_step() {
+        let mut steps = Steps::new();
+        steps.run("first", &mut Command::new("true"), "").unwrap();
+        steps.take("second", || Ok(())).unwrap();
+        let lines: Vec<_> = steps.summary().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("first") && lines[1].contains("second"));
+        assert!(lines[2].contains("total"));
+    }
+
+    #[test]
+    fn commands_are_shown_as_they_are_typed() {
+        let mut command = Command::new("/usr/bin/cargo");
+        command.args(["nextest", "-E", "not package(x)"]);
+        assert_eq!(shown(&command), "cargo nextest -E 'not package(x)'");
+    }
+
+    #[test]
+    fn times_are_in_minutes_from_a_minute_on() {
+        assert_eq!(seconds(Duration::from_millis(1_240)), "1.2 s");
+        assert_eq!(seconds(Duration::from_secs(125)), "2 min 05 s");
+    }
+}
