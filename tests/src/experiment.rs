@@ -25,7 +25,9 @@ impl Experiment {
         let host = Host::new();
         let path = host.root().join("configs/quickstart.toml");
         let text = fs::read_to_string(&path).expect("the quickstart's configuration is there");
-        let config = text.parse().expect("the quickstart's configuration is TOML");
+        let config = text
+            .parse()
+            .expect("the quickstart's configuration is TOML");
         let experiment = Self {
             host,
             folder: tempfile::tempdir().expect("a temporary folder can be made"),

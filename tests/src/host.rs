@@ -64,7 +64,27 @@ impl Host {
 
     /// Starts `rlf-host` with these arguments.
     pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let mut command = Command::new(self.project.binary());
+        self.start_by(Command::new(self.project.binary()), arguments)
+    }
+
+    /// Runs `rlf-host` with these arguments where no file can grow beyond half a megabyte or one, as the shell counts:
+    /// what a full disk looks like, for files as large as weights.
+    pub fn run_without_space<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\""])
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
+    fn start_by<A: AsRef<OsStr>>(
+        &self,
+        mut command: Command,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Running {
         command
             .args(arguments)
             .current_dir(self.root())
@@ -84,10 +104,9 @@ impl Host {
     }
 
     /// Runs `rlf-host plugin` on [`Host::plugins`].
-    pub fn plugin<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ended {
-        let mut all: Vec<&OsStr> = vec!["plugin".as_ref()];
-        all.extend(arguments.into_iter().map(OsStr::new));
-        all.extend(["--plugins".as_ref(), self.plugins.as_os_str()]);
-        self.run(all)
+    pub fn plugin<'a>(&'a self, arguments: impl IntoIterator<Item = &'a str>) -> Ended {
+        let own: [&Path; 3] = ["plugin".as_ref(), "--plugins".as_ref(), self.plugins()];
+        let arguments = arguments.into_iter().map(Path::new);
+        self.run(own.into_iter().chain(arguments))
     }
 }

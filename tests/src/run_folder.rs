@@ -24,7 +24,9 @@ impl RunFolder {
 
     /// As an argument.
     pub fn shown(&self) -> &str {
-        self.path.to_str().expect("temporary folders have plain names")
+        self.path
+            .to_str()
+            .expect("temporary folders have plain names")
     }
 
     /// A checkpoint, such as `rl-000004`.
@@ -44,6 +46,13 @@ impl RunFolder {
         lines
     }
 
+    /// The numbers of the steps of a phase, in the order in which they were written down.
+    pub fn step_numbers(&self, phase: &str) -> Vec<u64> {
+        let steps = self.steps(phase);
+        let numbers = steps.iter().map(|line| line["step"].as_u64());
+        numbers.map(|step| step.expect("is a number")).collect()
+    }
+
     /// Every trajectory of the run, by file and line.
     pub fn trajectories(&self) -> BTreeMap<String, Vec<Value>> {
         names(&self.path.join("trajectories"))
@@ -60,7 +69,10 @@ impl RunFolder {
         let folder = self.path.join("checkpoints");
         let mut weights = BTreeMap::new();
         for checkpoint in names(&folder) {
-            // `latest` is a pointer, not a folder.
+            // It is another name of one of them.
+            if checkpoint == "latest" {
+                continue;
+            }
             for name in names(&folder.join(&checkpoint)) {
                 if name.ends_with(".safetensors") {
                     let path = folder.join(&checkpoint).join(&name);

@@ -47,6 +47,9 @@
 //! # Ok(()) }
 //! ```
 
+// Modules' documentation is the specification of what they do inside, and names it.
+#![allow(rustdoc::private_intra_doc_links)]
+
 mod batch;
 pub mod bench;
 mod checkpoint;
@@ -56,6 +59,7 @@ mod device;
 mod error;
 mod generation;
 pub mod grad;
+mod in_order;
 mod model;
 mod network;
 pub mod ops;
@@ -64,6 +68,7 @@ pub mod parity;
 pub mod rng;
 mod sample;
 mod simd;
+mod tape;
 mod weights;
 
 pub use batch::{PackedBatch, Sequence, micro_batches};

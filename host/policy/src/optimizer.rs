@@ -165,7 +165,7 @@ impl AdamW {
                 },
                 ..update
             };
-            if parameter.device().is_cpu() {
+            if model.fused() {
                 moments.inplace_op2(gradient, &Moments(update))?;
                 parameter.inplace_op2(moments, &Apply(update))?;
             } else {

@@ -1,5 +1,6 @@
 //! `rlf-host train CONFIG`: SFT if configured, then RL if configured, each with its checkpoints.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,12 +16,14 @@ use rlf_train::metrics::Phase;
 use rlf_train::phase::PhaseEnd;
 use rlf_train::run::{Machine, RunDirectory, RunSpec};
 use rlf_train::{rl, sft};
+use serde_json::{Map, Value};
 
 use crate::arguments::Train;
 use crate::assemble::Parts;
 use crate::config::Config;
 use crate::demonstrations::Demonstrations;
 use crate::player::Player;
+use crate::report::RunData;
 use crate::watch::Watch;
 use crate::{interrupt, provenance};
 
@@ -140,20 +143,63 @@ async fn train(
     }
     let report = super::report::write(&path, None)?;
     println!();
-    println!("trained in {:.0} s", started.elapsed().as_secs_f64());
+    learned(&path)?;
+    println!("{:.0} s in all", started.elapsed().as_secs_f64());
     println!("{} {}", style("run").bold(), path.display());
     println!("{} {}", style("report").bold(), report.display());
-    println!();
-    println!("what next:");
-    println!(
-        "  rlf-host rollout {} --task 0     read one trajectory",
-        path.display()
-    );
-    println!(
-        "  rlf-host eval {}                 measure it again",
-        path.display()
-    );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Success on the test split at each of its moments, by kind of task.
+fn learned(path: &Path) -> anyhow::Result<()> {
+    let data = RunData::read(path)?;
+    let moments = data.evaluations("test");
+    let percent = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_f64)
+            .map_or_else(|| "–".into(), |x| format!("{:.1} %", x * 100.0))
+    };
+    let moment = |line: &Map<String, Value>| -> String {
+        line.get("moment")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let row = |name: &str, key: &str, kind: Option<&str>| {
+        print!("  {name:<16}");
+        for line in &moments {
+            let value = line.get(key);
+            let value = kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind)));
+            print!(
+                "  {:>width$}",
+                percent(value),
+                width = moment(line).len().max(7)
+            );
+        }
+        println!();
+    };
+    println!("{}", style("success on the test split").bold());
+    print!("  {:<16}", "");
+    for line in &moments {
+        print!(
+            " {:>14}",
+            line.get("moment")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        );
+    }
+    println!();
+    row("greedy", "eval/greedy", None);
+    row("sampled", "eval/sampled", None);
+    let kinds = moments
+        .iter()
+        .filter_map(|line| line.get("eval/sampled_by_kind")?.as_object())
+        .flat_map(|kinds| kinds.keys().cloned())
+        .collect::<BTreeSet<String>>();
+    for kind in &kinds {
+        row(&format!("  {kind}"), "eval/sampled_by_kind", Some(kind));
+    }
+    Ok(())
 }
 
 /// The control beside the curve: from where SFT ended, more SFT for as long as RL took, so that

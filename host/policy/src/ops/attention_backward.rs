@@ -7,7 +7,8 @@
 
 use std::cell::RefCell;
 
-use super::attention::{Attention, Heads, Rows, prepare_head, softmax_rows, store_keys};
+use super::attention::{Attention, Heads, prepare_head, store_keys};
+use super::attention_rows::{Rows, softmax_rows};
 use super::linear::{Factor, product};
 use super::norm::backward_row;
 use super::rotary::{RotaryTable, rotate_back};

@@ -14,6 +14,8 @@
 
 pub mod attention;
 pub(crate) mod attention_backward;
+pub(crate) mod attention_plain;
+mod attention_rows;
 pub mod embedding;
 pub mod head;
 pub mod linear;

@@ -379,6 +379,38 @@ fn adamw_does_what_its_formula_says() {
 }
 
 #[test]
+fn the_plain_optimiser_makes_the_same_steps() {
+    let config = tiny();
+    let batches = [pack(&[ids(1, 30, 40)])];
+    let settings = AdamWConfig {
+        weight_decay: 0.1,
+        max_grad_norm: 0.5,
+        ..Default::default()
+    };
+    let trained = |operators: Operators| -> Vec<f32> {
+        let mut model = cpu(&config);
+        let mut optimizer = AdamW::new(&model, settings).unwrap();
+        for _ in 0..3 {
+            let (_, gradients) = gradients(&model, &batches, PassOptions::default());
+            model.use_operators(operators).unwrap();
+            optimizer.step(&model, &gradients, 1e-2).unwrap();
+            model.use_operators(Operators::Fused).unwrap();
+        }
+        model
+            .parameters()
+            .flat_map(|(_, v)| v.flatten_all().unwrap().to_vec1::<f32>().unwrap())
+            .collect()
+    };
+    let (fused, plain) = (trained(Operators::Fused), trained(Operators::Plain));
+    let worst = fused
+        .iter()
+        .zip(&plain)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
+    assert!(worst < 1e-4, "{worst}");
+}
+
+#[test]
 fn a_few_steps_learn_a_sequence_by_heart() {
     let config = tiny();
     let model = Model::init(&config, 1, &Device::Cpu).unwrap();

@@ -1,0 +1,99 @@
+//! Going backwards through the plain network, on candle's tape.
+
+use candle_core::backprop::GradStore;
+use candle_core::{Tensor, Var};
+
+use crate::batch::PackedBatch;
+use crate::error::{PolicyError, Result};
+use crate::model::Model;
+use crate::ops::embedding::plain_embedding;
+
+/// The plain network up to the vocabulary head, gone through once and ready to be gone through backwards.
+pub(crate) struct Trunk {
+    /// What the head reads, `[targets, hidden]`, on a tape.
+    pub(crate) rows: Tensor,
+    /// With checkpointing: every layer's input, and the last layer's output as the leaf of the tape.
+    saved: Option<(Vec<Tensor>, Var)>,
+}
+
+impl Trunk {
+    pub(crate) fn taped(model: &Model, batch: &PackedBatch) -> Result<Self> {
+        let x = model.plain_trunk(model.tracked(), batch)?;
+        Ok(Self {
+            rows: model.plain_rows(model.tracked(), &x, batch)?,
+            saved: None,
+        })
+    }
+
+    pub(crate) fn checkpointed(model: &Model, batch: &PackedBatch) -> Result<Self> {
+        let attention = model.attention(batch);
+        let weights = model.frozen();
+        let mut inputs = Vec::with_capacity(weights.layers.len());
+        let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
+        for layer in &weights.layers {
+            let y = model.plain_layer(layer, &x, &attention)?;
+            inputs.push(std::mem::replace(&mut x, y));
+        }
+        let top = Var::from_tensor(&x)?;
+        Ok(Self {
+            rows: model.plain_rows(model.tracked(), top.as_tensor(), batch)?,
+            saved: Some((inputs, top)),
+        })
+    }
+
+    /// Gradients of all parameters but the head's own part, given that of `rows`; none for one that had no part.
+    pub(crate) fn backward(
+        mut self,
+        model: &Model,
+        batch: &PackedBatch,
+        d_rows: &Tensor,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let mut all = vec![None; model.variables().len()];
+        // What else a store holds (gradients of constants, say) is dropped with it.
+        let mut keep = |store: &mut GradStore| {
+            for (gradient, variable) in all.iter_mut().zip(model.variables()) {
+                if let Some(found) = store.remove(variable) {
+                    *gradient = Some(found);
+                }
+            }
+        };
+        let mut store = product_backward(&self.rows, d_rows)?;
+        keep(&mut store);
+        let Some((mut inputs, top)) = self.saved.take() else {
+            return Ok(all);
+        };
+        let attention = model.attention(batch);
+        let mut d = leaf_gradient(&mut store, &top)?;
+        drop(top);
+        for layer in model.tracked().layers.iter().rev() {
+            let Some(input) = inputs.pop() else { break };
+            let input = Var::from_tensor(&input)?;
+            let mut store = product_backward(
+                &model.plain_layer(layer, input.as_tensor(), &attention)?,
+                &d,
+            )?;
+            d = leaf_gradient(&mut store, &input)?;
+            keep(&mut store);
+        }
+        keep(&mut product_backward(
+            &plain_embedding(&model.tracked().embedding, &batch.ids)?,
+            &d,
+        )?);
+        Ok(all)
+    }
+}
+
+/// Candle has no backward from a given gradient; that of sum(y * d) is the same.
+fn product_backward(y: &Tensor, d: &Tensor) -> candle_core::Result<GradStore> {
+    (y * d)?.sum_all()?.backward()
+}
+
+fn leaf_gradient(store: &mut GradStore, leaf: &Var) -> Result<Tensor> {
+    store
+        .remove(leaf)
+        .map(|gradient| gradient.detach())
+        .ok_or_else(|| PolicyError::Gradient {
+            parameter: "a layer's input".to_owned(),
+            message: "none was computed; an operator dropped it".to_owned(),
+        })
+}

@@ -1,0 +1,50 @@
+//! `rlf-host doctor`: what this machine has, and which device a configuration would use.
+
+use rlf_tests::Host;
+
+#[test]
+fn the_doctor_tells_processor_devices_cache_and_pools() {
+    let host = Host::new();
+    let report = host.run(["doctor", "--json"]).succeeded().json();
+    assert!(report["threads"].as_u64() >= Some(1), "{report}");
+    assert!(report["processor"].is_string(), "{report}");
+    assert!(report["simd"].is_string(), "{report}");
+    // One of the two: what there is, or why there is none.
+    for (found, missing) in [
+        ("cuda", "cuda_missing"),
+        ("wasm_target", "wasm_target_missing"),
+    ] {
+        assert_ne!(
+            report[found].is_string(),
+            report[missing].is_string(),
+            "{report}"
+        );
+    }
+    assert!(report["pools"]["instances"].as_u64() >= Some(1), "{report}");
+    let cache = report["component_cache"].as_str().expect("is a path");
+    assert!(cache.ends_with("rlf-host/components"), "{cache}");
+    let printed = host.run(["doctor"]);
+    for row in ["processor", "cuda", "wasm target", "sandbox pools"] {
+        assert!(
+            printed.succeeded().stdout.contains(row),
+            "no `{row}`: {printed}"
+        );
+    }
+}
+
+#[test]
+fn the_doctor_says_which_device_a_configuration_uses() {
+    let host = Host::new();
+    let report = host.run(["doctor", "configs/quickstart.toml", "--json"]);
+    let config = &report.succeeded().json()["config"];
+    assert_eq!(config["device"], "cpu");
+    assert!(config["workers"].as_u64() >= Some(1), "{config}");
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let wrong = folder.path().join("wrong.toml");
+    std::fs::write(&wrong, "sead = 1\n").expect("can be written");
+    let printed = host.run(["doctor", wrong.to_str().expect("a plain name")]);
+    assert_eq!(printed.code(), Some(1), "{printed}");
+    let told = "wrong.toml:1:1: unknown key `sead`";
+    assert!(printed.stdout.contains(told), "{printed}");
+}

@@ -1,0 +1,305 @@
+//! `rlf-host plugin`: an author lists, inspects, calls and checks plugins without any training.
+
+use std::fs;
+
+use rlf_tests::Host;
+use serde_json::{Value, json};
+
+#[test]
+fn the_calculator_computes() {
+    let printed = Host::new().plugin([
+        "call",
+        "calculator",
+        "calculate",
+        r#"{"expression": "(2+3)*4"}"#,
+    ]);
+    assert_eq!(printed.succeeded().stdout, "20\n");
+    assert_eq!(printed.stderr, "");
+}
+
+#[test]
+fn a_call_as_json_says_how_it_ended_and_what_was_seen() {
+    let host = Host::new();
+    let outcome = host
+        .plugin([
+            "call",
+            "calculator",
+            "calculate",
+            r#"{"expression": "1/3"}"#,
+            "--json",
+        ])
+        .succeeded()
+        .json();
+    assert_eq!(outcome["name"], "calculate");
+    assert_eq!(outcome["ended"], "ok");
+    assert_eq!(
+        outcome["observation"],
+        json!({"content": [{"text": "0.333333333333"}], "failed": false})
+    );
+    let listed = host
+        .plugin(["inspect", "calculator", "--json"])
+        .succeeded()
+        .json();
+    assert_eq!(outcome["component"], listed["hash"]);
+}
+
+#[test]
+fn a_wrong_expression_fails_and_says_where() {
+    for (expression, said) in [
+        ("2+*4", "error at character 3: expected a number, found `*`"),
+        ("1/0", "error at character 2: division by zero"),
+    ] {
+        let arguments = json!({ "expression": expression }).to_string();
+        let printed = Host::new().plugin(["call", "calculator", "calculate", &arguments]);
+        assert_eq!(printed.code(), Some(1), "{printed}");
+        assert_eq!(printed.stdout, "", "{printed}");
+        assert_eq!(printed.stderr, format!("failed {said}\n"), "{printed}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named_before_the_tool_runs() {
+    let host = Host::new();
+    let outcome = host.plugin([
+        "call",
+        "calculator",
+        "calculate",
+        r#"{"expr": 1}"#,
+        "--json",
+    ]);
+    assert_eq!(outcome.code(), Some(1), "{outcome}");
+    let outcome = outcome.json();
+    assert_eq!(outcome["ended"], "invalid-arguments");
+    assert_eq!(
+        outcome["observation"]["content"][0]["text"],
+        "error: invalid arguments: `expression` is missing; it must be a string"
+    );
+    host.plugin(["call", "calculator", "calculate", "2+3"])
+        .refused_with(&["the arguments"]);
+    host.plugin(["call", "calculator", "calculate", "not json"])
+        .refused_with(&["not JSON", "not json"]);
+}
+
+#[test]
+fn an_unknown_name_suggests_the_nearest_one() {
+    let host = Host::new();
+    host.plugin(["call", "calculatr", "calculate"])
+        .refused_with(&["calculatr", "did you mean `calculator`?"]);
+    host.plugin(["call", "calculator", "calcualte"])
+        .refused_with(&[
+            "plugin `calculator` has no tool `calcualte`",
+            "did you mean `calculate`?",
+        ]);
+    host.plugin(["inspect", "exact-mach"])
+        .refused_with(&["exact-mach", "did you mean `exact-match`?"]);
+    host.plugin(["call", "exact-match", "em"])
+        .refused_with(&["is a reward and has no tools"]);
+}
+
+#[test]
+fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need() {
+    let host = Host::new();
+    let listed = host.plugin(["list"]);
+    let text = &listed.succeeded().stdout;
+    for (name, kind) in [
+        ("calculator", "tool"),
+        ("exact-match", "reward"),
+        ("format", "reward"),
+        ("numeric-match", "reward"),
+        ("tool-use", "reward"),
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(name))
+            .unwrap_or_else(|| panic!("no {name}: {listed}"));
+        assert_eq!(line.split_whitespace().nth(1), Some(kind), "{line}");
+    }
+    for (name, slot) in [("lookup", "table"), ("search", "corpus")] {
+        let mend = format!("[plugins.{name}] data.{slot} = \"path/to/{slot}\"");
+        assert!(text.contains(&mend), "no `{mend}`: {listed}");
+    }
+
+    let listed = host.plugin(["list", "--json"]).succeeded().json();
+    let names = |key: &str, name: &str| -> Vec<Value> {
+        let all = listed[key].as_array().expect("is a list").iter();
+        all.map(|plugin| plugin[name].clone()).collect()
+    };
+    assert_eq!(
+        names("plugins", "name"),
+        [
+            "calculator",
+            "exact-match",
+            "format",
+            "numeric-match",
+            "tool-use"
+        ]
+    );
+    assert_eq!(names("problems", "plugin"), ["lookup", "search"]);
+}
+
+#[test]
+fn inspect_tells_schema_limits_interfaces_and_grants() {
+    let host = Host::new();
+    let text = host.plugin(["inspect", "calculator"]);
+    for part in [
+        "tool (world tool-plugin)",
+        "rlf:plugin/tool@0.1.0",
+        "asks for none; granted none",
+        "cpu_ms 2000",
+        "\"required\"",
+    ] {
+        assert!(
+            text.succeeded().stdout.contains(part),
+            "no `{part}`: {text}"
+        );
+    }
+    let report = host
+        .plugin(["inspect", "calculator", "--json"])
+        .succeeded()
+        .json();
+    let tool = &report["tools"][0];
+    assert_eq!(tool["name"], "calculate");
+    assert_eq!(tool["input-schema"]["required"], json!(["expression"]));
+    let component = host.plugins().join("calculator/calculator.wasm");
+    let bytes = fs::metadata(component).expect("is built").len();
+    assert_eq!(report["bytes"], bytes);
+}
+
+#[test]
+fn search_finds_passages_in_a_corpus_bound_on_the_command_line() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let corpus = folder.path().join("corpus.jsonl");
+    let passages = [
+        json!({"title": "Oslo", "text": "Oslo is the capital of Norway."}),
+        json!({"title": "Rome", "text": "Rome is the capital of Italy and lies on the Tiber."}),
+    ];
+    fs::write(&corpus, passages.map(|p| p.to_string()).join("\n")).expect("can be written");
+    let data = format!("corpus={}", corpus.display());
+    let printed = Host::new().plugin([
+        "call",
+        "search",
+        "search",
+        r#"{"query": "a city on the Tiber", "top_k": 1}"#,
+        "--data",
+        &data,
+    ]);
+    assert_eq!(
+        printed.succeeded().stdout,
+        "[1] Rome\nRome is the capital of Italy and lies on the Tiber.\n"
+    );
+}
+
+#[test]
+fn lookup_reads_a_table_bound_on_the_command_line_and_puts_its_columns_into_the_schema() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = folder.path().join("table.csv");
+    fs::write(
+        &table,
+        "name,capital,area\nNorway,Oslo,385207\nItaly,Rome,301340\n",
+    )
+    .expect("can be written");
+    let data = format!("table={}", table.display());
+    let call = |arguments: &str| {
+        Host::new().plugin([
+            "call", "lookup", "lookup", arguments, "--data", &data, "--json",
+        ])
+    };
+    let found = call(r#"{"entity": "Italy", "column": "area"}"#);
+    let seen = |outcome: &Value| outcome["observation"]["content"][0]["text"].clone();
+    assert_eq!(seen(&found.succeeded().json()), "301340");
+
+    let column = call(r#"{"entity": "Italy", "column": "arae"}"#);
+    assert_eq!(column.code(), Some(1), "{column}");
+    let column = column.json();
+    assert_eq!(column["ended"], "invalid-arguments");
+    assert_eq!(
+        seen(&column),
+        r#"error: invalid arguments: `column` must be one of "capital", "area", got "arae""#
+    );
+
+    let entity = call(r#"{"entity": "Norwy", "column": "area"}"#);
+    assert_eq!(entity.code(), Some(1), "{entity}");
+    let entity = entity.json();
+    assert_eq!(entity["ended"], "failed");
+    let text = seen(&entity).to_string();
+    assert!(text.contains("Norway"), "no suggestion: {text}");
+}
+
+#[test]
+fn data_that_is_not_there_is_named() {
+    Host::new()
+        .plugin([
+            "call",
+            "search",
+            "search",
+            r#"{"query": "x"}"#,
+            "--data",
+            "corpus=no/such/corpus.jsonl",
+        ])
+        .refused_with(&["search", "no/such/corpus.jsonl"]);
+}
+
+#[test]
+fn what_is_no_component_is_refused_with_what_it_is() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let component = fs::read(host.plugins().join("calculator/calculator.wasm")).expect("is built");
+    for (name, content, said) in [
+        ("text.wasm", &b"this is text"[..], "not"),
+        ("empty.wasm", b"", "not"),
+        (
+            "core.wasm",
+            b"\0asm\x01\0\0\0",
+            "a core module, not a component; build it with `cargo build --target wasm32-wasip2`",
+        ),
+        (
+            "short.wasm",
+            &component[..component.len() / 2],
+            "damaged: unexpected end-of-file",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, content).expect("can be written");
+        let path = path.display().to_string();
+        host.plugin(["check", &path]).refused_with(&[&path, said]);
+        let problem = host.plugin(["check", &path, "--json"]);
+        assert_eq!(problem.code(), Some(1), "{problem}");
+        assert_eq!(problem.json()["ok"], false, "{problem}");
+    }
+    let missing = folder.path().join("missing.wasm").display().to_string();
+    host.plugin(["check", &missing])
+        .refused_with(&[&missing, "No such file"]);
+}
+
+#[test]
+fn a_sound_plugin_passes_the_check() {
+    let host = Host::new();
+    let folder = host.plugins().join("calculator").display().to_string();
+    let checked = host.plugin(["check", &folder, "--json"]).succeeded().json();
+    assert_eq!(checked["ok"], true);
+    assert_eq!(checked["plugin"]["tools"][0]["name"], "calculate");
+}
+
+#[test]
+fn one_broken_plugin_does_not_stop_the_others() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["good", "broken"] {
+        fs::create_dir(folder.path().join(name)).expect("can be made");
+    }
+    let good = folder.path().join("good");
+    for file in ["calculator.wasm", "plugin.toml"] {
+        let from = host.plugins().join("calculator").join(file);
+        fs::copy(from, good.join(file)).expect("can be copied");
+    }
+    fs::write(folder.path().join("broken/plugin.toml"), "kind = \"toool\"").expect("is written");
+    let directory = folder.path().display().to_string();
+    let listed = host
+        .run(["plugin", "list", "--json", "--plugins", &directory])
+        .succeeded()
+        .json();
+    assert_eq!(listed["plugins"][0]["tools"][0]["name"], "calculate");
+    assert_eq!(listed["problems"][0]["plugin"], "broken");
+    let what = listed["problems"][0]["what"].to_string();
+    assert!(what.contains("toool"), "{what}");
+}

@@ -1,0 +1,177 @@
+//! However a run ends, nothing of it is lost, and it is neither changed nor replaced by accident.
+
+use std::fs;
+
+use rlf_tests::Experiment;
+use rustix::process::Signal;
+
+/// The exit code of a run that was asked to stop, and did after saving.
+const INTERRUPTED: i32 = 75;
+
+#[test]
+fn a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed() {
+    let experiment = Experiment::calling();
+    let whole = experiment.train("whole", &[]);
+    for (name, moment) in [
+        // Before any checkpoint, between one and the next, and while one may be being written.
+        ("start", "at the start"),
+        ("sft", "sft 50/60"),
+        ("between", "after SFT"),
+        ("rl", "rl  1/4"),
+        ("later", "rl  3/4"),
+    ] {
+        let killed = {
+            let mut running = experiment.start(name, &[]);
+            running.until(moment).signal(Signal::KILL);
+            running.wait()
+        };
+        assert_eq!(killed.signal(), Some(9), "it was over before: {killed}");
+        let resumed = experiment.train(name, &["--resume"]);
+        whole.assert_same(&resumed);
+    }
+}
+
+#[test]
+fn one_interrupt_saves_and_the_run_goes_on_from_there() {
+    let experiment = Experiment::tiny().with("rl.steps", 12);
+    let whole = experiment.train("whole", &[]);
+    let stopped = {
+        let mut running = experiment.start("stopped", &[]);
+        running.until("rl  1/12").signal(Signal::INT);
+        running.wait()
+    };
+    assert_eq!(stopped.code(), Some(INTERRUPTED), "{stopped}");
+    assert!(stopped.stdout.contains("--resume"), "{stopped}");
+    assert!(stopped.stderr.contains("finishing this step"), "{stopped}");
+    let run = experiment.run("stopped");
+    let done = run.steps("rl").len();
+    assert!((1..12).contains(&done), "{done} steps were done");
+    // Saved at the step it was in, not at the last one that `checkpoint.every` asks for.
+    assert!(run.checkpoint(&format!("rl-{done:06}")).is_dir());
+
+    let resumed = experiment.train("stopped", &["--resume"]);
+    // The checkpoint of the interruption is one more than the other run has.
+    let (mut weights, others) = (resumed.weights(), whole.weights());
+    weights.retain(|name, _| others.contains_key(name));
+    assert!(weights == others, "the weights differ");
+}
+
+#[test]
+fn two_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
+    const AT_ONCE: i32 = 130;
+    let experiment = Experiment::tiny().with("sft.steps", 100_000);
+    let stopped = {
+        let mut running = experiment.start("run", &[]);
+        running.until("sft 50/");
+        // Held while both are sent, so that the second is there when it looks at the first.
+        for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+            running.signal(signal);
+        }
+        running.wait()
+    };
+    assert_eq!(stopped.code(), Some(AT_ONCE), "{stopped}");
+    let run = experiment.run("run");
+    let plugins = experiment.host().plugins();
+    let measured = experiment.host().run([
+        "eval",
+        run.shown(),
+        "--plugins",
+        plugins.to_str().expect("a plain name"),
+    ]);
+    measured.succeeded();
+}
+
+#[test]
+fn a_run_is_neither_overwritten_nor_changed_by_accident() {
+    let experiment = Experiment::tiny();
+    {
+        let mut running = experiment.start("run", &[]);
+        running.until("rl  3/4").signal(Signal::KILL);
+        running.wait();
+    }
+    let run = experiment.run("run");
+    let before = run.weights();
+    experiment.try_train("run", &[]).refused_with(&[
+        "already holds a run",
+        "--resume",
+        "--overwrite",
+    ]);
+    experiment
+        .try_train("run", &["--resume", "--set", "rl.steps=3"])
+        .refused_with(&["rl.steps: was 4, is 3", "--allow-changes"]);
+    assert!(run.weights() == before, "a refused run was changed");
+
+    experiment.train(
+        "run",
+        &["--resume", "--allow-changes", "--set", "rl.steps=3"],
+    );
+    assert_eq!(run.step_numbers("rl"), [1, 2, 3]);
+
+    experiment.train("run", &["--overwrite"]);
+    assert_eq!(run.step_numbers("rl"), [1, 2, 3, 4]);
+    let after = run.weights();
+    for (name, bytes) in &before {
+        assert!(*bytes == after[name], "{name} is not the same again");
+    }
+}
+
+#[test]
+fn a_changed_plugin_is_a_change() {
+    let experiment = Experiment::tiny().with("rl.steps", 1).with("eval.every", 0);
+    experiment.train("run", &[]);
+    let plugins = experiment.path("plugins");
+    for name in ["calculator", "exact-match", "format", "lookup"] {
+        let (from, to) = (experiment.host().plugins().join(name), plugins.join(name));
+        fs::create_dir_all(&to).expect("can be made");
+        for file in ["plugin.toml".to_owned(), format!("{name}.wasm")] {
+            fs::copy(from.join(&file), to.join(&file)).expect("can be copied");
+        }
+    }
+    // A custom section at the end changes the hash and nothing else.
+    let component = plugins.join("calculator/calculator.wasm");
+    let mut bytes = fs::read(&component).expect("was copied");
+    bytes.extend([0, 2, 1, b'x']);
+    fs::write(&component, bytes).expect("can be written");
+
+    let config = experiment.path("config.toml");
+    let changed = experiment.host().run([
+        "train".as_ref(),
+        config.as_os_str(),
+        "--plugins".as_ref(),
+        plugins.as_os_str(),
+        "--run".as_ref(),
+        experiment.path("run").as_os_str(),
+        "--resume".as_ref(),
+    ]);
+    changed.refused_with(&["plugin calculator: was ", "--allow-changes"]);
+}
+
+#[test]
+fn a_run_in_use_is_left_alone() {
+    let experiment = Experiment::tiny().with("sft.steps", 100_000);
+    let mut running = experiment.start("run", &[]);
+    // It holds its run as long as it lives, stopped or not.
+    running.until("sft 50/").signal(Signal::STOP);
+    let process = format!("process {}", running.id());
+    experiment
+        .try_train("run", &["--resume"])
+        .refused_with(&["is in use by another process", &process]);
+    running.signal(Signal::KILL);
+    drop(running);
+    // The lock goes with the process.
+    let config = experiment.with("sft.steps", 1);
+    config
+        .try_train("run", &["--resume"])
+        .refused_with(&["sft.steps: was 100000, is 1"]);
+}
+
+#[test]
+fn a_run_in_use_is_not_replaced() {
+    let experiment = Experiment::tiny().with("sft.steps", 100_000);
+    let mut running = experiment.start("run", &[]);
+    running.until("sft 50/").signal(Signal::STOP);
+    experiment
+        .try_train("run", &["--overwrite", "--set", "sft.steps=1"])
+        .refused_with(&["is in use by another process"]);
+    assert!(!experiment.run("run").steps("sft").is_empty());
+}

@@ -1,0 +1,278 @@
+//! Training from the command line: what a run leaves behind, and that it depends on the seed alone.
+
+use std::fs;
+
+use rlf_tests::{Experiment, RunFolder, without_times};
+use serde_json::Value;
+
+#[test]
+fn a_run_writes_metrics_checkpoints_trajectories_and_a_report_that_read_well() {
+    let experiment = Experiment::calling().with("rl.mini_batches", 1);
+    let run = experiment.train("run", &[]);
+
+    let metrics = run.metrics();
+    let mut last = 0.0;
+    for line in &metrics {
+        assert!(line["phase"] == "sft" || line["phase"] == "rl", "{line}");
+        assert!(line["step"].is_u64(), "{line}");
+        let elapsed = line["elapsed_s"].as_f64().expect("is a time");
+        assert!(elapsed >= last, "time goes back: {line}");
+        last = elapsed;
+    }
+    assert_eq!(run.step_numbers("sft"), (1..=60).collect::<Vec<_>>());
+    assert_eq!(run.step_numbers("rl"), [1, 2, 3, 4]);
+    evaluations_are_complete(&metrics);
+    sft_learns(&run.steps("sft"));
+    rl_moves_on_policy(&run.steps("rl"));
+    trajectories_are_kept_with_their_calls(&run);
+    checkpoints_are_read_by_eval_and_rollout(&experiment, &run);
+    the_report_is_one_page_of_its_own(&experiment, &run);
+}
+
+fn evaluations_are_complete(metrics: &[Value]) {
+    let evaluations: Vec<&Value> = metrics
+        .iter()
+        .filter(|line| line.get("split").is_some())
+        .collect();
+    let moments: Vec<String> = evaluations
+        .iter()
+        .map(|line| {
+            let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            format!("{}: {}", word("split"), word("moment"))
+        })
+        .collect();
+    assert_eq!(
+        moments,
+        [
+            "test: at the start",
+            "test: after SFT",
+            "validation: ",
+            "test: after RL"
+        ]
+    );
+    for line in evaluations {
+        for key in ["eval/greedy", "eval/sampled"] {
+            let rate = line[key].as_f64().expect("is a rate");
+            assert!((0.0..=1.0).contains(&rate), "{line}");
+        }
+        let kinds = line["eval/sampled_by_kind"].as_object().expect("by kind");
+        assert!(!kinds.is_empty(), "{line}");
+        for kind in kinds.keys() {
+            assert!(kind == "lookup" || kind == "chain", "{line}");
+        }
+        assert_eq!(line["eval/excluded"], 0.0, "{line}");
+        assert_eq!(line["eval/pass_at_k"]["1"], line["eval/sampled"], "{line}");
+    }
+}
+
+fn sft_learns(steps: &[Value]) {
+    let loss = |line: &Value| line["loss"].as_f64().expect("is a number");
+    let (first, last) = (loss(&steps[0]), loss(&steps[steps.len() - 1]));
+    // ln(vocabulary) is about 6: nothing is known at first.
+    assert!(first > 5.0, "{first}");
+    assert!(last < 2.0, "{last}");
+}
+
+fn rl_moves_on_policy(steps: &[Value]) {
+    for line in steps {
+        let number = |key: &str| {
+            line[key]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{key}: {line}"))
+        };
+        // One update per batch: sampled and trained log-probability are the same number.
+        assert_eq!(number("ratio_deviation"), 0.0, "{line}");
+        assert_eq!(number("clip_fraction"), 0.0, "{line}");
+        assert_eq!(number("trajectories"), 8.0, "{line}");
+        assert_eq!(number("excluded"), 0.0, "{line}");
+        for key in [
+            "reward/exact-match.em",
+            "reward/format.well_formed",
+            "response_tokens",
+            "observation_tokens",
+            "entropy",
+            "kl",
+            "decode_tokens_per_s",
+            "train_tokens_per_s",
+            "tool_wait_share",
+        ] {
+            number(key);
+        }
+    }
+    let total = |key: &str| -> f64 { steps.iter().filter_map(|line| line[key].as_f64()).sum() };
+    assert!(total("grad_norm") > 0.0, "the weights never moved");
+    assert!(total("calls_per_trajectory") > 0.0, "nothing was called");
+}
+
+fn trajectories_are_kept_with_their_calls(run: &RunFolder) {
+    let files = run.trajectories();
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        [
+            "rl-000001.jsonl",
+            "rl-000002.jsonl",
+            "rl-000003.jsonl",
+            "rl-000004.jsonl"
+        ]
+    );
+    let mut outcomes = 0;
+    for record in files.values().flatten() {
+        let events = record["trajectory"]["events"].as_array().expect("a list");
+        for outcome in events.iter().flat_map(all_outcomes) {
+            outcomes += 1;
+            assert!(outcome["component"].is_string(), "{outcome}");
+            assert!(outcome["ended"].is_string(), "{outcome}");
+        }
+    }
+    assert!(outcomes > 0, "no trajectory has a call");
+}
+
+/// Every call's outcome in an event, wherever the event keeps it.
+fn all_outcomes(event: &Value) -> Vec<&Value> {
+    match event {
+        Value::Object(fields) if fields.contains_key("ended") => vec![event],
+        Value::Object(fields) => fields.values().flat_map(all_outcomes).collect(),
+        Value::Array(items) => items.iter().flat_map(all_outcomes).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFolder) {
+    let host = experiment.host();
+    let plugins = host.plugins().to_str().expect("a plain name");
+    let measured = host
+        .run(["eval", run.shown(), "--plugins", plugins, "--json"])
+        .succeeded()
+        .json();
+    // The same weights on the same tasks: the last line of the metrics again.
+    let metrics = run.metrics();
+    let last = metrics.last().expect("there is a line");
+    assert_eq!(measured["greedy"]["mean"], last["eval/greedy"]);
+    assert_eq!(measured["sampled"]["mean"], last["eval/sampled"]);
+    assert_eq!(measured["terms"], last["eval/terms"]);
+    assert_eq!(measured["calls"], last["eval/calls"]);
+
+    let shown = host.run(["eval", run.shown(), "--plugins", plugins]);
+    assert!(shown.succeeded().stdout.contains("pass@2"), "{shown}");
+
+    let rollout = [
+        "rollout",
+        run.shown(),
+        "--plugins",
+        plugins,
+        "--task",
+        "1",
+        "--sample",
+        "1",
+    ];
+    let shown = host.run(rollout);
+    for part in [
+        "what happened",
+        "what training sees",
+        "rewards",
+        "reference",
+    ] {
+        assert!(
+            shown.succeeded().stdout.contains(part),
+            "no `{part}`: {shown}"
+        );
+    }
+    let record = || {
+        let printed = host.run(rollout.into_iter().chain(["--json"]));
+        without_times(printed.succeeded().json())
+    };
+    let first = record();
+    assert_eq!(first["trajectory"]["task"], first["task"]["id"]);
+    assert!(first["score"]["reward"].is_number(), "{first}");
+    assert_eq!(first, record());
+}
+
+fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
+    let page = fs::read_to_string(run.path().join("report.html")).expect("is written");
+    assert!(page.trim_start().starts_with("<!DOCTYPE html>"));
+    // Nothing is loaded from anywhere; the name of SVG's namespace is no address.
+    let addresses = page.replace("http://www.w3.org/2000/svg", "");
+    for loads in ["http://", "https://", "src=\"", "<link", "@import", "url("] {
+        assert!(!addresses.contains(loads), "`{loads}` in the page");
+    }
+    for part in [
+        "<svg",
+        "group_size",
+        "well_formed",
+        "A sample of trajectories",
+        "<pre class=\"observation\">lookup ",
+    ] {
+        assert!(page.contains(part), "no `{part}` in the page");
+    }
+    let elsewhere = experiment.path("elsewhere.html");
+    let output = elsewhere.to_str().expect("a plain name");
+    let written = experiment
+        .host()
+        .run(["report", run.shown(), "--output", output]);
+    assert_eq!(written.succeeded().stdout.trim(), output);
+    assert!(elsewhere.is_file());
+}
+
+#[test]
+fn a_seed_gives_the_same_run_bit_for_bit_with_any_number_of_workers() {
+    let experiment = Experiment::calling();
+    let first = experiment.train("first", &["--set", "workers=1"]);
+    let calls: f64 = first
+        .steps("rl")
+        .iter()
+        .filter_map(|line| line["calls_per_trajectory"].as_f64())
+        .sum();
+    assert!(calls > 0.0, "a run without calls shows little");
+    for (name, workers) in [("again", "1"), ("two", "2"), ("three", "3")] {
+        let workers = format!("workers={workers}");
+        let run = experiment.train(name, &["--set", &workers]);
+        first.assert_same(&run);
+    }
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let experiment = Experiment::tiny();
+    let one = experiment.train("one", &[]).weights();
+    let two = experiment.train("two", &["--seed", "2"]).weights();
+    for (name, bytes) in &one {
+        assert!(*bytes != two[name], "{name} is the same");
+    }
+}
+
+#[test]
+fn a_control_continues_sft_from_where_rl_began() {
+    let experiment = Experiment::tiny().with("eval.every", 0);
+    let run = experiment.train("run", &["--control"]);
+    let control = experiment.run("run/control");
+    assert!(control.steps("rl").is_empty());
+    assert!(!control.steps("sft").is_empty());
+    let metrics = control.metrics();
+    let last = metrics.last().expect("there is a line");
+    assert_eq!(last["split"], "test");
+    assert_eq!(last["moment"], "control: SFT instead of RL");
+    // Beside the run, not instead of it.
+    assert_eq!(run.step_numbers("rl"), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_setting_on_the_command_line_wins_over_the_file() {
+    let experiment = Experiment::tiny();
+    let run = experiment.train(
+        "run",
+        &[
+            "--set",
+            "sft.steps=2",
+            "--set",
+            "rl.steps = 1",
+            "--set",
+            "rl.algorithm=reinforce++",
+            "--set",
+            "eval.every=0",
+        ],
+    );
+    assert_eq!(run.step_numbers("sft"), [1, 2]);
+    assert_eq!(run.step_numbers("rl"), [1]);
+    let kept = fs::read_to_string(run.path().join("config.toml")).expect("is kept");
+    assert!(kept.contains("algorithm = \"reinforce++\""), "{kept}");
+}
