@@ -262,7 +262,7 @@ impl Parts {
 }
 
 /// Where data that belongs to a run lies.
-fn data_folder(run: &Path) -> PathBuf {
+pub(crate) fn data_folder(run: &Path) -> PathBuf {
     run.join("data")
 }
 

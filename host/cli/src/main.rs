@@ -14,6 +14,7 @@ mod player;
 mod progress;
 mod provenance;
 mod report;
+mod room;
 mod tasks;
 mod watch;
 

@@ -264,12 +264,14 @@ fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
     let file = config_path(path);
     let before = fs::read_to_string(&file).map_err(|e| RunError::io("read", &file, e))?;
     let settings = |text: &str| -> Result<BTreeMap<String, String>, RunError> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|e: toml::de::Error| RunError::Corrupt {
-                path: file.clone(),
-                reason: e.to_string(),
-            })?;
+        let mut table: toml::Table =
+            text.parse()
+                .map_err(|e: toml::de::Error| RunError::Corrupt {
+                    path: file.clone(),
+                    reason: e.to_string(),
+                })?;
+        // Where the run lies is not what it is: a run that was moved is still the same.
+        table.remove("output");
         let mut flat = BTreeMap::new();
         flatten("", &toml::Value::Table(table), &mut flat);
         Ok(flat)

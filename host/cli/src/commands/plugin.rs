@@ -143,7 +143,16 @@ fn list(
             );
         }
     }
-    Ok(ExitCode::SUCCESS)
+    // One broken plugin does not make a directory useless; one that cannot be read is.
+    let unreadable = registry
+        .problems()
+        .iter()
+        .any(|problem| problem.plugin == "*");
+    Ok(if unreadable {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// The plugin `name` of a directory, or why there is none.

@@ -19,11 +19,13 @@ use rlf_train::{rl, sft};
 use serde_json::{Map, Value};
 
 use crate::arguments::Train;
-use crate::assemble::Parts;
+use crate::assemble::{Parts, data_folder};
 use crate::config::Config;
 use crate::demonstrations::Demonstrations;
 use crate::player::Player;
 use crate::report::RunData;
+use crate::room::Room;
+use crate::tasks::FACTS_TABLE;
 use crate::watch::Watch;
 use crate::{interrupt, provenance};
 
@@ -53,7 +55,12 @@ async fn train(
 ) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let path = config.output.clone();
-    make_room(&path, options)?;
+    // Before whatever lies within the run, so that it goes last.
+    let room = if options.resume {
+        Room::of_existing(&path, &data_folder(&path).join(FACTS_TABLE))
+    } else {
+        Room::make(&path, options.overwrite)?
+    };
     let choice = open_device(&config.device)?;
     println!(
         "{} {} on {}",
@@ -78,6 +85,7 @@ async fn train(
         (RunDirectory::create(&path, &spec, keep)?, None)
     };
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+    room.keep()?;
     describe(&parts, &model, checkpoint.as_ref());
 
     let mut watch = Watch::new(parts.clone(), interrupted);
@@ -262,30 +270,6 @@ async fn control(
     )
     .await?;
     watch.close();
-    Ok(())
-}
-
-/// A run is never overwritten by accident, and what is no run is never removed at all.
-fn make_room(path: &Path, options: &Train) -> anyhow::Result<()> {
-    let is_run = path.join("config.toml").exists();
-    if options.resume || !path.exists() {
-        return Ok(());
-    }
-    if is_run && !options.overwrite {
-        bail!(
-            "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
-            path.display()
-        );
-    }
-    if is_run {
-        std::fs::remove_dir_all(path)
-            .with_context(|| format!("cannot remove the run in {}", path.display()))?;
-    } else if options.overwrite {
-        bail!(
-            "{} exists and is no run, so it is not replaced; name another folder",
-            path.display()
-        );
-    }
     Ok(())
 }
 
