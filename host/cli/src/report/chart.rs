@@ -52,6 +52,7 @@ pub(crate) fn svg(
             .bold_line_style(BLACK.mix(0.08))
             .axis_style(BLACK.mix(0.4))
             .x_desc(x_label)
+            .x_label_formatter(&|x| format!("{x}"))
             .label_style(("sans-serif", 11))
             .draw()
             .context("cannot draw the axes of a chart")?;
