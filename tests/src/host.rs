@@ -80,6 +80,15 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments, its standard output closed before it can write: what `| head` comes to.
+    pub fn run_unread<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "{ \"$0\" \"$@\"; echo \"status $?\" >&2; } | true"])
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
     fn start_by<A: AsRef<OsStr>>(
         &self,
         mut command: Command,

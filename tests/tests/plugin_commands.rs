@@ -303,3 +303,11 @@ fn one_broken_plugin_does_not_stop_the_others() {
     let what = listed["problems"][0]["what"].to_string();
     assert!(what.contains("toool"), "{what}");
 }
+
+#[test]
+fn a_reader_who_goes_away_is_no_reason_to_panic() {
+    let host = Host::new();
+    let plugins = host.plugins().to_string_lossy().into_owned();
+    let unread = host.run_unread(["plugin", "inspect", "calculator", "--plugins", &plugins]);
+    assert_eq!(unread.stderr, "status 0\n");
+}

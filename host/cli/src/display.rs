@@ -15,34 +15,34 @@ pub(crate) fn trajectory(
     tokenizer: &Tokenizer,
 ) {
     let heading = Style::new().bold();
-    println!("{} {} ({})", heading.apply_to("task"), task.id, task.kind());
+    say!("{} {} ({})", heading.apply_to("task"), task.id, task.kind());
     for message in &task.prompt {
-        println!("  {:?}: {}", message.role, printable(&message.plain_text()));
+        say!("  {:?}: {}", message.role, printable(&message.plain_text()));
     }
-    println!("  reference: {}", task.reference);
-    println!();
-    println!("{}", heading.apply_to("what happened"));
+    say!("  reference: {}", task.reference);
+    say!();
+    say!("{}", heading.apply_to("what happened"));
     let mut turn = 0;
     for event in &trajectory.events {
         match event {
             Event::Turn(model) => {
                 turn += 1;
-                println!("  turn {turn}, {} tokens", model.tokens);
+                say!("  turn {turn}, {} tokens", model.tokens);
                 if let Some(reasoning) = &model.reasoning {
-                    println!("    thinks   {}", style(printable(reasoning)).dim());
+                    say!("    thinks   {}", style(printable(reasoning)).dim());
                 }
                 if !model.visible.trim().is_empty() {
-                    println!("    says     {}", printable(model.visible.trim()));
+                    say!("    says     {}", printable(model.visible.trim()));
                 }
                 for call in &model.calls {
-                    println!(
+                    say!(
                         "    calls    {} {}",
                         style(&call.name).cyan(),
                         call.arguments
                     );
                 }
                 for malformed in &model.malformed {
-                    println!(
+                    say!(
                         "    {} {}: {}",
                         style("malformed").yellow(),
                         malformed.diagnostic,
@@ -55,7 +55,7 @@ pub(crate) fn trajectory(
                     .observation
                     .as_ref()
                     .map(|seen| plain_text(&seen.content));
-                println!(
+                say!(
                     "    {} {} in {} us: {}",
                     style(&outcome.name).cyan(),
                     outcome.ended.as_str(),
@@ -63,10 +63,10 @@ pub(crate) fn trajectory(
                     printable(&seen.or_else(|| outcome.detail.clone()).unwrap_or_default())
                 );
             }
-            Event::User(message) => println!("    user     {}", printable(&message.plain_text())),
+            Event::User(message) => say!("    user     {}", printable(&message.plain_text())),
         }
     }
-    println!(
+    say!(
         "  finished: {:?}, answer {}",
         trajectory.finish,
         trajectory
@@ -74,23 +74,23 @@ pub(crate) fn trajectory(
             .as_deref()
             .map_or_else(|| "none".into(), |answer| format!("{answer:?}"))
     );
-    println!();
+    say!();
     loss_mask(trajectory, tokenizer);
-    println!();
-    println!("{}", heading.apply_to("rewards"));
+    say!();
+    say!("{}", heading.apply_to("rewards"));
     match graded {
         Ok(score) => {
             for (term, value) in &score.terms {
-                println!("  {term:<24} {value:>8.3}");
+                say!("  {term:<24} {value:>8.3}");
             }
             let success = if score.success {
                 style("success").green()
             } else {
                 style("failure").red()
             };
-            println!("  {:<24} {:>8.3}  {success}", "reward", score.reward);
+            say!("  {:<24} {:>8.3}  {success}", "reward", score.reward);
         }
-        Err(excluded) => println!("  excluded: {}", excluded.reason),
+        Err(excluded) => say!("  excluded: {}", excluded.reason),
     }
 }
 
@@ -101,7 +101,7 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
         Style::new().green().bold(),
         Style::new().blue(),
     );
-    println!(
+    say!(
         "{} ({}, {}, {})",
         style("what training sees").bold(),
         prompt.apply_to("prompt"),
@@ -110,7 +110,7 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
     );
     for (index, sequence) in trajectory.sequences.iter().enumerate() {
         if trajectory.sequences.len() > 1 {
-            println!("  sequence {}", index + 1);
+            say!("  sequence {}", index + 1);
         }
         let mut text = String::new();
         for segment in sequence.segments() {
@@ -134,7 +134,7 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
             text.push_str(&lines.join("\n"));
         }
         for line in text.lines() {
-            println!("  {line}");
+            say!("  {line}");
         }
     }
 }

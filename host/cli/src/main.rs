@@ -3,6 +3,15 @@
 //! This crate knows arguments, configuration, progress and reports; everything that trains,
 //! samples or runs a plugin is below it.
 
+/// `println!`, except that a reader who has gone away (`| head`) is no reason to panic, and least of
+/// all to end a training run.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod arguments;
 mod assemble;
 mod commands;

@@ -45,7 +45,7 @@ impl Progress {
                 bar.set_message(said);
             }
         } else if phase == Phase::Rl || step.is_multiple_of(SFT_STEPS_PER_LINE) || step == steps {
-            println!("{} {step}/{steps}  {said}", name(phase));
+            say!("{} {step}/{steps}  {said}", name(phase));
         }
     }
 
@@ -86,9 +86,10 @@ impl Progress {
 
     /// A line that stays.
     pub(crate) fn say(&self, text: &str) {
-        match &self.bar {
-            Some((_, bar)) => bar.suspend(|| println!("{text}")),
-            None => println!("{text}"),
+        if let Some((_, bar)) = &self.bar {
+            bar.suspend(|| say!("{text}"));
+        } else {
+            say!("{text}");
         }
     }
 

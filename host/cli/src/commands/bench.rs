@@ -19,7 +19,7 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
                 workloads.push(Workload::qwen3_06b());
             }
             for workload in &workloads {
-                print!("{}", bench::run(workload, &choice.device, workers)?);
+                say!("{}", bench::run(workload, &choice.device, workers)?);
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -29,7 +29,7 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
                 bail!("parity compares another device with the CPU; name one with --device");
             }
             let report = parity::with_cpu(&choice.device)?;
-            print!("{report}");
+            say!("{report}");
             Ok(if report.agrees() {
                 ExitCode::SUCCESS
             } else {

@@ -39,10 +39,10 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             "wasm_target": target.as_ref().ok(), "wasm_target_missing": target.as_ref().err(),
             "component_cache": cache, "pools": pools, "config": config,
         });
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |name: &str, value: String| println!("{:<16} {value}", style(name).bold());
+    let row = |name: &str, value: String| say!("{:<16} {value}", style(name).bold());
     row("rlf-host", env!("CARGO_PKG_VERSION").into());
     row(
         "processor",

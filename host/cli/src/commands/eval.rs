@@ -49,9 +49,9 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
         checkpoint.state.step,
     ))?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&evaluation)?);
+        say!("{}", serde_json::to_string_pretty(&evaluation)?);
     } else {
-        println!(
+        say!(
             "{} {}",
             style("checkpoint").bold(),
             checkpoint.path.display()
@@ -65,7 +65,7 @@ fn print(evaluation: &Evaluation) {
     let row = |name: &str, greedy: Option<&Rate>, sampled: &Rate| {
         let greedy =
             greedy.map_or_else(|| "–".into(), |rate| format!("{:.1} %", rate.mean * 100.0));
-        println!(
+        say!(
             "{name:<16} {:>6} {greedy:>10} {:>10}   [{:.1}, {:.1}]",
             sampled.tasks,
             format!("{:.1} %", sampled.mean * 100.0),
@@ -73,9 +73,12 @@ fn print(evaluation: &Evaluation) {
             sampled.high * 100.0
         );
     };
-    println!(
+    say!(
         "{:<16} {:>6} {:>10} {:>10}   95 % interval by task",
-        evaluation.split, "tasks", "greedy", "sampled"
+        evaluation.split,
+        "tasks",
+        "greedy",
+        "sampled"
     );
     row("all", Some(&evaluation.greedy), &evaluation.sampled);
     for (kind, rate) in &evaluation.sampled_by_kind {
@@ -85,9 +88,9 @@ fn print(evaluation: &Evaluation) {
             rate,
         );
     }
-    println!();
+    say!();
     for (k, value) in &evaluation.pass_at_k {
-        println!(
+        say!(
             "{:<16} {:>6} {:>10} {:>10}",
             format!("pass@{k}"),
             "",
@@ -95,11 +98,11 @@ fn print(evaluation: &Evaluation) {
             format!("{:.1} %", value * 100.0)
         );
     }
-    println!();
+    say!();
     for (term, value) in &evaluation.terms {
-        println!("{term:<30} {value:>8.3}");
+        say!("{term:<30} {value:>8.3}");
     }
-    println!("{:<30} {:>8.3}", "reward", evaluation.reward);
-    println!("{:<30} {:>8.3}", "calls per trajectory", evaluation.calls);
-    println!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
+    say!("{:<30} {:>8.3}", "reward", evaluation.reward);
+    say!("{:<30} {:>8.3}", "calls per trajectory", evaluation.calls);
+    say!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
 }

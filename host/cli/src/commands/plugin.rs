@@ -107,7 +107,7 @@ fn list(
 ) -> anyhow::Result<ExitCode> {
     let registry = Registry::load(directory, policies, &sandbox()?);
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&registry.report())?);
+        say!("{}", serde_json::to_string_pretty(&registry.report())?);
     } else {
         for plugin in registry.plugins() {
             let report = plugin.report();
@@ -118,7 +118,7 @@ fn list(
                     format!("  tools: {}", names.join(", "))
                 }
             };
-            println!(
+            say!(
                 "{:<16} {:<7} {}{offers}",
                 style(&report.name).cyan(),
                 report.kind.as_str(),
@@ -126,18 +126,18 @@ fn list(
             );
         }
         for problem in registry.problems() {
-            println!(
+            say!(
                 "{:<16} {} {}",
                 style(&problem.plugin).cyan(),
                 style("not loaded:").yellow(),
                 problem.what
             );
             if !problem.mend.is_empty() {
-                println!("{:<16} {}", "", problem.mend);
+                say!("{:<16} {}", "", problem.mend);
             }
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {
-            println!(
+            say!(
                 "{} holds no plugin: no */plugin.toml and no *.wasm",
                 directory.display()
             );
@@ -199,7 +199,7 @@ fn inspect(
 ) -> anyhow::Result<ExitCode> {
     let report = find(directory, policies, name)?.report();
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print_report(&report);
     }
@@ -207,7 +207,7 @@ fn inspect(
 }
 
 fn print_report(report: &PluginReport) {
-    let row = |name: &str, value: &str| println!("{:<14} {value}", style(name).bold());
+    let row = |name: &str, value: &str| say!("{:<14} {value}", style(name).bold());
     let list = |items: &mut dyn Iterator<Item = String>| {
         let items: Vec<String> = items.collect();
         if items.is_empty() {
@@ -216,7 +216,7 @@ fn print_report(report: &PluginReport) {
             items.join(", ")
         }
     };
-    println!(
+    say!(
         "{} {}",
         style(&report.name).cyan().bold(),
         report.description
@@ -306,15 +306,15 @@ fn print_report(report: &PluginReport) {
         );
     }
     for tool in &report.tools {
-        println!();
-        println!("{} {}", style(&tool.name).cyan().bold(), tool.description);
-        println!(
+        say!();
+        say!("{} {}", style(&tool.name).cyan().bold(), tool.description);
+        say!(
             "{}",
             serde_json::to_string_pretty(&tool.input_schema).unwrap_or_default()
         );
     }
     for notice in &report.notices {
-        println!("{} {notice}", style("note:").yellow());
+        say!("{} {notice}", style("note:").yellow());
     }
 }
 
@@ -375,10 +375,10 @@ fn call(
         .as_ref()
         .map(|seen| plain_text(&seen.content));
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         match (&shown, outcome.ended) {
-            (Some(text), Ended::Ok) => println!("{}", printable(text)),
+            (Some(text), Ended::Ok) => say!("{}", printable(text)),
             (shown, ended) => {
                 eprintln!(
                     "{} {}",
@@ -403,19 +403,19 @@ fn check(path: &Path, policy: &PluginPolicy, as_json: bool) -> anyhow::Result<Ex
         Ok(plugin) => {
             let report = plugin.report();
             if as_json {
-                println!(
+                say!(
                     "{}",
                     serde_json::to_string_pretty(&json!({"ok": true, "plugin": report}))?
                 );
             } else {
-                println!("{} {} loads", style("ok").green().bold(), path.display());
+                say!("{} {} loads", style("ok").green().bold(), path.display());
                 print_report(&report);
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(problem) => {
             if as_json {
-                println!(
+                say!(
                     "{}",
                     serde_json::to_string_pretty(&json!({"ok": false, "problem": problem}))?
                 );

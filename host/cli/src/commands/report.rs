@@ -9,7 +9,7 @@ use crate::report::{RunData, html};
 
 pub(crate) fn run(options: &Report) -> anyhow::Result<ExitCode> {
     let path = write(&options.run, options.output.as_deref())?;
-    println!("{}", path.display());
+    say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
         let score = graded.as_ref().ok();
         let excluded = graded.as_ref().err().map(|excluded| &excluded.reason);
         let record = json!({"task": *group.task, "trajectory": trajectory, "score": score, "excluded": excluded});
-        println!("{}", serde_json::to_string_pretty(&record)?);
+        say!("{}", serde_json::to_string_pretty(&record)?);
     } else {
         display::trajectory(&group.task, trajectory, graded, &parts.tokenizer);
     }

@@ -62,7 +62,7 @@ async fn train(
         Room::make(&path, options.overwrite)?
     };
     let choice = open_device(&config.device)?;
-    println!(
+    say!(
         "{} {} on {}",
         style("run").bold(),
         path.display(),
@@ -138,7 +138,7 @@ async fn train(
     watch.close();
     drop(run);
     if end == PhaseEnd::Interrupted {
-        println!(
+        say!(
             "stopped and saved; go on with: rlf-host train {} --plugins {} --run {} --resume",
             options.config.display(),
             options.plugins.plugins.display(),
@@ -150,11 +150,11 @@ async fn train(
         control(&parts, &path, &spec, &choice.device, watch).await?;
     }
     let report = super::report::write(&path, None)?;
-    println!();
+    say!();
     learned(&path)?;
-    println!("{:.0} s in all", started.elapsed().as_secs_f64());
-    println!("{} {}", style("run").bold(), path.display());
-    println!("{} {}", style("report").bold(), report.display());
+    say!("{:.0} s in all", started.elapsed().as_secs_f64());
+    say!("{} {}", style("run").bold(), path.display());
+    say!("{} {}", style("report").bold(), report.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,30 +173,26 @@ fn learned(path: &Path) -> anyhow::Result<()> {
             .unwrap_or_default()
             .to_owned()
     };
-    let row = |name: &str, key: &str, kind: Option<&str>| {
-        print!("  {name:<16}");
-        for line in &moments {
-            let value = line.get(key);
-            let value = kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind)));
-            print!(
+    // A column is as wide as its heading, and holds `100.0 %`.
+    let cells = |cell: &dyn Fn(&Map<String, Value>) -> String| -> String {
+        let cell = |line: &&Map<String, Value>| {
+            format!(
                 "  {:>width$}",
-                percent(value),
+                cell(line),
                 width = moment(line).len().max(7)
-            );
-        }
-        println!();
+            )
+        };
+        moments.iter().map(cell).collect()
     };
-    println!("{}", style("success on the test split").bold());
-    print!("  {:<16}", "");
-    for line in &moments {
-        print!(
-            " {:>14}",
-            line.get("moment")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        );
-    }
-    println!();
+    let row = |name: &str, key: &str, kind: Option<&str>| {
+        let cell = |line: &Map<String, Value>| {
+            let value = line.get(key);
+            percent(kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind))))
+        };
+        say!("  {name:<16}{}", cells(&cell));
+    };
+    say!("{}", style("success on the test split").bold());
+    say!("  {:<16}{}", "", cells(&moment));
     row("greedy", "eval/greedy", None);
     row("sampled", "eval/sampled", None);
     let kinds = moments
@@ -241,7 +237,7 @@ async fn control(
     config.steps = ((sft.steps as f64 * share).ceil() as u64).max(1);
     // From half the peak down again: the first phase has already annealed its own.
     config.optimizer.learning_rate /= 2.0;
-    println!(
+    say!(
         "control: {} more SFT steps, for the {:.0} s that RL took",
         config.steps,
         rl_time.as_secs_f64()
@@ -305,22 +301,22 @@ fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
     let tools = parts.tools.definitions(None).unwrap_or_default();
     let parameters: usize = model.parameters().map(|(_, var)| var.elem_count()).sum();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    println!(
+    say!(
         "{} {:.2} M parameters, {} tokens in the vocabulary",
         style("policy").bold(),
         parameters as f64 / 1e6,
         parts.tokenizer.vocab_size()
     );
-    println!("{} {}", style("tools").bold(), names.join(", "));
+    say!("{} {}", style("tools").bold(), names.join(", "));
     let rewards: Vec<&str> = parts.rewards.plugins().collect();
-    println!(
+    say!(
         "{} {}; success is {}",
         style("rewards").bold(),
         rewards.join(", "),
         parts.rewards.success()
     );
     if let Some(checkpoint) = checkpoint {
-        println!(
+        say!(
             "{} {}",
             style("resumed from").bold(),
             checkpoint.path.display()
