@@ -132,7 +132,7 @@ pub(crate) struct TasksConfig {
     /// Questions over a table of facts, with demonstrations.
     #[serde(default)]
     pub(crate) facts: Option<FactsConfig>,
-    /// Training tasks: JSON lines (see docs/tasks.md).
+    /// Training tasks: JSON lines (see docs/configuration.md).
     #[serde(default)]
     pub(crate) train: Option<PathBuf>,
     /// Validation tasks; the first `eval.tasks` of the training file if absent.
