@@ -57,6 +57,20 @@ fn one_interrupt_saves_and_the_run_goes_on_from_there() {
 }
 
 #[test]
+fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
+    let experiment = Experiment::tiny();
+    let whole = experiment.train("whole", &["--set", "rl.steps=6"]);
+    experiment.train("longer", &[]);
+    let more = ["--resume", "--allow-changes", "--set", "rl.steps=6"];
+    let longer = experiment.train("longer", &more);
+    assert_eq!(longer.steps("rl").len(), 6);
+    assert!(
+        longer.weights()["rl-000006/model.safetensors"]
+            == whole.weights()["rl-000006/model.safetensors"]
+    );
+}
+
+#[test]
 fn two_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
     const AT_ONCE: i32 = 130;
     let experiment = Experiment::tiny().with("sft.steps", 100_000);

@@ -97,6 +97,7 @@ impl Parts {
         let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
         let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
         let tools = ToolManager::new(&registry, &config.tools).context("[tools]")?;
+        tasks.check(&tools)?;
         Ok(Self {
             config,
             tokenizer,

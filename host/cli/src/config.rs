@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
 use rlf_forge::FactsConfig;
@@ -177,15 +178,20 @@ impl Config {
     pub(crate) fn load(path: &Path, settings: &[String]) -> anyhow::Result<Self> {
         let origin = path.display().to_string();
         let text = rlf_config::read(path)?;
-        let mut config: Self = if settings.is_empty() {
-            rlf_config::parse(&text, &origin)?
-        } else {
-            let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
-            for setting in settings {
-                set(&mut table, setting)?;
+        let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
+        let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
+        for setting in settings {
+            set(&mut table, setting)?;
+            match rlf_config::parse(&toml::to_string(&table)?, &origin) {
+                Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
+                    bail!("--set {setting}: {message}")
+                }
+                // What the file lacks may be in a later setting.
+                Err(_) => {}
+                fits => parsed = fits,
             }
-            rlf_config::parse(&toml::to_string(&table)?, &format!("{origin} with --set"))?
-        };
+        }
+        let mut config = parsed?;
         let base = path.parent().unwrap_or(Path::new(""));
         config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
         config

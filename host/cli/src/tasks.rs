@@ -8,6 +8,7 @@ use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_forge::{FactsWorld, Split, Stage};
+use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::demonstrate::Demonstrator;
 
@@ -96,6 +97,35 @@ impl TaskSource {
             validation,
             test,
         }))
+    }
+
+    /// Refuses a row that cannot be played, before a run begins with it.
+    pub(crate) fn check(&self, tools: &ToolManager) -> anyhow::Result<()> {
+        let Self::Files(files) = self else {
+            return Ok(());
+        };
+        for split in [Split::Train, Split::Validation, Split::Test] {
+            for task in files.of(split) {
+                let row = || {
+                    format!(
+                        "[tasks], {} split: the row with id {:?}",
+                        split.as_str(),
+                        task.id
+                    )
+                };
+                if let Some(environment) = &task.environment {
+                    bail!(
+                        "{}, field `environment`: this version of rlf-host has no environments, so it cannot open \
+                         `{environment}`; use a newer one, or remove the field",
+                        row()
+                    );
+                }
+                tools
+                    .definitions(task.tools.as_deref())
+                    .with_context(|| format!("{}, field `tools`", row()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The first `count` tasks of a split; fewer where a file has no more.

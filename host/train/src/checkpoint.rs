@@ -27,7 +27,7 @@ pub struct TrainerState {
     pub phase: Phase,
     /// Steps done in it.
     pub step: u64,
-    /// Whether the stage is over, be it by its steps or because it was good enough.
+    /// Whether these were all the steps the stage was to have.
     pub finished: bool,
     /// Updates the optimiser has done in this stage: steps times mini-batches times epochs, less
     /// those that had nothing to learn from.

@@ -10,7 +10,7 @@ use crate::rollouts::BoxError;
 /// How a phase ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseEnd {
-    /// All its steps are done, or its observer found it good enough.
+    /// All its steps are done.
     Finished,
     /// The observer asked to stop; the run can be resumed.
     Interrupted,
@@ -24,8 +24,6 @@ pub enum Control {
     /// Go on.
     #[default]
     Continue,
-    /// This phase has reached what it was for: end it, and go on to the next.
-    EndPhase,
     /// Save and stop the run, to be resumed.
     Interrupt,
 }
@@ -93,11 +91,12 @@ pub(crate) enum Begin<'a> {
 }
 
 impl<'a> Begin<'a> {
-    pub(crate) fn of(phase: Phase, resumed: Option<&'a Checkpoint>) -> Self {
+    /// `steps` is what the phase is to have, which may be more than when it was finished.
+    pub(crate) fn of(phase: Phase, steps: u64, resumed: Option<&'a Checkpoint>) -> Self {
         match resumed {
             Some(checkpoint) if checkpoint.state.phase > phase => Self::Done,
             Some(checkpoint) if checkpoint.state.phase == phase => {
-                if checkpoint.state.finished {
+                if checkpoint.state.step >= steps {
                     Self::Done
                 } else {
                     Self::At(checkpoint)

@@ -35,7 +35,7 @@ pub async fn train(
     observer: &mut dyn Observer,
 ) -> Result<PhaseEnd, TrainError> {
     config.validate()?;
-    let (mut optimizer, mut state) = match Begin::of(Phase::Rl, resumed) {
+    let (mut optimizer, mut state) = match Begin::of(Phase::Rl, config.steps, resumed) {
         Begin::Done => return Ok(PhaseEnd::AlreadyDone),
         begin => save::begin(&begin, Phase::Rl, seed, model, config.optimizer.adam_w())?,
     };

@@ -19,7 +19,7 @@ pub(crate) fn after_step(
     model: &Model,
     optimizer: &AdamW,
 ) -> Result<Option<PhaseEnd>, TrainError> {
-    state.finished = state.step >= steps || control == Control::EndPhase;
+    state.finished = state.step >= steps;
     let due = state.step.is_multiple_of(run.keep().every);
     if due || state.finished || control == Control::Interrupt {
         run.checkpoint(state.clone(), |folder| {
@@ -31,7 +31,7 @@ pub(crate) fn after_step(
     Ok(match control {
         Control::Interrupt => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
-        _ => None,
+        Control::Continue => None,
     })
 }
 

@@ -28,7 +28,7 @@ pub async fn train(
     observer: &mut dyn Observer,
 ) -> Result<PhaseEnd, TrainError> {
     config.validate()?;
-    let (mut optimizer, mut state) = match Begin::of(Phase::Sft, resumed) {
+    let (mut optimizer, mut state) = match Begin::of(Phase::Sft, config.steps, resumed) {
         Begin::Done => return Ok(PhaseEnd::AlreadyDone),
         begin => save::begin(&begin, Phase::Sft, seed, model, config.optimizer.adam_w())?,
     };

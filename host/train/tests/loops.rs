@@ -412,36 +412,6 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_phase_that_is_good_enough_ends_early_and_stays_ended() {
-    struct GoodEnough;
-    #[async_trait]
-    impl Observer for GoodEnough {
-        async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-            let good = done.phase() == Phase::Sft && done.step() == 3;
-            Ok(if good {
-                Control::EndPhase
-            } else {
-                Control::Continue
-            })
-        }
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run");
-    assert_eq!(run(&path, false, &mut GoodEnough), Ok(PhaseEnd::Finished));
-    let steps: Vec<(String, u64)> = lines(&path)
-        .iter()
-        .map(|line| {
-            (
-                line["phase"].as_str().unwrap().to_owned(),
-                line["step"].as_u64().unwrap(),
-            )
-        })
-        .collect();
-    assert_eq!(steps.iter().filter(|(phase, _)| phase == "sft").count(), 3);
-    assert_eq!(steps.iter().filter(|(phase, _)| phase == "rl").count(), 5);
-}
-
-#[test]
 fn the_first_ratio_of_every_step_is_exactly_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

@@ -1,15 +1,17 @@
-//! The reward `exact-match`: the answer equals an accepted one after SQuAD's normalisation.
+//! The reward `exact-match`: the answer equals an accepted one, after SQuAD's normalisation or as written.
 //!
 //! | term | is |
 //! |---|---|
 //! | `em` | 1 if the normalised answer equals a normalised reference, else 0 |
 //! | `f1` | overlap of the words of both, the best over all references, 0 to 1 |
+//! | `verbatim` | 1 if the answer is a reference character for character, white space around it aside, else 0 |
 //!
-//! No answer scores 0 on both. The reference is any form of
+//! No answer scores 0 on all. The reference is any form of
 //! [`accepted_answers`](rlf_plugin::accepted_answers); a task whose references normalise to nothing
 //! is an error, for no answer could ever match it.
 //!
-//! For numbers use `numeric-match`: without punctuation -5 is 5, and 3.14 is 314.
+//! `em` is not for numbers: without punctuation -5 is 5, and 3.14 is 314. Where numbers may be written in
+//! several ways use `numeric-match`; where answers are names or numbers as a tool prints them, `verbatim`.
 
 mod normalize;
 mod score;
@@ -20,26 +22,28 @@ use rlf_plugin::{Task, Terms, Trajectory, plugin, reward};
 #[reward]
 fn exact_match(task: &Task, trajectory: &Trajectory) -> Result<Terms, String> {
     let references = task.accepted_answers().map_err(|error| error.to_string())?;
-    let references: Vec<String> = references
+    let normalized: Vec<String> = references
         .iter()
         .map(|r| normalize::normalize(r))
         .filter(|r| !r.is_empty())
         .collect();
-    if references.is_empty() {
+    if normalized.is_empty() {
         return Err("nothing is left of the task's references without articles and punctuation, so no answer \
                     can match"
             .to_owned());
     }
-    let answer = normalize::normalize(trajectory.answer.as_deref().unwrap_or_default());
-    let best = |score: fn(&str, &str) -> f64| {
+    let written = trajectory.answer.as_deref().unwrap_or_default();
+    let answer = normalize::normalize(written);
+    let best = |score: fn(&str, &str) -> f64, answer: &str, references: &[String]| {
         references
             .iter()
-            .map(|r| score(&answer, r))
+            .map(|r| score(answer, r))
             .fold(0.0, f64::max)
     };
     Ok(Terms::new()
-        .term("em", best(score::exact))
-        .term("f1", best(score::f1)))
+        .term("em", best(score::exact, &answer, &normalized))
+        .term("f1", best(score::f1, &answer, &normalized))
+        .term("verbatim", best(score::verbatim, written, &references)))
 }
 
 plugin!(reward: exact_match);

@@ -1,4 +1,5 @@
-//! The two scores, of texts that are already normalised.
+//! The scores of one answer against one reference: [`exact`] and [`f1`] of normalised texts, [`verbatim`] of
+//! texts as written.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,11 @@ pub(crate) fn exact(answer: &str, reference: &str) -> f64 {
     } else {
         0.0
     }
+}
+
+/// 1 if both are the same characters between the white space around them. An empty answer matches nothing.
+pub(crate) fn verbatim(answer: &str, reference: &str) -> f64 {
+    exact(answer.trim(), reference.trim())
 }
 
 /// Harmonic mean of the shares of common words (counted as often as they occur in both).

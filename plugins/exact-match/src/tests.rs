@@ -15,6 +15,24 @@ fn grade(reference: Value, answer: &str) -> (f64, f64) {
     (score.get("em").unwrap(), score.get("f1").unwrap())
 }
 
+#[test]
+fn verbatim_keeps_signs_decimal_points_and_case() {
+    let verbatim = |reference: Value, answer: &str| {
+        testing::grade::<Plugin>(
+            &testing::task(reference),
+            testing::trajectory().answered(answer),
+        )
+        .unwrap()
+        .get("verbatim")
+        .unwrap()
+    };
+    assert_eq!(verbatim(json!("68.4"), " 68.4\n"), 1.0);
+    assert_eq!(verbatim(json!(["5", "68.4"]), "68.4"), 1.0);
+    for (reference, answer) in [("68.4", "684"), ("-5", "5"), ("Paris", "paris"), ("68.4", "")] {
+        assert_eq!(verbatim(json!(reference), answer), 0.0, "{reference} / {answer}");
+    }
+}
+
 /// Computed with `normalize_answer` of SQuAD's evaluate-v1.1.py under Python 3.11.
 #[test]
 fn normalisation_is_that_of_the_official_script() {

@@ -155,23 +155,22 @@ fn list(
     })
 }
 
-/// The plugin `name` of a directory, or why there is none.
+/// The plugin `name` of a directory, alone in its registry so that what is wrong with others does not matter; or
+/// why there is none.
 fn find(
     directory: &Path,
     policies: &BTreeMap<String, PluginPolicy>,
     name: &str,
-) -> anyhow::Result<Arc<Plugin>> {
-    let registry = Registry::load(directory, policies, &sandbox()?);
-    if let Some(plugin) = registry.plugin(name) {
-        return Ok(plugin.clone());
+) -> anyhow::Result<(Registry, Arc<Plugin>)> {
+    let sandbox = sandbox()?;
+    let registry = Registry::load_only(directory, policies, name, &sandbox);
+    if let Some(plugin) = registry.plugin(name).cloned() {
+        return Ok((registry, plugin));
     }
-    if let Some(problem) = registry
-        .problems()
-        .iter()
-        .find(|problem| problem.plugin == name)
-    {
+    if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }
+    let registry = Registry::load(directory, policies, &sandbox);
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -197,7 +196,8 @@ fn inspect(
     name: &str,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let report = find(directory, policies, name)?.report();
+    let (_, plugin) = find(directory, policies, name)?;
+    let report = plugin.report();
     if as_json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -332,13 +332,8 @@ fn call(
     if !arguments.is_object() {
         bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
     }
-    // Only this one, so that what is wrong with others does not matter.
     let policies = BTreeMap::from([(plugin.to_owned(), policy.clone())]);
-    let registry = Registry::load(directory, &policies, &sandbox()?);
-    let Some(found) = registry.plugin(plugin) else {
-        find(directory, &policies, plugin)?;
-        bail!("there is no plugin `{plugin}`");
-    };
+    let (registry, found) = find(directory, &policies, plugin)?;
     let tools: Vec<&str> = found
         .tools()
         .iter()
