@@ -9,6 +9,8 @@ use candle_core::Device;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_plugins::counters::{CallCounts, Unhealthy};
+use rlf_plugins::plugin::Plugin;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::reward_stack::RewardStack;
@@ -61,24 +63,61 @@ pub(crate) fn sandbox() -> anyhow::Result<Sandbox> {
 }
 
 impl Parts {
-    /// Makes all parts. `run` is where the run's own data lies or will lie; `plugins` the plugin
-    /// directory. What is wrong with plugins that the run does not need is only reported.
-    pub(crate) fn assemble(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
+    /// Makes all parts of a new run in `run` from its configuration. `plugins` is the plugin
+    /// directory; what is wrong with plugins that the run does not need is only reported.
+    pub(crate) fn new(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
         let tasks = TaskSource::open(&config.tasks, config.seed, config.eval.validation_tasks)?;
         if let TaskSource::Facts(world) = &tasks {
             let folder = data_folder(run);
             std::fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
-            write_if_changed(&folder.join(FACTS_TABLE), world.table().to_csv().as_bytes())?;
+                .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), world.table().to_csv()))
+                .with_context(|| format!("cannot write {}", folder.display()))?;
         }
-        let tokenizer = open_tokenizer(&config, &tasks)?;
-        let template = open_template(&config)?;
-        let stop_ids = match &config.model.checkpoint {
-            Some(checkpoint) => {
-                GenerationConfig::load(checkpoint)?.map_or_else(Vec::new, |own| own.stop_ids())
-            }
-            None => Vec::new(),
+        let text = Text {
+            tokenizer: open_tokenizer(&config, &tasks)?,
+            template: open_template(&config)?,
+            stop_ids: stop_ids(config.model.checkpoint.as_deref())?,
         };
+        Self::assemble(config, plugins, run, tasks, text)
+    }
+
+    /// Makes all parts of the run that lies in `run`: with the tokenizer, the template and the data
+    /// it was begun with, whatever has become of what they were made from.
+    pub(crate) fn existing(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
+        let tasks = TaskSource::open(&config.tasks, config.seed, config.eval.validation_tasks)?;
+        if let TaskSource::Facts(world) = &tasks {
+            let file = data_folder(run).join(FACTS_TABLE);
+            let kept = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            if kept != world.table().to_csv() {
+                bail!(
+                    "this rlf-host makes other facts of these settings than the run has in {}; use the one that \
+                     began the run, or the settings that it was begun with",
+                    file.display()
+                );
+            }
+        }
+        let assets = rlf_train::run::assets_path(run);
+        let text = Text {
+            tokenizer: Tokenizer::load(&assets.join("tokenizer.json"))?,
+            template: ChatTemplate::load(&assets)?,
+            stop_ids: stop_ids(Some(&assets))?,
+        };
+        Self::assemble(config, plugins, run, tasks, text)
+    }
+
+    fn assemble(
+        config: Config,
+        plugins: &Path,
+        run: &Path,
+        tasks: TaskSource,
+        text: Text,
+    ) -> anyhow::Result<Self> {
+        let Text {
+            tokenizer,
+            template,
+            stop_ids,
+        } = text;
         let tokenizer = Arc::new(tokenizer);
         let dialogue = Dialogue::new(
             tokenizer.clone(),
@@ -97,11 +136,12 @@ impl Parts {
         let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
         let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
         let tools = ToolManager::new(&registry, &config.tools).context("[tools]")?;
-        tasks.check(&tools)?;
+        let dialogue = Arc::new(dialogue);
+        tasks.check(&tools, &dialogue)?;
         Ok(Self {
             config,
             tokenizer,
-            dialogue: Arc::new(dialogue),
+            dialogue,
             registry,
             tools: Arc::new(tools),
             rewards: Arc::new(rewards),
@@ -129,32 +169,39 @@ impl Parts {
                 run.display()
             )
         })?;
-        let parts = Self::assemble(config, plugins, run)?;
+        let parts = Self::existing(config, plugins, run)?;
         parts.report_problems();
+        let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
+        for change in changes {
+            warn(&format!("since the run was made, {change}"));
+        }
         Ok((parts, checkpoint))
     }
 
-    /// Tells what is wrong with the plugins that the configuration names, on standard error. Others
-    /// of the directory are not this run's business; `plugin list` tells of them.
+    /// Tells what is wrong with the plugins that the run may need, on standard error. Others of the
+    /// directory are not its business; `plugin list` tells of them.
     pub(crate) fn report_problems(&self) {
         let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
         let named: BTreeSet<&String> = self.config.plugins.keys().chain(rewards).collect();
+        // Where tasks may use whatever is loaded, a tool that is not changes what the model is offered.
+        let all = self.tasks.tools().is_none();
         for problem in self.registry.problems() {
-            if named.contains(&problem.plugin) || problem.plugin == "*" {
-                eprintln!(
-                    "{} {problem}",
-                    console::style("warning:").yellow().bold().for_stderr()
-                );
+            if all || named.contains(&problem.plugin) || problem.plugin == "*" {
+                warn(&problem.to_string());
             }
         }
     }
 
     /// What a checkpoint needs beside its weights to be loadable anywhere.
     pub(crate) fn assets(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let config = serde_json::json!({
-            "chat_template": self.dialogue.template().source(),
+        let template = self.dialogue.template();
+        let mut config = serde_json::json!({
+            "chat_template": template.source(),
             "tokenizer_class": "PreTrainedTokenizerFast",
         });
+        for (name, token) in template.special_tokens() {
+            config[name] = token.as_str().into();
+        }
         let stop_ids = self.dialogue.stop_ids();
         let generation = serde_json::json!({"eos_token_id": stop_ids});
         Ok(vec![
@@ -194,13 +241,29 @@ impl Parts {
         Ok(model)
     }
 
-    /// The hash of every plugin that loaded, by alias.
+    /// The hash of every component that takes part, by alias, and of the data bound to it, by
+    /// `<alias> data`.
     pub(crate) fn plugin_hashes(&self) -> BTreeMap<String, String> {
-        self.registry
-            .plugins()
-            .iter()
-            .map(|plugin| (plugin.name().to_owned(), plugin.hash().to_owned()))
-            .collect()
+        let tools = self.tasks.tools();
+        let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
+        let takes_part = |plugin: &Plugin| {
+            rewards.contains(plugin.name())
+                || plugin.tools().iter().any(|tool| {
+                    tools
+                        .as_ref()
+                        .is_none_or(|used| used.contains(&tool.definition.name))
+                })
+        };
+        let mut hashes = BTreeMap::new();
+        for plugin in self.registry.plugins() {
+            if takes_part(plugin) {
+                hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());
+                if let Some(data) = plugin.data_hash() {
+                    hashes.insert(format!("{} data", plugin.name()), data);
+                }
+            }
+        }
+        hashes
     }
 
     /// What trajectories are made with, the policy being `model` as it is now.
@@ -258,7 +321,35 @@ impl Parts {
         let (workshop, _engine) = self.workshop(model)?;
         let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
         let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
-        Ok(evaluate(&workshop, tasks, samples, &greedy, &sampled).await?)
+        let health = self.health();
+        let evaluated = evaluate(&workshop, tasks, samples, &greedy, &sampled).await?;
+        health.check()?;
+        Ok(evaluated)
+    }
+
+    /// Looks at how plugins do from now on.
+    pub(crate) fn health(&self) -> Health<'_> {
+        Health {
+            parts: self,
+            tools: self.tools.counts(),
+            rewards: self.rewards.counts(),
+        }
+    }
+}
+
+/// How the calls of all plugins had ended at some moment.
+pub(crate) struct Health<'a> {
+    parts: &'a Parts,
+    tools: BTreeMap<String, CallCounts>,
+    rewards: BTreeMap<String, CallCounts>,
+}
+
+impl Health<'_> {
+    /// An error if a plugin has trapped too often since.
+    pub(crate) fn check(&self) -> Result<(), Unhealthy> {
+        let most = self.parts.config.tools.max_trap_share;
+        self.parts.tools.check_health(&self.tools, most)?;
+        self.parts.rewards.check_health(&self.rewards, most)
     }
 }
 
@@ -289,15 +380,25 @@ pub(crate) fn is_in_run(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
 }
 
-/// Leaves a file alone that already has these bytes, so that its time stays.
-fn write_if_changed(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if std::fs::read(path).is_ok_and(|there| there == bytes) {
-        return Ok(());
-    }
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, bytes)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .with_context(|| format!("cannot write {}", path.display()))
+/// What turns messages into ids.
+struct Text {
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    stop_ids: Vec<u32>,
+}
+
+/// The ids that end a turn by a folder's generation_config.json, if there is one.
+fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
+    let config = folder.map(GenerationConfig::load).transpose()?.flatten();
+    Ok(config.map_or_else(Vec::new, |config| config.stop_ids()))
+}
+
+/// On standard error, for people.
+fn warn(what: &str) {
+    eprintln!(
+        "{} {what}",
+        console::style("warning:").yellow().bold().for_stderr()
+    );
 }
 
 fn open_tokenizer(config: &Config, tasks: &TaskSource) -> anyhow::Result<Tokenizer> {

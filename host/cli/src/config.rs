@@ -136,7 +136,7 @@ pub(crate) struct TasksConfig {
     /// Training tasks: JSON lines (see docs/configuration.md).
     #[serde(default)]
     pub(crate) train: Option<PathBuf>,
-    /// Validation tasks; the first `eval.tasks` of the training file if absent.
+    /// Validation tasks; if absent, the first `eval.validation_tasks` of the training file, at most a fifth of it.
     #[serde(default)]
     pub(crate) validation: Option<PathBuf>,
     /// Test tasks; those of validation if absent.
@@ -157,7 +157,7 @@ pub(crate) struct EvalConfig {
     pub(crate) samples: usize,
     /// Validation tasks, one sample each, during training. Default 100.
     pub(crate) validation_tasks: usize,
-    /// RL steps between validations; 0 for none. Default 10.
+    /// RL steps between validations, beside those at the end of each phase; 0 for none at all. Default 10.
     pub(crate) every: u64,
 }
 
@@ -261,6 +261,7 @@ impl Config {
         if self.eval.samples == 0 || self.eval.tasks == 0 {
             bail!("eval.tasks and eval.samples must be at least 1");
         }
+        self.checkpoint.validate().context("[checkpoint]")?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;
         }

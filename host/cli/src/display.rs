@@ -7,6 +7,11 @@ use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_plugins::score::Graded;
 
+/// A share as a percentage; a dash where there is none.
+pub(crate) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
 /// Prints one trajectory readably.
 pub(crate) fn trajectory(
     task: &Task,

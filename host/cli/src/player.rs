@@ -18,9 +18,6 @@ pub(crate) struct Player {
     pub(crate) temperature: f32,
 }
 
-/// A plugin that traps in more than this share of its calls stops the run.
-const MAX_TRAP_SHARE: f64 = 0.2;
-
 #[async_trait]
 impl Rollouts for Player {
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
@@ -33,12 +30,12 @@ impl Rollouts for Player {
             self.parts
                 .settings(params, Purpose::Rollout, rlf_forge::Split::Train, step)?;
         let (workshop, engine) = self.parts.workshop(policy)?;
+        let health = self.parts.health();
         let started = Instant::now();
         let groups = rollout(&workshop, &tasks, self.group_size, &settings).await?;
         let elapsed = started.elapsed().as_secs_f64();
         let times = engine.take_times().await;
-        self.parts.tools.check_health(MAX_TRAP_SHARE)?;
-        self.parts.rewards.check_health(MAX_TRAP_SHARE)?;
+        health.check()?;
         Ok(Experience {
             groups: groups.into_iter().map(for_training).collect(),
             metrics: vec![

@@ -7,6 +7,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_train::metrics::{Line, Phase};
 
+use crate::display::percent;
+
 /// Shows how a run goes.
 pub(crate) struct Progress {
     /// None in a pipe.
@@ -59,15 +61,15 @@ impl Progress {
     /// Success was measured.
     pub(crate) fn evaluation(&self, moment: &str, evaluation: &Evaluation) {
         let mut text = format!(
-            "{}{} split: greedy {:.1} %, sampled {:.1} % [{:.1}, {:.1}]",
+            "{}{} split: greedy {}, sampled {} [{:.1}, {:.1}]",
             if moment.is_empty() {
                 String::new()
             } else {
                 format!("{moment}, ")
             },
             evaluation.split,
-            evaluation.greedy.mean * 100.0,
-            evaluation.sampled.mean * 100.0,
+            percent(evaluation.greedy.mean),
+            percent(evaluation.sampled.mean),
             evaluation.sampled.low * 100.0,
             evaluation.sampled.high * 100.0,
         );
@@ -75,8 +77,8 @@ impl Progress {
             for (kind, rate) in &evaluation.sampled_by_kind {
                 let _ = write!(
                     text,
-                    "\n    {kind:<14} {:>5.1} %  ({} tasks)",
-                    rate.mean * 100.0,
+                    "\n    {kind:<14} {:>7}  ({} tasks)",
+                    percent(rate.mean),
                     rate.tasks
                 );
             }

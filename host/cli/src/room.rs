@@ -16,8 +16,6 @@ pub(crate) struct Room {
     aside: Option<PathBuf>,
     /// Whether there was nothing here.
     fresh: bool,
-    /// A file of an existing run that starting may write, as it was.
-    before: Option<(PathBuf, Vec<u8>)>,
 }
 
 impl Room {
@@ -28,7 +26,6 @@ impl Room {
             path: path.to_owned(),
             aside: None,
             fresh: !path.exists(),
-            before: None,
         };
         if room.fresh {
             return Ok(room);
@@ -70,20 +67,9 @@ impl Room {
         Ok(room)
     }
 
-    /// For a run that goes on in `path`, of which `file` may be written anew before it is known whether it can.
-    pub(crate) fn of_existing(path: &Path, file: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            aside: None,
-            fresh: !path.exists(),
-            before: fs::read(file).ok().map(|bytes| (file.to_owned(), bytes)),
-        }
-    }
-
     /// The run has started: what it replaces is removed.
     pub(crate) fn keep(mut self) -> anyhow::Result<()> {
         self.fresh = false;
-        self.before = None;
         match self.aside.take() {
             None => Ok(()),
             Some(aside) => fs::remove_dir_all(&aside)
@@ -104,11 +90,6 @@ impl Drop for Room {
                 "the run that was there lies in {}: {error}",
                 aside.display()
             );
-        }
-        if let Some((file, bytes)) = &self.before
-            && fs::read(file).ok().as_ref() != Some(bytes)
-        {
-            let _ = fs::write(file, bytes);
         }
     }
 }
@@ -202,15 +183,5 @@ mod tests {
         fs::remove_file(path.join("config.toml")).unwrap();
         let error = Room::make(&path, true).unwrap_err().to_string();
         assert!(error.contains("is no run"), "{error}");
-    }
-
-    #[test]
-    fn a_file_of_a_run_that_cannot_go_on_is_put_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = run(folder.path());
-        let room = Room::of_existing(&path, &path.join("config.toml"));
-        begin(&path);
-        drop(room);
-        assert_eq!(config(&path).as_deref(), Some("old"));
     }
 }

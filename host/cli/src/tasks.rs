@@ -1,10 +1,13 @@
 //! Where tasks come from: the generator, or files.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::dataset::read_tasks;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_forge::{FactsWorld, Split, Stage};
@@ -99,10 +102,23 @@ impl TaskSource {
         }))
     }
 
-    /// Refuses a row that cannot be played, before a run begins with it.
-    pub(crate) fn check(&self, tools: &ToolManager) -> anyhow::Result<()> {
-        let Self::Files(files) = self else {
-            return Ok(());
+    /// Refuses tasks that cannot be played, before a run begins with them: each row is rendered once.
+    pub(crate) fn check(
+        &self,
+        tools: &ToolManager,
+        dialogue: &Arc<Dialogue>,
+    ) -> anyhow::Result<()> {
+        let files = match self {
+            Self::Files(files) => files,
+            Self::Facts(world) => {
+                // All of them use the same tools.
+                let task = world.task(Split::Train, Stage::Rl, 0);
+                let offered = tools.definitions(task.tools.as_deref());
+                let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
+                Episode::start(dialogue, String::new(), &task, offered)
+                    .context("[tasks.facts]")?;
+                return Ok(());
+            }
         };
         for split in [Split::Train, Split::Validation, Split::Test] {
             for task in files.of(split) {
@@ -120,9 +136,10 @@ impl TaskSource {
                         row()
                     );
                 }
-                tools
+                let offered = tools
                     .definitions(task.tools.as_deref())
                     .with_context(|| format!("{}, field `tools`", row()))?;
+                Episode::start(dialogue, String::new(), task, offered).with_context(row)?;
             }
         }
         Ok(())
@@ -138,6 +155,23 @@ impl TaskSource {
                 let tasks = files.of(split);
                 (0..).zip(tasks.iter().take(count).cloned()).collect()
             }
+        }
+    }
+
+    /// The tools that some task may use; None where one may use whatever is loaded.
+    pub(crate) fn tools(&self) -> Option<BTreeSet<String>> {
+        let named = |task: &Task| task.tools.clone();
+        match self {
+            Self::Facts(world) => named(&world.task(Split::Train, Stage::Rl, 0))
+                .map(|tools| tools.into_iter().collect()),
+            Self::Files(files) => [&files.train, &files.validation, &files.test]
+                .into_iter()
+                .flatten()
+                .map(|task| named(task))
+                .try_fold(BTreeSet::new(), |mut all, tools| {
+                    all.extend(tools?);
+                    Some(all)
+                }),
         }
     }
 

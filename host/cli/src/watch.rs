@@ -102,7 +102,9 @@ impl Observer for Watch {
         self.progress.step(done.line, done.steps);
         let (phase, step, last) = (done.phase(), done.step(), done.is_last());
         let every = self.parts.config.eval.every;
-        if phase == Phase::Rl && every > 0 && step.is_multiple_of(every) && !last {
+        // The end of SFT is where the curve of RL begins.
+        let due = last || phase == Phase::Rl && step.is_multiple_of(every);
+        if every > 0 && due {
             let tasks = self.parts.config.eval.validation_tasks;
             self.measure(
                 "",
@@ -151,16 +153,16 @@ fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u6
     if !moment.is_empty() {
         line = line.value("moment", json!(moment));
     }
-    line.number("eval/greedy", evaluation.greedy.mean)
+    line.value("eval/greedy", json!(evaluation.greedy.mean))
         .number("eval/greedy_low", evaluation.greedy.low)
         .number("eval/greedy_high", evaluation.greedy.high)
-        .number("eval/sampled", evaluation.sampled.mean)
+        .value("eval/sampled", json!(evaluation.sampled.mean))
         .number("eval/sampled_low", evaluation.sampled.low)
         .number("eval/sampled_high", evaluation.sampled.high)
         .value("eval/greedy_by_kind", by_kind(&evaluation.greedy_by_kind))
         .value("eval/sampled_by_kind", by_kind(&evaluation.sampled_by_kind))
         .value("eval/pass_at_k", pass_at_k.into())
-        .number("eval/reward", evaluation.reward)
+        .value("eval/reward", json!(evaluation.reward))
         .value("eval/terms", json!(evaluation.terms))
         .number("eval/calls", evaluation.calls)
         .number("eval/excluded", evaluation.excluded)

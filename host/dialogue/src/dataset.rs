@@ -57,7 +57,12 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, TaskError> {
     };
     for row in rows(&text) {
         let (line, row) = row.map_err(|(line, message)| fail(line, message))?;
-        let task = task_of(row, line, &stem).map_err(|message| fail(line, message))?;
+        let foreign = is_foreign(&row);
+        let mut task = task_of(row, line, &stem).map_err(|message| fail(line, message))?;
+        if foreign && lines.contains_key(&task.id) {
+            // Data sets that were put together count each from 0.
+            task.id = format!("{}@{line}", task.id);
+        }
         if let Some(first) = lines.insert(task.id.clone(), line) {
             let message = format!("field `id`: {:?} stands in line {first} already", task.id);
             return Err(fail(line, message));
@@ -141,6 +146,11 @@ impl Iterator for Items<'_> {
         self.broken = true;
         Some(Err((self.line, failed)))
     }
+}
+
+/// Whether a row is of a format whose ids need not be unique in a file.
+fn is_foreign(row: &Value) -> bool {
+    ["reward_model", "question"].iter().any(|field| row.get(field).is_some())
 }
 
 fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {

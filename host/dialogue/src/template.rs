@@ -226,6 +226,11 @@ impl ChatTemplate {
         &self.source
     }
 
+    /// The special tokens it may write, by the names of tokenizer_config.json (`eos_token`, ..).
+    pub fn special_tokens(&self) -> &[(String, String)] {
+        &self.tokens
+    }
+
     /// The file it came from, or what stands for one.
     pub fn origin(&self) -> &str {
         &self.origin

@@ -84,9 +84,9 @@ impl End {
         }
     }
 
-    /// Whether a second try may end otherwise: something the call needs was not there.
+    /// Whether a second try may end otherwise: something the call needs was not there, or not in time.
     pub(crate) fn may_be_retried(&self) -> bool {
-        self.ended == Ended::Unavailable
+        self.ended == Ended::Unavailable || self.fault == Fault::Infrastructure
     }
 
     /// What the guest returned. `result_bytes` is the limit of that name.
@@ -152,6 +152,18 @@ impl End {
             types::Error::Internal(_) => return Self::by_plugin(detail),
         };
         end.with_detail(detail)
+    }
+
+    /// A reward's own words for why it gave no scores at all.
+    pub(crate) fn of_grading_error(error: &types::Error) -> Self {
+        let detail = error_text(error);
+        match error {
+            types::Error::Unavailable(_) => Self::by_infrastructure(Ended::Unavailable, detail),
+            _ => Self {
+                ended: Ended::Failed,
+                ..Self::by_plugin(detail)
+            },
+        }
     }
 
     /// The sandbox stopped the guest.

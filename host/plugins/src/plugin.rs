@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{CallReport, CallSpec, Level, Stopped, Template};
+use rlf_sandbox::{CallReport, CallSpec, Stopped, Template};
 
 use crate::bindings::{reward, tool, types};
 use crate::manifest::{PluginKind, PluginManifest};
@@ -180,7 +180,7 @@ impl Plugin {
                 })
             })
             .await;
-        self.finish("list-tools", report)
+        Self::finish(report)
     }
 
     /// Calls a tool.
@@ -189,9 +189,8 @@ impl Plugin {
             return Err(Stopped::unavailable("the plugin offers no tools"));
         };
         let indices = Arc::clone(indices);
-        let call_id = request.context.call_id.clone();
         let spec = CallSpec {
-            label: call_id.clone(),
+            label: request.context.call_id.clone(),
             seed: request.context.seed,
             limits: None,
             deadline: Some(request.deadline),
@@ -211,7 +210,7 @@ impl Plugin {
                 })
             })
             .await;
-        self.finish(&call_id, report)
+        Self::finish(report)
     }
 
     /// Asks a reward to grade a group.
@@ -227,7 +226,7 @@ impl Plugin {
         let request = Arc::clone(request);
         let label = format!("{}: grade {}", self.name, request.task().id);
         let spec = CallSpec {
-            label: label.clone(),
+            label,
             seed,
             ..CallSpec::default()
         };
@@ -243,22 +242,11 @@ impl Plugin {
                 })
             })
             .await;
-        self.finish(&label, report)
+        Self::finish(report)
     }
 
-    /// Hands what the guest logged to the host's log, and what it printed before it broke to the
-    /// reason: a panic's message is printed, not returned.
-    fn finish<R>(&self, call: &str, report: CallReport<R>) -> Result<R, Stopped> {
-        let plugin = self.name.as_str();
-        for line in &report.logs.lines {
-            let message = line.message.as_str();
-            match line.level {
-                Level::Error => tracing::error!(plugin, call, "{message}"),
-                Level::Warn => tracing::warn!(plugin, call, "{message}"),
-                Level::Info => tracing::info!(plugin, call, "{message}"),
-                _ => tracing::debug!(plugin, call, "{message}"),
-            }
-        }
+    /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
+    fn finish<R>(report: CallReport<R>) -> Result<R, Stopped> {
         report.outcome.map_err(|mut stopped| {
             let printed = report.stderr.text.trim();
             if !printed.is_empty() {

@@ -217,8 +217,13 @@ impl RewardPlugin {
         self.counters.snapshot()
     }
 
-    pub(crate) fn check_health(&self, max_trap_share: f64) -> Result<(), Unhealthy> {
+    pub(crate) fn check_health(
+        &self,
+        earlier: &CallCounts,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
         self.counts()
+            .since(earlier)
             .check_health(self.name(), max_trap_share, self.plugin.last_trap())
     }
 
@@ -229,7 +234,7 @@ impl RewardPlugin {
         let seed = request.seed(self.name());
         let mut attempt = 0;
         let (answer, ended, fault) = loop {
-            let stopped = match self.plugin.grade(request, seed).await {
+            let (error, end) = match self.plugin.grade(request, seed).await {
                 Ok(Ok(scores)) => {
                     let answer = check_scores(scores, &request.events);
                     break match answer {
@@ -237,10 +242,9 @@ impl RewardPlugin {
                         Err(error) => (Err(error), Ended::Failed, Fault::Plugin),
                     };
                 }
-                Ok(Err(error)) => break (Err(error_text(&error)), Ended::Failed, Fault::Plugin),
-                Err(stopped) => stopped,
+                Ok(Err(error)) => (error_text(&error), End::of_grading_error(&error)),
+                Err(stopped) => (stopped.to_string(), End::of_stopped(&stopped)),
             };
-            let end = End::of_stopped(&stopped);
             if end.may_be_retried() && attempt < self.plugin.policy().retries {
                 attempt += 1;
                 self.counters.count_retry();
@@ -249,7 +253,7 @@ impl RewardPlugin {
             if end.ended == Ended::Trap {
                 self.plugin.note_trap(&end);
             }
-            break (Err(stopped.to_string()), end.ended, end.fault);
+            break (Err(error), end.ended, end.fault);
         };
         self.counters.count(ended, fault, started.elapsed());
         answer

@@ -151,11 +151,17 @@ impl RewardStack {
             .collect()
     }
 
-    /// An error if a reward plugin traps in more than this share of its calls.
-    pub fn check_health(&self, max_trap_share: f64) -> Result<(), Unhealthy> {
-        self.plugins
-            .iter()
-            .try_for_each(|plugin| plugin.check_health(max_trap_share))
+    /// An error if a reward plugin trapped in more than this share of its calls since `earlier`, an
+    /// answer of [`Self::counts`].
+    pub fn check_health(
+        &self,
+        earlier: &BTreeMap<String, CallCounts>,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
+        self.plugins.iter().try_for_each(|plugin| {
+            let before = earlier.get(plugin.name()).copied().unwrap_or_default();
+            plugin.check_health(&before, max_trap_share)
+        })
     }
 }
 

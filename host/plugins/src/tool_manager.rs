@@ -20,7 +20,7 @@ use crate::result_cache::ResultCache;
 use crate::seed;
 
 /// `[tools]` of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolManagerConfig {
     /// Calls of one tool that may run at once, where its plugin's policy does not say. More wait,
@@ -30,6 +30,9 @@ pub struct ToolManagerConfig {
     /// is not run twice. Costs a look-up a call, and believes the tool's word: worth it where a
     /// call takes milliseconds. Default: 0, which is off.
     pub cache_bytes: usize,
+    /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
+    /// evaluation stops the run. 0 to 1; default 0.2.
+    pub max_trap_share: f64,
 }
 
 impl Default for ToolManagerConfig {
@@ -37,6 +40,7 @@ impl Default for ToolManagerConfig {
         Self {
             max_concurrency: 256,
             cache_bytes: 0,
+            max_trap_share: 0.2,
         }
     }
 }
@@ -53,7 +57,7 @@ pub struct TurnContext {
 }
 
 /// Why tools cannot be offered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
     /// No plugin has it.
     #[error("there is no tool `{name}`{hint}")]
@@ -66,6 +70,9 @@ pub enum ToolError {
     /// A limit that would let nothing run.
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
+    /// A share that is none.
+    #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
+    TrapShare(f64),
 }
 
 /// A tool and what is kept about it.
@@ -103,6 +110,9 @@ impl ToolManager {
     pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
         if config.max_concurrency == 0 {
             return Err(ToolError::NoConcurrency);
+        }
+        if !(0.0..=1.0).contains(&config.max_trap_share) {
+            return Err(ToolError::TrapShare(config.max_trap_share));
         }
         let mut tools = Vec::new();
         for plugin in registry.plugins() {
@@ -240,13 +250,14 @@ impl ToolManager {
             let end = tool.attempt(call, context, &attempt).await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
-                && attempt.number < tool.plugin.policy().retries
-                && Instant::now() < attempt.deadline;
+                && attempt.number < tool.plugin.policy().retries;
             if !again {
                 break end;
             }
             tool.counters.count_retry();
             attempt.number += 1;
+            // What was lost to a full machine or a slow service is not the second try's fault.
+            attempt.deadline = Instant::now() + limits.wall;
         };
         if end.ended == Ended::Trap {
             tool.plugin.note_trap(&end);
@@ -277,14 +288,20 @@ impl ToolManager {
         counts
     }
 
-    /// An error if a plugin traps in more than this share of its calls, over all its tools.
-    pub fn check_health(&self, max_trap_share: f64) -> Result<(), Unhealthy> {
+    /// An error if a plugin trapped in more than this share of its calls since `earlier`, an answer
+    /// of [`Self::counts`], over all its tools.
+    pub fn check_health(
+        &self,
+        earlier: &BTreeMap<String, CallCounts>,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
         let mut by_plugin: BTreeMap<&str, (&Plugin, CallCounts)> = BTreeMap::new();
         for tool in &self.tools {
             let entry = by_plugin
                 .entry(tool.plugin.name())
                 .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
-            entry.1 = entry.1.plus(&tool.counters.snapshot());
+            let before = earlier.get(tool.name()).copied().unwrap_or_default();
+            entry.1 = entry.1.plus(&tool.counters.snapshot().since(&before));
         }
         by_plugin.into_values().try_for_each(|(plugin, counts)| {
             counts.check_health(plugin.name(), max_trap_share, plugin.last_trap())

@@ -314,8 +314,8 @@ async fn a_plugin_that_traps_too_often_is_reported() {
     for n in 0..20 {
         invoke(&manager, if n < 3 { "trap" } else { "echo" }, json!({})).await;
     }
-    assert!(manager.check_health(0.2).is_ok());
-    let unhealthy = manager.check_health(0.1).unwrap_err();
+    assert!(manager.check_health(&BTreeMap::new(), 0.2).is_ok());
+    let unhealthy = manager.check_health(&BTreeMap::new(), 0.1).unwrap_err();
     assert_eq!(
         (unhealthy.plugin.as_str(), unhealthy.traps, unhealthy.calls),
         ("stub", 3, 20)

@@ -43,6 +43,11 @@ impl SamplingParams {
         }
     }
 
+    /// Whether the most probable token is taken, always.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
+    }
+
     /// Whether some tokens can never be drawn, so that the reported log-probability is not that of the draw.
     pub fn truncates(&self) -> bool {
         self.top_p < 1.0 || self.top_k > 0
@@ -50,7 +55,7 @@ impl SamplingParams {
 
     /// The temperature of the reported log-probability: training must use this one.
     pub fn log_prob_temperature(&self) -> f32 {
-        if self.temperature == 0.0 {
+        if self.is_greedy() {
             1.0
         } else {
             self.temperature

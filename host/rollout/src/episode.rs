@@ -51,9 +51,15 @@ pub(crate) async fn play(
     task: Arc<Task>,
     place: Place,
 ) -> Result<Trajectory, RolloutError> {
+    // The index too: a row may come twice in one step, at the border of two epochs.
+    let sample = if settings.sampler.params().is_greedy() {
+        "greedy".to_owned()
+    } else {
+        place.sample.to_string()
+    };
     let id = format!(
-        "{}-{}/{}/{}",
-        settings.split, settings.step, task.id, place.sample
+        "{}-{}/{}:{}/{sample}",
+        settings.split, settings.step, place.task_index, task.id
     );
     let tools = workshop.tools.definitions(task.tools.as_deref())?;
     let mut episode = Episode::start(&workshop.dialogue, id.clone(), &task, tools)?;

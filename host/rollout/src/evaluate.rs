@@ -26,8 +26,8 @@ pub struct Evaluation {
     pub sampled_by_kind: BTreeMap<String, Rate>,
     /// Mean over tasks of the unbiased pass@k, by k.
     pub pass_at_k: BTreeMap<usize, f64>,
-    /// Mean reward of the sampled trajectories.
-    pub reward: f64,
+    /// Mean reward of the sampled trajectories that could be scored; none where none could.
+    pub reward: Option<f64>,
     /// Mean of every reward term over the sampled trajectories.
     pub terms: BTreeMap<String, f64>,
     /// Samples per task.
@@ -88,7 +88,9 @@ fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) 
             .filter(|k| k.is_power_of_two() || *k == samples)
             .filter_map(|k| mean_pass_at_k(sampled, k).map(|value| (k, value)))
             .collect(),
-        reward: scores().map(|score| score.reward).sum::<f64>() / scored,
+        reward: scores()
+            .next()
+            .map(|_| scores().map(|score| score.reward).sum::<f64>() / scored),
         terms,
         samples,
         excluded: excluded as f64 / total.max(1) as f64,

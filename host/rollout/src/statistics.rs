@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// A mean over tasks with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Mean over tasks of each task's mean.
-    pub mean: f64,
+    /// Mean over tasks of each task's mean; none where there are no tasks, which is not 0.
+    pub mean: Option<f64>,
     /// Lower end of the interval, at least 0.
     pub low: f64,
     /// Upper end of the interval, at most 1.
@@ -18,12 +18,12 @@ pub struct Rate {
 impl Rate {
     /// The mean of `per_task` (each in 0..=1) and its 95 % normal interval **by task**: samples of
     /// one task are not independent, so the standard error is that of the tasks' means,
-    /// `s / sqrt(n)` with the unbiased deviation `s`. No tasks give 0 with the whole interval.
+    /// `s / sqrt(n)` with the unbiased deviation `s`. No tasks give the whole interval.
     pub fn by_task(per_task: &[f64]) -> Self {
         let n = per_task.len();
         if n == 0 {
             return Self {
-                mean: 0.0,
+                mean: None,
                 low: 0.0,
                 high: 1.0,
                 tasks: 0,
@@ -37,7 +37,7 @@ impl Rate {
             1.96 * (squares / (n - 1) as f64).sqrt() / (n as f64).sqrt()
         };
         Self {
-            mean,
+            mean: Some(mean),
             low: (mean - half).max(0.0),
             high: (mean + half).min(1.0),
             tasks: n,
@@ -77,17 +77,18 @@ mod tests {
     fn the_interval_is_that_of_task_means() {
         // Unbiased deviation of [0, 1, 1, 0] is sqrt(1/3); 1.96 * sqrt(1/3) / 2 = 0.5658.
         let rate = Rate::by_task(&[0.0, 1.0, 1.0, 0.0]);
-        assert_eq!(rate.mean, 0.5);
+        assert_eq!(rate.mean, Some(0.5));
         assert_eq!(rate.low, 0.0);
         assert_eq!(rate.high, 1.0);
         let many: Vec<f64> = (0..400).map(|i| f64::from(i % 2)).collect();
         let rate = Rate::by_task(&many);
-        assert!((rate.high - rate.mean - 1.96 * (100.0_f64 / 399.0).sqrt() / 20.0).abs() < 1e-12);
+        assert!((rate.high - 0.5 - 1.96 * (100.0_f64 / 399.0).sqrt() / 20.0).abs() < 1e-12);
     }
 
     #[test]
     fn no_tasks_and_one_task_know_nothing() {
-        assert_eq!(Rate::by_task(&[]).high, 1.0);
+        let none = Rate::by_task(&[]);
+        assert_eq!((none.mean, none.high), (None, 1.0));
         let one = Rate::by_task(&[1.0]);
         assert_eq!((one.low, one.high), (0.0, 1.0));
     }

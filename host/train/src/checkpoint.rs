@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic;
 use crate::metrics::{MetricsPosition, Phase};
-use crate::run::RunError;
+use crate::run::{RunError, assets_path};
 
 const STATE: &str = "trainer.json";
 /// Raised when a field changes its meaning.
@@ -100,8 +100,9 @@ impl Checkpoint {
         let entries = fs::read_dir(&folder).map_err(|e| RunError::io("list", &folder, e))?;
         for entry in entries {
             let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
-            // `latest` is a link to one of them.
-            if !path.is_symlink() && path.is_dir() && !atomic::is_temporary(&path) {
+            // `latest` is a link to one of them; folders of other names are their owner's.
+            let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
+            if is_ours && !path.is_symlink() && path.is_dir() {
                 found.push(Self::read(&path)?);
             }
         }
@@ -128,7 +129,7 @@ impl Checkpoint {
         keep_last: usize,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let name = format!("{}-{:06}", state.phase, state.step);
+        let name = name(state.phase, state.step);
         let path = run.join("checkpoints").join(&name);
         if path.exists() {
             // Only where a resumed run was allowed to go back and comes by again.
@@ -136,7 +137,7 @@ impl Checkpoint {
         }
         atomic::write_folder(&path, |folder| {
             save(folder)?;
-            copy_assets(&run.join("assets"), folder)?;
+            copy_assets(&assets_path(run), folder)?;
             let file = folder.join(STATE);
             let json = serde_json::to_vec_pretty(&state).expect("plain numbers serialise");
             fs::write(&file, json).map_err(|e| RunError::io("write", &file, e))?;
@@ -151,6 +152,19 @@ impl Checkpoint {
         }
         Ok(Self { path, state })
     }
+}
+
+/// The folder of a checkpoint.
+fn name(phase: Phase, step: u64) -> String {
+    format!("{phase}-{step:06}")
+}
+
+/// Whether a folder is called as [`name`] calls one.
+fn is_name(folder: &str) -> bool {
+    folder.split_once('-').is_some_and(|(phase, step)| {
+        [Phase::Sft, Phase::Rl].iter().any(|known| known.as_str() == phase)
+            && step.parse().is_ok_and(|number: u64| format!("{number:06}") == step)
+    })
 }
 
 /// Tokenizer and friends: linked where the file system can, since they never change.

@@ -116,9 +116,9 @@ impl LossStatistics {
         self.ratio_deviation = self.ratio_deviation.max(other.ratio_deviation);
     }
 
-    /// A sum over tokens as a mean.
+    /// A sum over tokens as a mean; NaN where there are no tokens.
     pub fn mean(&self, sum: f64) -> f64 {
-        sum / self.tokens.max(1) as f64
+        sum / self.tokens as f64
     }
 }
 

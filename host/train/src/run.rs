@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RUN/config.toml          the resolved configuration, every default written out
-//! RUN/plugins.json         alias to hash of every component that took part
+//! RUN/plugins.json         hash of every component that took part, and of the data bound to it
 //! RUN/machine.json         binary, processor and device: results are bit-identical only on the same
 //! RUN/assets/              tokenizer and whatever else makes a checkpoint loadable
 //! RUN/metrics.jsonl        one line a step, one per evaluation
@@ -41,6 +41,20 @@ pub fn config_path(run: &Path) -> PathBuf {
     run.join("config.toml")
 }
 
+/// The folder of what every checkpoint of the run in `run` needs to be loadable.
+pub fn assets_path(run: &Path) -> PathBuf {
+    run.join("assets")
+}
+
+/// What differs between the plugins that took part in the run in `run` and `now`, one sentence each.
+pub fn plugin_changes(
+    run: &Path,
+    now: &BTreeMap<String, String>,
+) -> Result<Vec<String>, RunError> {
+    let before: BTreeMap<String, String> = read_json(&run.join("plugins.json"))?;
+    Ok(differences("plugin ", &before, now))
+}
+
 /// Where, and with which binary, the run in `run` was begun.
 pub fn record_path(run: &Path) -> PathBuf {
     run.join("machine.json")
@@ -56,7 +70,8 @@ pub fn trajectories_path(run: &Path) -> PathBuf {
 pub struct RunSpec {
     /// The resolved configuration as TOML, every default written out.
     pub config_toml: String,
-    /// Alias to content hash of every plugin.
+    /// Hashes of everything that took part beside the binary: components by alias, and data bound
+    /// to them by a name of the caller's.
     pub plugins: BTreeMap<String, String>,
     /// Where it runs.
     pub machine: Machine,
@@ -89,7 +104,7 @@ impl RunDirectory {
             fs::create_dir_all(&folder).map_err(|e| RunError::io("create", &folder, e))?;
         }
         for (name, bytes) in &spec.assets {
-            atomic::write_file(&path.join("assets").join(name), bytes)?;
+            atomic::write_file(&assets_path(path).join(name), bytes)?;
         }
         write_json(&path.join("plugins.json"), &spec.plugins)?;
         write_json(&record_path(path), &spec.machine)?;
@@ -272,13 +287,19 @@ fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
                 })?;
         // Where the run lies is not what it is: a run that was moved is still the same.
         table.remove("output");
+        // Nor is how many threads compute it: that changes no result.
+        table.remove("workers");
+        for phase in ["sft", "rl"] {
+            if let Some(toml::Value::Table(phase)) = table.get_mut(phase) {
+                phase.remove("workers");
+            }
+        }
         let mut flat = BTreeMap::new();
         flatten("", &toml::Value::Table(table), &mut flat);
         Ok(flat)
     };
     let mut changes = differences("", &settings(&before)?, &settings(&spec.config_toml)?);
-    let plugins: BTreeMap<String, String> = read_json(&path.join("plugins.json"))?;
-    changes.extend(differences("plugin ", &plugins, &spec.plugins));
+    changes.extend(plugin_changes(path, &spec.plugins)?);
     Ok(changes)
 }
 

@@ -181,13 +181,20 @@ fn name_of<T: Serialize>(value: &T) -> String {
 
 impl Line {
     /// The part of the line that the updates decide.
+    ///
+    /// Means of the loss are over the tokens that were computed: those of trajectories with an
+    /// advantage, unless the loss has a term for all. Without any update there is nothing to tell,
+    /// which is not 0.
     pub(crate) fn updates(self, updates: &Updates) -> Self {
-        let made = updates.done.max(1) as f64;
+        let made = updates.done as f64;
         let mut statistics = updates.statistics;
         statistics.loss /= made;
         self.loss(Phase::Rl, &statistics)
             .number("grad_norm", updates.grad_norms / made)
-            .number("ratio_deviation", updates.first_ratio_deviation)
+            .value(
+                "ratio_deviation",
+                json!((updates.done > 0).then_some(updates.first_ratio_deviation)),
+            )
             .count("updates", updates.done as usize)
             .count(
                 "updates_without_gradient",

@@ -57,7 +57,7 @@ impl DemonstrationSource for Counting {
     fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
         (0..size as u64)
             .map(|i| {
-                let first = Key::new(SEED, Purpose::Tasks).at(step).at(i).below(0, 20) as u32;
+                let first = Key::new(SEED, Purpose::Test).at(step).at(i).below(0, 20) as u32;
                 let sequence: TrainingSequence = serde_json::from_value(json!([
                     {"prompt": [first]},
                     {"model": {"demonstrated": {"ids": [first + 1, first + 2]}}},
@@ -79,7 +79,7 @@ struct EvenGame {
 
 impl EvenGame {
     fn trajectory(&self, policy: &Model, step: u64, task: u64, sample: u64) -> Trajectory {
-        let question = Key::new(SEED, Purpose::Tasks).at(step).at(task);
+        let question = Key::new(SEED, Purpose::Test).at(step).at(task);
         let (prompt, observation) = (ids(question, 3), ids(question.at(sample), 2));
         let lengths = Key::new(SEED, Purpose::Test).at(task).at(sample);
         let params = SamplingParams {

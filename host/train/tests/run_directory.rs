@@ -122,6 +122,26 @@ fn the_last_checkpoints_are_kept_and_the_end_of_every_phase() {
 }
 
 #[test]
+fn folders_that_are_no_checkpoints_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(1)).unwrap();
+    checkpoint(&mut run, Phase::Rl, 1, false);
+    let checkpoints = folder.path().join("checkpoints");
+    // A copy of one under another name, and something else.
+    fs::create_dir(checkpoints.join("best")).unwrap();
+    fs::copy(
+        checkpoints.join("rl-000001/trainer.json"),
+        checkpoints.join("best/trainer.json"),
+    )
+    .unwrap();
+    fs::create_dir(checkpoints.join("rl-1")).unwrap();
+    for step in 2..=4 {
+        checkpoint(&mut run, Phase::Rl, step, false);
+    }
+    assert_eq!(names(&checkpoints), ["best", "latest", "rl-000004", "rl-1"]);
+}
+
+#[test]
 fn resuming_cuts_everything_back_to_the_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let metrics = folder.path().join("metrics.jsonl");

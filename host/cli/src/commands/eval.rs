@@ -10,6 +10,7 @@ use rlf_rollout::statistics::Rate;
 
 use crate::arguments::Eval;
 use crate::assemble::Parts;
+use crate::display::percent;
 use crate::tasks;
 
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
@@ -63,12 +64,11 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
 
 fn print(evaluation: &Evaluation) {
     let row = |name: &str, greedy: Option<&Rate>, sampled: &Rate| {
-        let greedy =
-            greedy.map_or_else(|| "–".into(), |rate| format!("{:.1} %", rate.mean * 100.0));
+        let greedy = percent(greedy.and_then(|rate| rate.mean));
         say!(
             "{name:<16} {:>6} {greedy:>10} {:>10}   [{:.1}, {:.1}]",
             sampled.tasks,
-            format!("{:.1} %", sampled.mean * 100.0),
+            percent(sampled.mean),
             sampled.low * 100.0,
             sampled.high * 100.0
         );
@@ -95,14 +95,16 @@ fn print(evaluation: &Evaluation) {
             format!("pass@{k}"),
             "",
             "",
-            format!("{:.1} %", value * 100.0)
+            percent(Some(*value))
         );
     }
     say!();
     for (term, value) in &evaluation.terms {
         say!("{term:<30} {value:>8.3}");
     }
-    say!("{:<30} {:>8.3}", "reward", evaluation.reward);
+    if let Some(reward) = evaluation.reward {
+        say!("{:<30} {reward:>8.3}", "reward");
+    }
     say!("{:<30} {:>8.3}", "calls per trajectory", evaluation.calls);
     say!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
 }

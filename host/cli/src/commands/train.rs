@@ -14,18 +14,18 @@ use rlf_policy::{Model, open_device};
 use rlf_train::checkpoint::Checkpoint;
 use rlf_train::metrics::Phase;
 use rlf_train::phase::PhaseEnd;
-use rlf_train::run::{Machine, RunDirectory, RunSpec};
+use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec, config_path};
 use rlf_train::{rl, sft};
 use serde_json::{Map, Value};
 
 use crate::arguments::Train;
-use crate::assemble::{Parts, data_folder};
+use crate::assemble::Parts;
 use crate::config::Config;
 use crate::demonstrations::Demonstrations;
+use crate::display::percent;
 use crate::player::Player;
 use crate::report::RunData;
 use crate::room::Room;
-use crate::tasks::FACTS_TABLE;
 use crate::watch::Watch;
 use crate::{interrupt, provenance};
 
@@ -55,11 +55,14 @@ async fn train(
 ) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let path = config.output.clone();
+    if options.resume && !config_path(&path).exists() {
+        return Err(RunError::NoRun { path }.into());
+    }
     // Before whatever lies within the run, so that it goes last.
     let room = if options.resume {
-        Room::of_existing(&path, &data_folder(&path).join(FACTS_TABLE))
+        None
     } else {
-        Room::make(&path, options.overwrite)?
+        Some(Room::make(&path, options.overwrite)?)
     };
     let choice = open_device(&config.device)?;
     say!(
@@ -69,7 +72,12 @@ async fn train(
         choice.reason
     );
     let config_toml = config.to_toml()?;
-    let parts = Arc::new(Parts::assemble(config, &options.plugins.plugins, &path)?);
+    let make = if options.resume {
+        Parts::existing
+    } else {
+        Parts::new
+    };
+    let parts = Arc::new(make(config, &options.plugins.plugins, &path)?);
     parts.report_problems();
 
     let spec = RunSpec {
@@ -85,7 +93,6 @@ async fn train(
         (RunDirectory::create(&path, &spec, keep)?, None)
     };
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
-    room.keep()?;
     describe(&parts, &model, checkpoint.as_ref());
 
     let mut watch = Watch::new(parts.clone(), interrupted);
@@ -98,6 +105,10 @@ async fn train(
         watch
             .test("at the start", &model, phase, 0, run.metrics())
             .await?;
+    }
+    // Tools and rewards have worked once: this is a run.
+    if let Some(room) = room {
+        room.keep()?;
     }
     let seed = parts.config.seed;
     let mut end = PhaseEnd::Finished;
@@ -147,7 +158,11 @@ async fn train(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if options.control {
-        control(&parts, &path, &spec, &choice.device, watch).await?;
+        let end = control(&parts, &path, &spec, &choice.device, watch).await?;
+        if end == PhaseEnd::Interrupted {
+            say!("the control was stopped before it was done, so there is nothing to compare; the run itself is complete");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
     }
     let report = super::report::write(&path, None)?;
     say!();
@@ -162,11 +177,6 @@ async fn train(
 fn learned(path: &Path) -> anyhow::Result<()> {
     let data = RunData::read(path)?;
     let moments = data.evaluations("test");
-    let percent = |value: Option<&Value>| {
-        value
-            .and_then(Value::as_f64)
-            .map_or_else(|| "–".into(), |x| format!("{:.1} %", x * 100.0))
-    };
     let moment = |line: &Map<String, Value>| -> String {
         line.get("moment")
             .and_then(Value::as_str)
@@ -187,7 +197,8 @@ fn learned(path: &Path) -> anyhow::Result<()> {
     let row = |name: &str, key: &str, kind: Option<&str>| {
         let cell = |line: &Map<String, Value>| {
             let value = line.get(key);
-            percent(kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind))))
+            let value = kind.map_or(value, |kind| value.and_then(|kinds| kinds.get(kind)));
+            percent(value.and_then(Value::as_f64))
         };
         say!("  {name:<16}{}", cells(&cell));
     };
@@ -214,7 +225,7 @@ async fn control(
     spec: &RunSpec,
     device: &Device,
     watch: Watch,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<PhaseEnd> {
     let ended = |phase| -> anyhow::Result<Checkpoint> {
         Checkpoint::of_phase(path, phase)?
             .filter(|checkpoint| checkpoint.state.finished)
@@ -224,23 +235,27 @@ async fn control(
                 )
             })
     };
-    let (sft_end, rl_end) = (ended(Phase::Sft)?, ended(Phase::Rl)?);
+    let sft_end = ended(Phase::Sft)?;
+    ended(Phase::Rl)?;
     let Some(sft) = &parts.config.sft else {
         bail!("--control needs [sft] in the configuration")
     };
-    let (sft_time, rl_time) = (
-        sft_end.state.elapsed,
-        rl_end.state.elapsed.saturating_sub(sft_end.state.elapsed),
-    );
-    let share = rl_time.as_secs_f64() / sft_time.as_secs_f64().max(1e-9);
+    // Of the steps alone: evaluations are not learning.
+    let data = RunData::read(path)?;
+    let time = |phase: Phase| -> f64 {
+        data.phase(phase.as_str())
+            .filter_map(|line| line.get("step_s")?.as_f64())
+            .sum()
+    };
+    let (sft_time, rl_time) = (time(Phase::Sft), time(Phase::Rl));
     let mut config = sft.clone();
-    config.steps = ((sft.steps as f64 * share).ceil() as u64).max(1);
+    config.steps = ((sft.steps as f64 * rl_time / sft_time.max(1e-9)).ceil() as u64).max(1);
     // From half the peak down again: the first phase has already annealed its own.
     config.optimizer.learning_rate /= 2.0;
     say!(
         "control: {} more SFT steps, for the {:.0} s that RL took",
         config.steps,
-        rl_time.as_secs_f64()
+        rl_time
     );
     let folder = path.join("control");
     if folder.join("config.toml").exists() {
@@ -248,14 +263,23 @@ async fn control(
             format!("cannot remove the earlier control in {}", folder.display())
         })?;
     }
-    let mut run = RunDirectory::create(&folder, spec, parts.config.checkpoint.clone())?;
+    let spec = RunSpec {
+        config_toml: Config {
+            sft: Some(config.clone()),
+            rl: None,
+            ..parts.config.clone()
+        }
+        .to_toml()?,
+        ..spec.clone()
+    };
+    let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
     let mut model = parts.load_model(&sft_end.path, device)?;
     let (workshop, _engine) = parts.workshop(&model)?;
     let mut source =
         Demonstrations::new(workshop, parts.tasks.clone(), parts.config.seed).after(sft.steps);
     let mut watch = watch.named("control: SFT instead of RL");
     let seed = parts.config.seed;
-    sft::train(
+    let end = sft::train(
         &config,
         seed,
         &mut model,
@@ -266,7 +290,7 @@ async fn control(
     )
     .await?;
     watch.close();
-    Ok(())
+    Ok(end)
 }
 
 /// The weights to begin with: of the checkpoint resumed from, of the configured checkpoint, or
