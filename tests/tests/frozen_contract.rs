@@ -92,6 +92,31 @@ fn the_frozen_tool_refuses_a_config_that_it_does_not_know() {
 }
 
 #[test]
+fn the_frozen_reward_grades() {
+    let directory = delivered(
+        "frozen-reward-0.1.0.wasm",
+        "kind = \"reward\"\ncomponent = \"frozen.wasm\"\n",
+    );
+    let grade = |further: &[&str]| {
+        let plugins = directory.path().to_str().expect("a plain name");
+        let fixed = ["plugin", "grade", "frozen", "--plugins", plugins, "--json"];
+        Host::new().run(fixed.iter().chain(further))
+    };
+    let right = grade(&["--reference", r#"["no", "yes"]"#, "--answer", "yes"]);
+    assert_eq!(
+        right.succeeded().json(),
+        json!({
+            "terms": {"agrees": 1.0, "turns": 1.0, "calls": 0.0},
+            "metrics": {"step": 0.0},
+            "per_event": [],
+        })
+    );
+    let wrong = grade(&["--reference", "no", "--answer", "yes"]);
+    assert_eq!(wrong.succeeded().json()["terms"]["agrees"], 0.0);
+    grade(&["--reference", "no"]).refused_with(&["`frozen` gives no score", "no answer"]);
+}
+
+#[test]
 fn the_frozen_reward_loads() {
     let directory = delivered(
         "frozen-reward-0.1.0.wasm",

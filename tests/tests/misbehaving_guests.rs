@@ -149,10 +149,7 @@ fn the_operator_is_told_what_the_model_is_not() {
 }
 
 #[test]
-fn an_hour_of_sleep_takes_no_time() {
-    let outcome = call("sleep", &json!({"milliseconds": 3_600_000}), 0).json();
-    let waited = outcome["wall-us"].as_u64().expect("a time");
-    assert!(waited < 5_000_000, "waited for {waited} us");
+fn sleep_is_by_the_guests_own_clock() {
     let outcome = call("sleep", &json!({"milliseconds": 2_000}), 0);
     let outcome = outcome.succeeded().json();
     assert_eq!(seen(&outcome), "2000", "by its own clock it slept");

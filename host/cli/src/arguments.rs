@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
 /// Post-train language models for multi-turn tool use, with tools and rewards in sandboxes.
@@ -31,6 +32,9 @@ pub(crate) enum Command {
     /// Measure speed, as ratios against a named peer
     Bench(Bench),
 }
+
+/// More tasks or samples than anybody has.
+const MOST: u64 = 1_000_000;
 
 /// Where plugins are found.
 #[derive(Debug, Clone, Args)]
@@ -83,10 +87,10 @@ pub(crate) struct Eval {
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
     /// How many tasks, instead of the configuration's `eval.tasks`
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
     pub(crate) tasks: Option<usize>,
     /// Samples per task, instead of the configuration's `eval.samples`
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
     pub(crate) samples: Option<usize>,
     /// Sampling temperature
     #[arg(long, default_value_t = 1.0)]
@@ -117,8 +121,8 @@ pub(crate) struct Rollout {
     /// Sampling temperature; 0 is greedy
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
-    /// Which sample of the task to draw
-    #[arg(long, default_value_t = 0)]
+    /// Which sample of the task to draw; those before it are drawn too
+    #[arg(long, default_value_t = 0, value_parser = RangedU64ValueParser::<u64>::new().range(0..=9_999))]
     pub(crate) sample: u64,
     /// Print JSON for programs
     #[arg(long)]
@@ -182,6 +186,26 @@ pub(crate) enum PluginCommand {
         /// Seed of the call's clock and randomness
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// Bind data without a configuration: NAME=FILE, may be repeated
+        #[arg(long, value_name = "NAME=FILE")]
+        data: Vec<String>,
+        /// The plugin's `config` as a JSON object
+        #[arg(long, value_name = "JSON")]
+        plugin_config: Option<String>,
+    },
+    /// Grade an answer with a reward, in its sandbox
+    Grade {
+        /// The plugin's name or alias
+        plugin: String,
+        /// What the model answered; leave it out for a trajectory without an answer
+        #[arg(long, value_name = "TEXT")]
+        answer: Option<String>,
+        /// The task's reference as JSON, or as plain text
+        #[arg(long, value_name = "JSON")]
+        reference: String,
+        /// Instead of `--answer`: a trajectory as `rlf-host rollout --json` prints it
+        #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+        trajectory: Option<PathBuf>,
         /// Bind data without a configuration: NAME=FILE, may be repeated
         #[arg(long, value_name = "NAME=FILE")]
         data: Vec<String>,

@@ -54,12 +54,11 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
         .then(|| cache.join("rlf-host").join("components"))
 }
 
-/// The sandbox of this machine.
-pub(crate) fn sandbox() -> anyhow::Result<Sandbox> {
-    Ok(Sandbox::new(&SandboxConfig {
-        cache: cache_folder(),
-        ..SandboxConfig::default()
-    })?)
+/// The sandbox of this machine, with the user's cache folder where the configuration names none.
+pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
+    let mut config = config.clone();
+    config.cache = config.cache.or_else(cache_folder);
+    Ok(Sandbox::new(&config)?)
 }
 
 impl Parts {
@@ -126,7 +125,7 @@ impl Parts {
             &stop_ids,
         )
         .context("[dialogue]")?;
-        let sandbox = sandbox()?;
+        let sandbox = sandbox(&config.sandbox)?;
         if !plugins.is_dir() {
             bail!(
                 "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another with --plugins",
@@ -401,7 +400,7 @@ fn warn(what: &str) {
     );
 }
 
-fn open_tokenizer(config: &Config, tasks: &TaskSource) -> anyhow::Result<Tokenizer> {
+pub(crate) fn open_tokenizer(config: &Config, tasks: &TaskSource) -> anyhow::Result<Tokenizer> {
     if let Some(options) = &config.tokenizer.train {
         return Tokenizer::train_bpe(tasks.corpus(), options).context("[tokenizer.train]");
     }

@@ -13,6 +13,7 @@ use rlf_plugins::reward_stack::RewardsConfig;
 use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_policy::Qwen3Config;
 use rlf_rollout::engine::EngineConfig;
+use rlf_sandbox::SandboxConfig;
 use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub(crate) struct Config {
     pub(crate) dialogue: DialogueConfig,
     /// What the policy is asked.
     pub(crate) tasks: TasksConfig,
+    /// Pools, threads and cache of the sandbox.
+    #[serde(default)]
+    pub(crate) sandbox: SandboxConfig,
     /// How calls are made.
     #[serde(default)]
     pub(crate) tools: ToolManagerConfig,
@@ -258,9 +262,25 @@ impl Config {
         if self.sft.is_none() && self.rl.is_none() {
             bail!("there is nothing to do: add [sft], [rl] or both");
         }
-        if self.eval.samples == 0 || self.eval.tasks == 0 {
-            bail!("eval.tasks and eval.samples must be at least 1");
+        for (key, value, least, most) in [
+            ("eval.tasks", self.eval.tasks, 1, 1_000_000),
+            ("eval.samples", self.eval.samples, 1, 10_000),
+            (
+                "eval.validation_tasks",
+                self.eval.validation_tasks,
+                1,
+                1_000_000,
+            ),
+            ("workers", self.workers(), 1, 1024),
+        ] {
+            if !(least..=most).contains(&value) {
+                bail!("{key} = {value}: write {least} to {most}");
+            }
         }
+        self.engine
+            .validate()
+            .map_err(anyhow::Error::msg)
+            .context("[engine]")?;
         self.checkpoint.validate().context("[checkpoint]")?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;
@@ -280,7 +300,12 @@ impl Config {
         table
             .entry("vocab_size")
             .or_insert_with(|| toml::Value::Integer(vocab_size as i64));
-        let shape: Qwen3Config = rlf_config::parse(&table.to_string(), "[model.init]")?;
+        let shape: Qwen3Config =
+            rlf_config::parse(&table.to_string(), "[model.init]").map_err(|error| match error {
+                // Its line would be that of no file.
+                ConfigError::Invalid { message, .. } => anyhow::anyhow!("[model.init]: {message}"),
+                other @ ConfigError::Read { .. } => other.into(),
+            })?;
         shape.validate().context("[model.init]")?;
         Ok(Some(shape))
     }

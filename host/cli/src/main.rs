@@ -1,14 +1,16 @@
 //! `rlf-host`: post-trains language models for multi-turn tool use by reinforcement learning.
 //!
-//! This crate knows arguments, configuration, progress and reports; everything that trains,
-//! samples or runs a plugin is below it.
+//! This crate knows arguments, configuration, progress and reports, and puts the parts below it
+//! together: it hands the rollout engine and the demonstrations to the trainer, which knows neither.
 
-/// `println!`, except that a reader who has gone away (`| head`) is no reason to panic, and least of
-/// all to end a training run.
+/// `println!`, except that output which cannot be written is no reason to panic, and least of all to
+/// end a training run: it is told at the end, unless the reader just went away (`| head`).
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
+        if let Err(error) = writeln!(std::io::stdout(), $($text)*) {
+            crate::unwritten(error);
+        }
     }};
 }
 
@@ -28,7 +30,9 @@ mod tasks;
 mod watch;
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
+use anyhow::bail;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
@@ -36,6 +40,15 @@ use crate::arguments::{Arguments, Command};
 // Training allocates and frees tensors of a few kilobytes all day.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The first error of standard output.
+static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+
+fn unwritten(error: std::io::Error) {
+    if error.kind() != std::io::ErrorKind::BrokenPipe {
+        let _ = UNWRITTEN.set(error);
+    }
+}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -56,14 +69,31 @@ fn main() -> ExitCode {
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
     };
+    let outcome = outcome.and_then(|code| match UNWRITTEN.get() {
+        None => Ok(code),
+        Some(error) => bail!("not all output could be written: {error}"),
+    });
     match outcome {
         Ok(code) => code,
         Err(error) => {
             eprintln!(
-                "{} {error:#}",
-                console::style("error:").red().bold().for_stderr()
+                "{} {}",
+                console::style("error:").red().bold().for_stderr(),
+                told(&error)
             );
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error with its causes, each said once: many messages end in their cause already.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

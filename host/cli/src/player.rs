@@ -63,6 +63,12 @@ fn for_training(group: rollout::Group) -> Group {
                 reward: score.reward,
                 success: score.success,
                 terms: score.terms,
+                per_event: score
+                    .per_event
+                    .into_iter()
+                    .map(|credit| (credit.event, credit.term, credit.value))
+                    .collect(),
+                metrics: score.metrics,
                 turn_rewards: None,
             }),
             Err(excluded) => Err(excluded.reason),

@@ -1,75 +1,87 @@
 //! Room for a run: until it has started, what was there before can come back.
 //!
-//! A new run is only known to be good once configuration, plugins, tasks and weights have been read. Until then an
-//! existing run that it replaces is set aside, and whatever the attempt wrote is removed if it fails.
+//! A new run is only known to be good once configuration, plugins, tasks and weights have been read and tools and
+//! rewards have worked once. Until then an existing run that it replaces is set aside, and whatever the attempt wrote is removed if it fails.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rlf_train::run::{LOCK_FILE, RunLock, is_run};
 
-/// The folder of a run that is about to start. Dropped without [`Room::keep`], everything is as it was.
+/// The folder of a run that is about to start, ours alone. Dropped without [`Room::keep`], everything is as it was.
 #[derive(Debug)]
 pub(crate) struct Room {
     path: PathBuf,
     /// Where the run lies that this one replaces.
     aside: Option<PathBuf>,
-    /// Whether there was nothing here.
-    fresh: bool,
+    /// Whether the folder itself was made for this run.
+    made: bool,
+    /// Whether the run has started.
+    kept: bool,
+    lock: Option<RunLock>,
 }
 
 impl Room {
     /// Makes room for a run in `path`. A run is never overwritten by accident, one in use not at all, and what is no
-    /// run is never removed.
+    /// run is never touched.
     pub(crate) fn make(path: &Path, overwrite: bool) -> anyhow::Result<Self> {
+        let aside = if overwrite && path.exists() {
+            Some(set_aside(path)?)
+        } else {
+            None
+        };
         let mut room = Self {
             path: path.to_owned(),
-            aside: None,
-            fresh: !path.exists(),
+            aside,
+            made: false,
+            // Until the lock is ours, nothing here is.
+            kept: true,
+            lock: None,
         };
-        if room.fresh {
-            return Ok(room);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)
+                .with_context(|| format!("cannot create {}", parent.display()))?;
         }
-        let is_run = path.join("config.toml").exists();
-        if !overwrite {
-            if is_run {
-                bail!(
-                    "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
-                    path.display()
-                );
+        room.made = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot create {}", path.display()));
             }
-            return Ok(room);
-        }
-        if !is_run {
+        };
+        if !room.made && is_run(path) {
             bail!(
-                "{} exists and is no run, so it is not replaced; name another folder",
+                "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
                 path.display()
             );
         }
-        let _lock = free(path)?;
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".replaced");
-        let aside = path.with_file_name(name);
-        let told = || {
-            format!(
-                "cannot set the run in {} aside as {}",
-                path.display(),
-                aside.display()
-            )
-        };
-        if aside.exists() {
-            // An attempt that was killed before it started: the run that it would have replaced is the one aside.
-            fs::remove_dir_all(path).with_context(told)?;
-        } else {
-            fs::rename(path, &aside).with_context(told)?;
+        room.lock = Some(RunLock::take(path)?);
+        let foreign = fs::read_dir(path)
+            .with_context(|| format!("cannot list {}", path.display()))?
+            .filter_map(Result::ok)
+            .any(|entry| entry.file_name() != LOCK_FILE);
+        if foreign {
+            bail!(
+                "{} is no run and not empty; name another folder (--run DIR)",
+                path.display()
+            );
         }
-        room.aside = Some(aside);
+        room.kept = false;
         Ok(room)
+    }
+
+    /// The lock of the folder, for the run that begins in it.
+    pub(crate) fn take_lock(&mut self) -> anyhow::Result<RunLock> {
+        self.lock
+            .take()
+            .context("the folder's lock was taken twice")
     }
 
     /// The run has started: what it replaces is removed.
     pub(crate) fn keep(mut self) -> anyhow::Result<()> {
-        self.fresh = false;
+        self.kept = true;
         match self.aside.take() {
             None => Ok(()),
             Some(aside) => fs::remove_dir_all(&aside)
@@ -80,8 +92,15 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if self.fresh || self.aside.is_some() {
-            let _ = fs::remove_dir_all(&self.path);
+        if !self.kept {
+            // What was made since: the folder, or what is in it.
+            if self.made {
+                let _ = fs::remove_dir_all(&self.path);
+            } else if let Ok(entries) = fs::read_dir(&self.path) {
+                for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                    let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+                }
+            }
         }
         if let Some(aside) = &self.aside
             && let Err(error) = fs::rename(aside, &self.path)
@@ -94,21 +113,35 @@ impl Drop for Room {
     }
 }
 
-/// The lock of a run that no process uses.
-fn free(path: &Path) -> anyhow::Result<Option<File>> {
-    let Ok(lock) = File::open(path.join(".lock")) else {
-        return Ok(None);
-    };
-    match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => bail!(
-            "{} is in use by another process; wait for it or stop it",
-            path.display()
-        ),
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {}", path.display()))
-        }
+/// Moves a run that is to be replaced out of the way.
+fn set_aside(path: &Path) -> anyhow::Result<PathBuf> {
+    if path.is_symlink() {
+        bail!("{} is a link; name the folder it leads to", path.display());
     }
+    if !is_run(path) {
+        bail!(
+            "{} exists and is no run, so it is not replaced; name another folder",
+            path.display()
+        );
+    }
+    let _lock = RunLock::take(path)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".replaced");
+    let aside = path.with_file_name(name);
+    let told = || {
+        format!(
+            "cannot set the run in {} aside as {}",
+            path.display(),
+            aside.display()
+        )
+    };
+    if aside.exists() {
+        // An attempt that was killed before it started: the run that it would have replaced is the one aside.
+        fs::remove_dir_all(path).with_context(told)?;
+    } else {
+        fs::rename(path, &aside).with_context(told)?;
+    }
+    Ok(aside)
 }
 
 #[cfg(test)]
@@ -118,8 +151,9 @@ mod tests {
     fn run(folder: &Path) -> PathBuf {
         let path = folder.join("run");
         fs::create_dir(&path).unwrap();
-        fs::write(path.join("config.toml"), "old").unwrap();
-        fs::write(path.join(".lock"), "").unwrap();
+        for file in ["config.toml", "machine.json", "plugins.json"] {
+            fs::write(path.join(file), "old").unwrap();
+        }
         path
     }
 
@@ -174,14 +208,40 @@ mod tests {
     fn a_run_in_use_and_a_folder_that_is_no_run_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = run(folder.path());
-        let used = File::open(path.join(".lock")).unwrap();
-        used.lock().unwrap();
-        let error = Room::make(&path, true).unwrap_err().to_string();
-        assert!(error.contains("in use"), "{error}");
+        let refused = |overwrite: bool| Room::make(&path, overwrite).unwrap_err().to_string();
+        let used = RunLock::take(&path).unwrap();
+        assert!(refused(true).contains("in use"));
+        assert!(refused(false).contains("already holds a run"));
         assert_eq!(config(&path).as_deref(), Some("old"));
         drop(used);
-        fs::remove_file(path.join("config.toml")).unwrap();
-        let error = Room::make(&path, true).unwrap_err().to_string();
-        assert!(error.contains("is no run"), "{error}");
+        // A configuration alone is no run: it may be anybody's.
+        fs::remove_file(path.join("machine.json")).unwrap();
+        assert!(refused(true).contains("is no run"));
+        assert!(refused(false).contains("is no run and not empty"));
+        assert_eq!(config(&path).as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn who_comes_second_removes_nothing_of_who_came_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let first = Room::make(&path, false).unwrap();
+        let second = Room::make(&path, false).unwrap_err().to_string();
+        assert!(second.contains("in use"), "{second}");
+        assert!(path.is_dir());
+        begin(&path);
+        first.keep().unwrap();
+        assert_eq!(config(&path).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn an_empty_folder_is_used_and_is_empty_again_after_a_start_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        fs::create_dir(&path).unwrap();
+        let room = Room::make(&path, false).unwrap();
+        begin(&path);
+        drop(room);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
     }
 }

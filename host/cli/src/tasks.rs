@@ -115,8 +115,7 @@ impl TaskSource {
                 let task = world.task(Split::Train, Stage::Rl, 0);
                 let offered = tools.definitions(task.tools.as_deref());
                 let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
-                Episode::start(dialogue, String::new(), &task, offered)
-                    .context("[tasks.facts]")?;
+                Episode::start(dialogue, String::new(), &task, offered).context("[tasks.facts]")?;
                 return Ok(());
             }
         };
@@ -283,5 +282,28 @@ impl Demonstrator for Demonstration {
             Ok(None) => Err("the demonstration is over, but the episode is not".into()),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::open_tokenizer;
+    use crate::config::Config;
+
+    #[test]
+    fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/quickstart.toml");
+        let config = Config::load(&config, &[]).unwrap();
+        let tasks = TaskSource::open(&config.tasks, config.seed, 1).unwrap();
+        let tokenizer = open_tokenizer(&config, &tasks).unwrap();
+        let TaskSource::Facts(world) = &tasks else {
+            panic!("the quickstart's tasks are generated");
+        };
+        let encode = |text: &str| tokenizer.encode_trusted(text);
+        // A fraction of what training shows: 1,200 steps of 64.
+        let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 20);
+        assert!(coverage.tokens > 100, "{}", coverage.tokens);
+        assert_eq!(coverage.rare, []);
     }
 }

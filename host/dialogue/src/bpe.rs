@@ -48,6 +48,9 @@ impl Default for BpeOptions {
     }
 }
 
+/// Above what any model has, and low enough that nobody waits for memory to run out.
+const MOST_TOKENS: usize = 1_000_000;
+
 impl Tokenizer {
     /// Trains on `corpus`. Special tokens in it separate text and are never merged into words.
     pub fn train_bpe(
@@ -61,6 +64,12 @@ impl Tokenizer {
                 "a vocabulary of {} is too small: 256 bytes and {} special tokens need {least}",
                 options.vocab_size,
                 options.special_tokens.len(),
+            )));
+        }
+        if options.vocab_size > MOST_TOKENS {
+            return Err(TokenizerError::Train(format!(
+                "a vocabulary of {} is larger than any model's; write at most {MOST_TOKENS}",
+                options.vocab_size
             )));
         }
         if let Some(token) = options.special_tokens.iter().find(|token| token.is_empty()) {

@@ -45,6 +45,7 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, TaskError> {
         path: path.to_owned(),
         source,
     })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let stem = path
         .file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
@@ -55,7 +56,7 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, TaskError> {
         line,
         message,
     };
-    for row in rows(&text) {
+    for row in rows(text) {
         let (line, row) = row.map_err(|(line, message)| fail(line, message))?;
         let foreign = is_foreign(&row);
         let mut task = task_of(row, line, &stem).map_err(|message| fail(line, message))?;
@@ -150,7 +151,9 @@ impl Iterator for Items<'_> {
 
 /// Whether a row is of a format whose ids need not be unique in a file.
 fn is_foreign(row: &Value) -> bool {
-    ["reward_model", "question"].iter().any(|field| row.get(field).is_some())
+    ["reward_model", "question"]
+        .iter()
+        .any(|field| row.get(field).is_some())
 }
 
 fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {
@@ -171,8 +174,13 @@ fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {
             ));
         }
     }
-    let task: Task =
-        serde_json::from_value(Value::Object(row)).map_err(|e| format!("field {e}"))?;
+    let task: Task = serde_path_to_error::deserialize(Value::Object(row)).map_err(|error| {
+        match error.path().to_string().as_str() {
+            // The message of an unknown or missing field names it.
+            "." => format!("field {}", error.inner()),
+            path => format!("field `{path}`: {}", error.inner()),
+        }
+    })?;
     if task.prompt.is_empty() {
         return Err("field `prompt`: it needs at least one message".into());
     }
@@ -199,7 +207,8 @@ fn verl_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<Task
         .and_then(|model| model.get_mut("ground_truth"));
     let reference = reference
         .map(Value::take)
-        .ok_or("field `reward_model.ground_truth` is missing")?;
+        .filter(says_something)
+        .ok_or("field `reward_model.ground_truth` is missing or empty")?;
     let mut extra = match row.remove("extra_info") {
         Some(Value::Object(extra)) => extra,
         _ => Map::new(),
@@ -233,7 +242,8 @@ fn question_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<
     let answer = ["answer", "golden_answers", "answers"]
         .iter()
         .find_map(|key| row.remove(*key));
-    let reference = match answer.ok_or("field `answer` is missing")? {
+    let answer = answer.filter(says_something);
+    let reference = match answer.ok_or("field `answer` is missing or empty")? {
         Value::String(text) => match (text.rsplit_once("####"), row.remove("answer_aliases")) {
             // GSM8K: the working, then the number.
             (Some((_, number)), _) => Value::String(number.trim().replace(',', "")),
@@ -268,6 +278,17 @@ fn question_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<
         environment: None,
         extra: row,
     })
+}
+
+/// Whether a reference could be met by any answer.
+fn says_something(reference: &Value) -> bool {
+    match reference {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => items.iter().any(says_something),
+        Value::Object(fields) => fields.values().any(says_something),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 fn text_of(value: Option<&Value>) -> Option<String> {

@@ -10,6 +10,7 @@
 //! It owns the rules of the trajectory: nothing that was sampled is ever changed or derived again
 //! from text, everything between two turns is an observation, and nothing is cut from the left.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,12 +21,12 @@ use crate::history::assistant_message;
 use crate::message::{Content, Message, Role};
 use crate::observation::{self, Speaker};
 use crate::parser::{self, Diagnostic, Malformed};
+use crate::sequences::Sequences;
 use crate::task::Task;
 use crate::template::{RenderInput, TemplateError};
 use crate::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
 use crate::trajectory::{
-    Event, Finish, MalformedCall, ModelSegment, ModelTurn, Segment, TrainingSequence, Trajectory,
-    Verdict,
+    Event, Finish, MalformedCall, ModelSegment, ModelTurn, Trajectory, Verdict,
 };
 use crate::turn::TurnOutcome;
 
@@ -102,13 +103,7 @@ pub struct Episode {
     turn: u32,
     messages: Vec<Message>,
     events: Vec<Event>,
-    sequences: Vec<TrainingSequence>,
-    /// Ids in the current sequence; text of an endpoint is counted as if it were tokenised.
-    length: usize,
-    /// What the current sequence says, kept where it is compared with a new rendering.
-    text: String,
-    /// Ids that the generator has not read yet.
-    pending: Vec<u32>,
+    sequences: Sequences,
     /// Whether the model's next turn begins inside a think block.
     in_think: bool,
     /// Whether the last turn still needs its end-of-turn token.
@@ -143,10 +138,7 @@ impl Episode {
             turn: 0,
             messages: task.prompt.clone(),
             events: Vec::new(),
-            sequences: Vec::new(),
-            length: 0,
-            text: String::new(),
-            pending: Vec::new(),
+            sequences: Sequences::new(dialogue.config().history == History::Template),
             in_think: false,
             open_turn: false,
             closed_turns: 0,
@@ -174,7 +166,7 @@ impl Episode {
     /// What the generator must read before it samples the next turn.
     pub fn next_input(&mut self) -> NextInput {
         let config = self.dialogue.config();
-        let room = (config.context as usize).saturating_sub(self.length);
+        let room = (config.context as usize).saturating_sub(self.sequences.length());
         let max_new_tokens = room.min(config.max_tokens_per_turn as usize);
         let restart = match self.state {
             State::Ready { restart } => restart,
@@ -182,10 +174,10 @@ impl Episode {
             State::Acting { .. } | State::Finished(_) => return NextInput::Finished,
         };
         self.state = State::Sampling;
-        let append = std::mem::take(&mut self.pending);
+        let append = self.sequences.take_pending();
         if restart {
             NextInput::Restart {
-                ids: self.sequence_ids(),
+                ids: self.sequences.ids(),
                 max_new_tokens,
             }
         } else {
@@ -319,7 +311,7 @@ impl Episode {
             task: self.task,
             tools: self.tools,
             events: self.events,
-            sequences: self.sequences,
+            sequences: self.sequences.into_all(),
             answer: self.answer,
             finish,
             excluded: self.excluded,
@@ -331,23 +323,7 @@ impl Episode {
 
     /// All ids of the current sequence, what the generator has not read yet included.
     pub fn sequence_ids(&self) -> Vec<u32> {
-        let mut ids = Vec::with_capacity(self.length);
-        for segment in self
-            .sequences
-            .last()
-            .map_or(&[][..], TrainingSequence::segments)
-        {
-            match segment {
-                Segment::Prompt(new)
-                | Segment::Observation(new)
-                | Segment::Model(
-                    ModelSegment::Sampled { ids: new, .. }
-                    | ModelSegment::Demonstrated { ids: new },
-                ) => ids.extend_from_slice(new),
-                Segment::Model(ModelSegment::Text(_)) => {}
-            }
-        }
-        ids
+        self.sequences.ids()
     }
 
     /// The conversation so far as messages, for an endpoint that takes text.
@@ -392,20 +368,15 @@ impl Episode {
             }
             State::Ready { .. } | State::Sampling => {}
         }
-        self.pending.clear();
-        self.length += tokens;
-        if self.keeps_text() {
-            self.text.push_str(text);
-            if matches!(segment, ModelSegment::Text(_)) {
-                // An endpoint keeps the end of its turns to itself.
-                let end = self.dialogue.end_of_turn();
-                self.text
-                    .push_str(&self.dialogue.tokenizer().decode(&[end]));
-            }
-        }
-        self.current().push(Segment::Model(segment));
-
         let dialogue = Arc::clone(&self.dialogue);
+        let mut said = Cow::Borrowed(text);
+        if matches!(segment, ModelSegment::Text(_)) {
+            // An endpoint keeps the end of its turns to itself.
+            let end = dialogue.tokenizer().decode(&[dialogue.end_of_turn()]);
+            said.to_mut().push_str(&end);
+        }
+        self.sequences.push_model(segment, tokens, &said);
+
         let config = dialogue.config();
         let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
         let protocol = dialogue.protocol().spec();
@@ -476,7 +447,7 @@ impl Episode {
         };
         // Calls whose observations cannot be read any more are not run.
         let least = frame.fixed_tokens + usize::from(self.open_turn);
-        if self.length + least >= config.context as usize {
+        if self.sequences.length() + least >= config.context as usize {
             return self.end(Finish::Length);
         }
         self.state = State::Acting {
@@ -494,7 +465,7 @@ impl Episode {
     fn no_answer(&mut self, finished: bool, last: bool) -> Step {
         let dialogue = Arc::clone(&self.dialogue);
         let config = dialogue.config();
-        let full = self.length >= config.context as usize;
+        let full = self.sequences.length() >= config.context as usize;
         let remind =
             config.answer != AnswerRule::FinalTurn && config.on_no_answer == OnNoAnswer::Remind;
         if full || (!finished && !remind) {
@@ -522,7 +493,7 @@ impl Episode {
         self.messages
             .extend(bodies.iter().map(|body| Message::text(role, body.as_str())));
         // A template that refuses the whole conversation is followed turn by turn instead.
-        if self.keeps_text()
+        if self.sequences.text().is_some()
             && let Ok(rendered) = self.render()
         {
             return self.follow(&rendered);
@@ -557,8 +528,9 @@ impl Episode {
         self.in_think = self.dialogue.ends_in_think(rendered);
         let plain = rendered.plain();
         let tokenizer = Arc::clone(self.dialogue.tokenizer());
-        if let Some(added) = plain.strip_prefix(self.text.as_str()) {
-            let ids = rendered.after(self.text.len()).encode(&tokenizer);
+        let before = self.sequences.text().unwrap_or_default();
+        if let Some(added) = plain.strip_prefix(before) {
+            let ids = rendered.after(before.len()).encode(&tokenizer);
             return self.append(ids, Some(added));
         }
         let ids = rendered.encode(&tokenizer);
@@ -571,33 +543,24 @@ impl Episode {
     }
 
     fn append(&mut self, ids: Vec<u32>, text: Option<&str>) -> Step {
-        if self.length + ids.len() >= self.dialogue.config().context as usize {
+        if self.sequences.length() + ids.len() >= self.dialogue.config().context as usize {
             return self.end(Finish::Length);
-        }
-        if self.keeps_text() {
-            match text {
-                Some(text) => self.text.push_str(text),
-                None => self.text.push_str(&self.dialogue.tokenizer().decode(&ids)),
-            }
         }
         self.closed_turns += u32::from(self.open_turn);
         self.open_turn = false;
-        self.length += ids.len();
-        self.pending.extend_from_slice(&ids);
-        self.current().push(Segment::Observation(ids));
+        let text = match (text, self.sequences.text()) {
+            (Some(text), _) => Cow::Borrowed(text),
+            (None, Some(_)) => Cow::Owned(self.dialogue.tokenizer().decode(&ids)),
+            (None, None) => Cow::Borrowed(""),
+        };
+        self.sequences.push_observation(ids, &text);
         self.state = State::Ready { restart: false };
         Step::Continue
     }
 
     fn begin_sequence(&mut self, ids: Vec<u32>, text: &str) {
         self.open_turn = false;
-        self.length = ids.len();
-        self.pending.clear();
-        if self.keeps_text() {
-            text.clone_into(&mut self.text);
-        }
-        self.sequences.push(TrainingSequence::default());
-        self.current().push(Segment::Prompt(ids));
+        self.sequences.begin(ids, text);
         self.state = State::Ready { restart: true };
     }
 
@@ -608,16 +571,6 @@ impl Episode {
             enable_thinking: Some(self.dialogue.config().enable_thinking),
             add_generation_prompt: true,
         })
-    }
-
-    fn keeps_text(&self) -> bool {
-        self.dialogue.config().history == History::Template
-    }
-
-    fn current(&mut self) -> &mut TrainingSequence {
-        self.sequences
-            .last_mut()
-            .expect("`start` begins the first sequence")
     }
 
     fn end(&mut self, finish: Finish) -> Step {

@@ -57,6 +57,7 @@ pub mod parser;
 pub mod prefix;
 pub mod protocol;
 mod python;
+mod sequences;
 pub mod task;
 pub mod template;
 pub mod tokenizer;

@@ -13,7 +13,8 @@ use crate::tool::{CallOutcome, ToolCall, ToolDefinition};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// The model gave its answer.
+    /// The model gave its answer; or, where the configuration ends an episode at a turn with neither a call
+    /// nor an answer, what would have been one: then the trajectory's `answer` is none.
     Answered,
     /// The environment ended the episode.
     Terminated,
@@ -108,9 +109,35 @@ pub enum Segment {
 
 /// What a policy saw and said, as token ids, from its first prompt on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Vec<Segment>", into = "Vec<Segment>")]
 pub struct TrainingSequence {
     segments: Vec<Segment>,
+}
+
+impl From<TrainingSequence> for Vec<Segment> {
+    fn from(sequence: TrainingSequence) -> Self {
+        sequence.segments
+    }
+}
+
+impl TryFrom<Vec<Segment>> for TrainingSequence {
+    type Error = String;
+
+    /// Refuses log-probabilities that are not one per id: they would be out of step with the mask.
+    fn try_from(segments: Vec<Segment>) -> Result<Self, String> {
+        for segment in &segments {
+            if let Segment::Model(ModelSegment::Sampled { ids, log_probs }) = segment
+                && ids.len() != log_probs.len()
+            {
+                return Err(format!(
+                    "a sampled segment has {} ids and {} log-probabilities",
+                    ids.len(),
+                    log_probs.len()
+                ));
+            }
+        }
+        Ok(Self { segments })
+    }
 }
 
 /// Which tokens of a sequence the loss sees: true exactly on model tokens.

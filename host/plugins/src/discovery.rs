@@ -250,11 +250,16 @@ fn component_file(
 
 /// Reads a file that is not larger than `most`, without ever holding more than that.
 fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
-    let open = directory.open(file).and_then(|file| {
+    let open = directory.metadata(file).and_then(|metadata| {
+        if !metadata.is_file() {
+            // Opening a pipe would wait for whoever writes into it.
+            return Ok(None);
+        }
+        let file = directory.open(file)?;
         let metadata = file.metadata()?;
-        Ok((file, metadata))
+        Ok(Some((file, metadata)))
     });
-    let (file, metadata) = open.map_err(|error| {
+    let opened = open.map_err(|error| {
         // What cap-std answers where a link leads out of the directory.
         if error.kind() == std::io::ErrorKind::PermissionDenied
             && error.to_string().contains("outside of the filesystem")
@@ -265,9 +270,12 @@ fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (Stri
             (format!("cannot open it: {error}"), "make it readable, or remove the plugin")
         }
     })?;
-    if !metadata.is_file() {
-        return Err(("it is not a file".into(), "put the file itself here"));
-    }
+    let Some((file, metadata)) = opened else {
+        return Err((
+            "it is not a regular file".into(),
+            "put the file itself here",
+        ));
+    };
     let mut bytes = Vec::new();
     let read = file.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| {

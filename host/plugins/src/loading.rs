@@ -84,7 +84,7 @@ pub(crate) fn load(
         template,
         exports,
     );
-    plugin.tools = list_tools(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
+    plugin.tools = ask(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
     Ok(plugin)
 }
 
@@ -99,10 +99,8 @@ fn of_load_error(error: &LoadError) -> Refusal {
     (kind, error.to_string(), String::new())
 }
 
-fn list_tools(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
-    if plugin.kind() != PluginKind::Tool {
-        return Ok(Vec::new());
-    }
+/// Runs the plugin for the first time: a tool plugin says what it offers, a reward only has to be one.
+fn ask(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
     let mend = "mend the plugin's list-tools".to_owned();
     // The guest runs on the sandbox's threads; this one only waits.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -114,6 +112,16 @@ fn list_tools(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
                 String::new(),
             )
         })?;
+    if plugin.kind() == PluginKind::Reward {
+        let probed = runtime.block_on(plugin.probe_reward());
+        return probed.map(|()| Vec::new()).map_err(|stopped| {
+            (
+                ProblemKind::Component,
+                format!("it cannot be made ready to grade: {stopped}"),
+                "build it against wit/".into(),
+            )
+        });
+    }
     let listed = runtime.block_on(plugin.list_tools()).map_err(|stopped| {
         (
             ProblemKind::Tools,
@@ -121,7 +129,31 @@ fn list_tools(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
             mend.clone(),
         )
     })?;
+    check_names(&listed, plugin.policy()).map_err(|what| {
+        let mend = format!("correct `rename` in [plugins.{}]", plugin.name());
+        (ProblemKind::Policy, what, mend)
+    })?;
     check_tools(listed, plugin.policy()).map_err(|what| (ProblemKind::Tools, what, mend))
+}
+
+/// Checks that the operator's names are for tools that there are, and can name one.
+fn check_names(listed: &[types::ToolDefinition], policy: &PluginPolicy) -> Result<(), String> {
+    let own_names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
+    for (own, new) in &policy.rename {
+        if !own_names.contains(own.as_str()) {
+            let known: Vec<&str> = own_names.into_iter().take(20).collect();
+            return Err(format!(
+                "`rename` is about a tool `{own}`, but its tools are: {}",
+                shown(&known.join(", "))
+            ));
+        }
+        if !is_valid_name(new) {
+            return Err(format!(
+                "`rename.{own}` = {new:?} cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks what a plugin says of its tools, and gives them the operator's names.
@@ -136,14 +168,6 @@ fn check_tools(
         return Err(format!(
             "it offers {} tools; at most {MAX_TOOLS} are taken",
             listed.len()
-        ));
-    }
-    let own_names: BTreeSet<String> = listed.iter().map(|tool| tool.name.clone()).collect();
-    if let Some(unknown) = policy.rename.keys().find(|name| !own_names.contains(*name)) {
-        let known: Vec<&str> = own_names.iter().map(String::as_str).collect();
-        return Err(format!(
-            "`rename` is about a tool `{unknown}`, but its tools are: {}",
-            known.join(", ")
         ));
     }
     let mut seen = BTreeSet::new();
@@ -241,9 +265,20 @@ mod tests {
             ),
             "it offers two tools called `b`"
         );
+        let misnamed = |policy: &str| {
+            check_names(
+                &[listed("a", OBJECT)],
+                &rlf_config::parse(policy, "c.toml").unwrap(),
+            )
+            .unwrap_err()
+        };
         assert_eq!(
-            refusal(vec![listed("a", OBJECT)], "rename.x = \"b\""),
+            misnamed("rename.x = \"b\""),
             "`rename` is about a tool `x`, but its tools are: a"
+        );
+        assert_eq!(
+            misnamed("rename.a = \"\""),
+            "`rename.a` = \"\" cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
         );
         assert!(
             refusal(vec![listed("a", "{")], "").starts_with("tool `a`: the schema is not JSON")

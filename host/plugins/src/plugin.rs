@@ -161,6 +161,26 @@ impl Plugin {
             .clone()
     }
 
+    /// Makes an instance of a reward and looks at its functions: whether they have the contract's types is known
+    /// only then. A tool shows it by listing its tools.
+    pub(crate) async fn probe_reward(&self) -> Result<(), Stopped> {
+        let Exports::Reward(indices) = &self.exports else {
+            return Ok(());
+        };
+        let indices = Arc::clone(indices);
+        let spec = CallSpec {
+            label: format!("{}: probe", self.name),
+            ..CallSpec::default()
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
+            })
+            .await;
+        Self::finish(report)
+    }
+
     /// Asks a tool plugin what it offers.
     pub(crate) async fn list_tools(&self) -> Result<Vec<types::ToolDefinition>, Stopped> {
         let Exports::Tool(indices) = &self.exports else {

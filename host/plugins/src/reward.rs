@@ -107,11 +107,33 @@ impl GradingRequest {
 pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
 
 /// What one plugin says of one trajectory, checked.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct PluginScore {
-    pub(crate) terms: Vec<(String, f64)>,
-    pub(crate) per_event: Vec<(usize, String, f64)>,
-    pub(crate) metrics: Vec<(String, f64)>,
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct PluginScore {
+    /// Named terms, as returned.
+    pub terms: Vec<(String, f64)>,
+    /// Credit for single events: index of the event, term, value.
+    pub per_event: Vec<(usize, String, f64)>,
+    /// Numbers for logs.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// Grades one trajectory with one plugin alone, as its author does to try it. The error is the
+/// plugin's own, or says how the call ended.
+pub async fn grade_alone(
+    plugin: &Arc<Plugin>,
+    task: &Task,
+    trajectory: &Trajectory,
+    grading: Grading,
+) -> Result<PluginScore, String> {
+    let reward = RewardPlugin::new(plugin).ok_or_else(|| {
+        let kind = plugin.kind().as_str();
+        format!("plugin `{}` is a {kind}, not a reward", plugin.name())
+    })?;
+    let request = Arc::new(GradingRequest::new(task, &[trajectory], grading));
+    let mut scores = reward.grade(&request).await?;
+    scores
+        .pop()
+        .unwrap_or_else(|| Err("it returned no score".to_owned()))
 }
 
 impl PluginScore {
@@ -222,9 +244,11 @@ impl RewardPlugin {
         earlier: &CallCounts,
         max_trap_share: f64,
     ) -> Result<(), Unhealthy> {
-        self.counts()
-            .since(earlier)
-            .check_health(self.name(), max_trap_share, self.plugin.last_trap())
+        self.counts().since(earlier).check_health(
+            self.name(),
+            max_trap_share,
+            self.plugin.last_trap(),
+        )
     }
 
     /// Grades a group. A reward has no side effects, so a call that failed because something was

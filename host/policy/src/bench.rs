@@ -45,7 +45,7 @@ impl Workload {
         Self {
             name: "quickstart shape".to_owned(),
             config: Qwen3Config {
-                vocab_size: 512,
+                vocab_size: 421,
                 hidden_size: 96,
                 intermediate_size: 256,
                 num_hidden_layers: 3,

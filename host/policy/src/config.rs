@@ -115,19 +115,25 @@ impl Qwen3Config {
 
     fn check(&self) -> Result<(), String> {
         let sizes = [
-            ("hidden_size", self.hidden_size, 8),
-            ("intermediate_size", self.intermediate_size, 8),
-            ("head_dim", self.head_dim, 8),
-            ("vocab_size", self.vocab_size, 1),
-            ("num_hidden_layers", self.num_hidden_layers, 1),
-            ("num_attention_heads", self.num_attention_heads, 1),
-            ("num_key_value_heads", self.num_key_value_heads, 1),
-            ("max_position_embeddings", self.max_position_embeddings, 1),
+            ("hidden_size", self.hidden_size, 8, 1 << 16),
+            ("intermediate_size", self.intermediate_size, 8, 1 << 18),
+            ("head_dim", self.head_dim, 8, 4096),
+            ("vocab_size", self.vocab_size, 1, 1 << 24),
+            ("num_hidden_layers", self.num_hidden_layers, 1, 1024),
+            ("num_attention_heads", self.num_attention_heads, 1, 1024),
+            ("num_key_value_heads", self.num_key_value_heads, 1, 1024),
+            (
+                "max_position_embeddings",
+                self.max_position_embeddings,
+                1,
+                1 << 24,
+            ),
         ];
-        for (name, value, multiple) in sizes {
-            if value == 0 || value % multiple != 0 || value > 1 << 24 {
+        // Far above any model of the family: a slip of the pen shall not be met as a lack of memory.
+        for (name, value, multiple, most) in sizes {
+            if value == 0 || value % multiple != 0 || value > most {
                 return Err(format!(
-                    "{name} is {value}; it must be a positive multiple of {multiple} up to 2^24"
+                    "{name} is {value}; it must be a positive multiple of {multiple}, at most {most}"
                 ));
             }
         }

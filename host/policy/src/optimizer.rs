@@ -21,11 +21,11 @@ use crate::ops::numbers;
 pub struct AdamWConfig {
     /// Decay of the first moment. Default 0.9.
     pub beta1: f64,
-    /// Decay of the second moment. Default 0.98.
+    /// Decay of the second moment. Default 0.999.
     pub beta2: f64,
     /// Added to the root of the second moment. Default 1e-8.
     pub epsilon: f64,
-    /// Decay of matrices per step, times the learning rate; norms' weights do not decay. Default 0.
+    /// Decay of matrices per step, times the learning rate; norms' weights do not decay. Default 0.01.
     pub weight_decay: f64,
     /// Gradients are scaled down to this global norm; 0 never does. Default 1.
     pub max_grad_norm: f64,
@@ -35,9 +35,9 @@ impl Default for AdamWConfig {
     fn default() -> Self {
         Self {
             beta1: 0.9,
-            beta2: 0.98,
+            beta2: 0.999,
             epsilon: 1e-8,
-            weight_decay: 0.0,
+            weight_decay: 0.01,
             max_grad_norm: 1.0,
         }
     }
@@ -128,7 +128,7 @@ impl AdamW {
             return Err(PolicyError::Gradient {
                 parameter: broken.map_or("global norm", |(name, _)| name).to_owned(),
                 message: format!(
-                    "is not finite at step {}; weights are unchanged",
+                    "is not finite at step {}; weights are unchanged. A lower learning rate or a longer warm-up mends most",
                     self.steps + 1
                 ),
             });

@@ -29,6 +29,21 @@ pub struct EngineConfig {
     pub step_tokens: usize,
 }
 
+impl EngineConfig {
+    /// Refuses sizes that cannot work, or that no machine has the memory for.
+    pub fn validate(&self) -> Result<(), String> {
+        for (key, value, most) in [
+            ("slots", self.slots, 16_384),
+            ("step_tokens", self.step_tokens, 1 << 20),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(format!("{key} = {value}: write 1 to {most}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {

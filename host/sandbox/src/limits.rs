@@ -104,6 +104,18 @@ impl Limits {
             ));
         }
         for (name, limit) in [
+            ("memory_bytes", self.memory_bytes),
+            ("table_elements", self.table_elements),
+            ("result_bytes", self.result_bytes),
+            ("hostcall_bytes", self.hostcall_bytes),
+        ] {
+            if limit == 0 {
+                return Err(format!(
+                    "{name} = 0 would stop every call; write more, or leave it out"
+                ));
+            }
+        }
+        for (name, limit) in [
             ("wall_ms", self.wall),
             ("cpu_ms", self.cpu),
             ("init_ms", self.init),

@@ -101,7 +101,10 @@ impl Checkpoint {
         for entry in entries {
             let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
             // `latest` is a link to one of them; folders of other names are their owner's.
-            let is_ours = path.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
+            let is_ours = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(is_name);
             if is_ours && !path.is_symlink() && path.is_dir() {
                 found.push(Self::read(&path)?);
             }
@@ -162,8 +165,12 @@ fn name(phase: Phase, step: u64) -> String {
 /// Whether a folder is called as [`name`] calls one.
 fn is_name(folder: &str) -> bool {
     folder.split_once('-').is_some_and(|(phase, step)| {
-        [Phase::Sft, Phase::Rl].iter().any(|known| known.as_str() == phase)
-            && step.parse().is_ok_and(|number: u64| format!("{number:06}") == step)
+        [Phase::Sft, Phase::Rl]
+            .iter()
+            .any(|known| known.as_str() == phase)
+            && step
+                .parse()
+                .is_ok_and(|number: u64| format!("{number:06}") == step)
     })
 }
 

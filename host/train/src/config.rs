@@ -76,10 +76,10 @@ impl SftConfig {
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let at_least_one = "must be at least 1";
         require(
-            self.batch_size >= 1,
+            (1..=MOST_TRAJECTORIES).contains(&self.batch_size),
             "sft.batch_size",
             &self.batch_size,
-            at_least_one,
+            "must be from 1 to 1,000,000",
         )?;
         require(
             self.micro_batch_tokens >= 1,
@@ -197,6 +197,9 @@ impl Default for RlConfig {
     }
 }
 
+/// Of one step; above what any machine plays.
+const MOST_TRAJECTORIES: usize = 1_000_000;
+
 const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probability that training computes is that of \
      the full distribution, so tokens drawn from a truncated one would be off-policy from the start; \
      remove it here and set it under the evaluation";
@@ -232,6 +235,12 @@ impl RlConfig {
             "rl.group_size",
             &self.group_size,
             at_least_one,
+        )?;
+        require(
+            self.group_size.saturating_mul(self.prompts_per_step) <= MOST_TRAJECTORIES,
+            "rl.prompts_per_step",
+            &self.prompts_per_step,
+            "times rl.group_size, is more than 1,000,000 trajectories a step",
         )?;
         require(
             self.prompts_per_step >= 1,

@@ -46,16 +46,23 @@ pub struct OptimizerConfig {
 
 impl Default for OptimizerConfig {
     fn default() -> Self {
+        let AdamWConfig {
+            beta1,
+            beta2,
+            epsilon,
+            weight_decay,
+            max_grad_norm,
+        } = AdamWConfig::default();
         Self {
             learning_rate: 1e-4,
             warmup_steps: 0,
             schedule: Schedule::Constant,
             final_share: 0.1,
-            weight_decay: 0.01,
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            max_grad_norm: 1.0,
+            weight_decay,
+            beta1,
+            beta2,
+            epsilon,
+            max_grad_norm,
         }
     }
 }

@@ -21,6 +21,13 @@ pub struct Score {
     pub success: bool,
     /// Every term by its name (`plugin.term`), for logs.
     pub terms: Vec<(String, f64)>,
+    /// Credit for single events as (index of the event, `plugin.term`, value); kept with the
+    /// trajectory, for those who train on turns or read it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per_event: Vec<(usize, String, f64)>,
+    /// Numbers for logs as (`plugin.metric`, value).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<(String, f64)>,
     /// One reward per turn of the model, where the rewards or the environment judge turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_rewards: Option<Vec<f64>>,

@@ -47,10 +47,7 @@ pub fn assets_path(run: &Path) -> PathBuf {
 }
 
 /// What differs between the plugins that took part in the run in `run` and `now`, one sentence each.
-pub fn plugin_changes(
-    run: &Path,
-    now: &BTreeMap<String, String>,
-) -> Result<Vec<String>, RunError> {
+pub fn plugin_changes(run: &Path, now: &BTreeMap<String, String>) -> Result<Vec<String>, RunError> {
     let before: BTreeMap<String, String> = read_json(&run.join("plugins.json"))?;
     Ok(differences("plugin ", &before, now))
 }
@@ -58,6 +55,17 @@ pub fn plugin_changes(
 /// Where, and with which binary, the run in `run` was begun.
 pub fn record_path(run: &Path) -> PathBuf {
     run.join("machine.json")
+}
+
+/// Whether `path` holds what [`RunDirectory::create`] leaves, and so may be replaced as a run.
+pub fn is_run(path: &Path) -> bool {
+    [
+        config_path(path),
+        record_path(path),
+        path.join("plugins.json"),
+    ]
+    .iter()
+    .all(|file| file.is_file())
 }
 
 /// The folder of the trajectories of the run in `run`: one file per step, in the order of names.
@@ -79,30 +87,66 @@ pub struct RunSpec {
     pub assets: Vec<(String, Vec<u8>)>,
 }
 
+/// The right to write into a folder, of one process at a time. Held until it is dropped; the system
+/// takes it back however the process ends.
+#[derive(Debug)]
+pub struct RunLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl RunLock {
+    /// Locks the folder `path`, which must exist.
+    pub fn take(path: &Path) -> Result<Self, RunError> {
+        Ok(Self {
+            path: path.to_owned(),
+            _file: lock(path)?,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// An open run. One process at a time.
 #[derive(Debug)]
 pub struct RunDirectory {
-    path: PathBuf,
     metrics: Metrics,
     keep: CheckpointConfig,
-    /// Held for as long as the run is open; the system lets go of it however the process ends.
-    _lock: File,
+    lock: RunLock,
+}
+
+/// The folders of a run, beside those that come with what is in them.
+fn make_folders(path: &Path) -> Result<(), RunError> {
+    for folder in ["assets", "tensorboard", "trajectories", "checkpoints"] {
+        let folder = path.join(folder);
+        fs::create_dir_all(&folder).map_err(|e| RunError::io("create", &folder, e))?;
+    }
+    Ok(())
 }
 
 impl RunDirectory {
     /// Begins a run in `path`, which must not hold one.
     pub fn create(path: &Path, spec: &RunSpec, keep: CheckpointConfig) -> Result<Self, RunError> {
         fs::create_dir_all(path).map_err(|e| RunError::io("create", path, e))?;
-        let lock = lock(path)?;
+        Self::create_in(RunLock::take(path)?, spec, keep)
+    }
+
+    /// Begins a run in a folder that is already locked.
+    pub fn create_in(
+        lock: RunLock,
+        spec: &RunSpec,
+        keep: CheckpointConfig,
+    ) -> Result<Self, RunError> {
+        let path = lock.path();
         if config_path(path).exists() {
             return Err(RunError::Exists {
                 path: path.to_owned(),
             });
         }
-        for folder in ["assets", "tensorboard", "trajectories", "checkpoints"] {
-            let folder = path.join(folder);
-            fs::create_dir_all(&folder).map_err(|e| RunError::io("create", &folder, e))?;
-        }
+        make_folders(path)?;
         for (name, bytes) in &spec.assets {
             atomic::write_file(&assets_path(path).join(name), bytes)?;
         }
@@ -112,10 +156,9 @@ impl RunDirectory {
         atomic::write_file(&config_path(path), spec.config_toml.as_bytes())?;
         let metrics = Metrics::open(path, MetricsPosition::default(), Duration::ZERO)?;
         Ok(Self {
-            path: path.to_owned(),
             metrics,
             keep,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -134,7 +177,9 @@ impl RunDirectory {
                 path: path.to_owned(),
             });
         }
-        let lock = lock(path)?;
+        let lock = RunLock::take(path)?;
+        // Some may have been removed to save space.
+        make_folders(path)?;
         let changes = changes(path, spec)?;
         if !changes.is_empty() {
             if !allow_changes {
@@ -176,10 +221,9 @@ impl RunDirectory {
         let metrics = Metrics::open(path, position, elapsed)?;
         Ok((
             Self {
-                path: path.to_owned(),
                 metrics,
                 keep,
-                _lock: lock,
+                lock,
             },
             checkpoint,
         ))
@@ -187,7 +231,7 @@ impl RunDirectory {
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.lock.path()
     }
 
     /// Where lines about this run go.
@@ -207,7 +251,7 @@ impl RunDirectory {
         step: u64,
         records: impl IntoIterator<Item = T>,
     ) -> Result<(), RunError> {
-        let path = trajectories_path(&self.path).join(format!("{phase}-{step:06}.jsonl"));
+        let path = trajectories_path(self.path()).join(format!("{phase}-{step:06}.jsonl"));
         let mut lines = Vec::new();
         for record in records {
             serde_json::to_writer(&mut lines, &record)
@@ -226,7 +270,7 @@ impl RunDirectory {
     ) -> Result<Checkpoint, E> {
         state.elapsed = self.metrics.elapsed();
         state.metrics = self.metrics.sync()?;
-        Checkpoint::write(&self.path, state, self.keep.keep_last, save)
+        Checkpoint::write(self.lock.path(), state, self.keep.keep_last, save)
     }
 
     /// The folder of the weights that RL began with: written by `save` the first time it is asked
@@ -235,7 +279,7 @@ impl RunDirectory {
         &self,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
-        let path = self.path.join("reference");
+        let path = self.path().join("reference");
         if !path.exists() {
             atomic::write_folder(&path, save)?;
         }
@@ -243,8 +287,11 @@ impl RunDirectory {
     }
 }
 
+/// What a locked folder holds, beside what else is in it.
+pub const LOCK_FILE: &str = ".lock";
+
 fn lock(path: &Path) -> Result<File, RunError> {
-    let file = path.join(".lock");
+    let file = path.join(LOCK_FILE);
     let io = |source| RunError::io("lock", &file, source);
     let mut lock = File::options()
         .create(true)
@@ -281,7 +328,7 @@ fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
     let settings = |text: &str| -> Result<BTreeMap<String, String>, RunError> {
         let mut table: toml::Table =
             text.parse()
-                .map_err(|e: toml::de::Error| RunError::Corrupt {
+                .map_err(|e: toml::de::Error| RunError::Damaged {
                     path: file.clone(),
                     reason: e.to_string(),
                 })?;
@@ -395,7 +442,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RunError> {
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, RunError> {
     let text = fs::read_to_string(path).map_err(|e| RunError::io("read", path, e))?;
-    serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
+    serde_json::from_str(&text).map_err(|e| RunError::Damaged {
         path: path.to_owned(),
         reason: e.to_string(),
     })

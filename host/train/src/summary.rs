@@ -91,7 +91,7 @@ pub(crate) fn records<'a>(
 }
 
 /// The part of the line that the trajectories decide. Means are over scored trajectories; calls are
-/// counted in all of them.
+/// counted in all of them, and a tool's metrics are means over its calls.
 pub(crate) fn line(
     step: u64,
     experience: &Experience,
@@ -108,6 +108,12 @@ pub(crate) fn line(
             for outcome in trajectory.outcomes() {
                 let tool = calls.entry(&outcome.name).or_default();
                 *tool.entry(outcome.ended.as_str()).or_default() += 1;
+                for metric in outcome.observation.iter().flat_map(|seen| &seen.metrics) {
+                    means.add(
+                        &format!("metric/{}.{}", outcome.name, metric.name),
+                        metric.value,
+                    );
+                }
             }
         }
         for (trajectory, score) in group.trajectories.iter().zip(&group.scores) {
@@ -122,6 +128,9 @@ pub(crate) fn line(
             means.add("success", f64::from(u8::from(score.success)));
             for (term, value) in &score.terms {
                 means.add(&format!("reward/{term}"), *value);
+            }
+            for (metric, value) in &score.metrics {
+                means.add(&format!("metric/{metric}"), *value);
             }
             means.add("response_tokens", trajectory.model_tokens() as f64);
             means.add("observation_tokens", trajectory.observation_tokens() as f64);

@@ -167,7 +167,7 @@ impl Rollouts for EvenGame {
                             reward,
                             success: reward > 0.5,
                             terms: vec![("even.share".into(), reward)],
-                            turn_rewards: None,
+                            ..Score::default()
                         })
                     })
                     .collect();

@@ -324,7 +324,9 @@ impl fmt::Display for Number {
             return write!(f, "{}", self.value.numer());
         }
         let shown = if self.divided {
-            to_significant_digits(&self.value, SIGNIFICANT_DIGITS)
+            // Digits left of the point are never lost.
+            let whole = u32::try_from(magnitude(&self.value) + 1).unwrap_or(0);
+            to_significant_digits(&self.value, SIGNIFICANT_DIGITS.max(whole))
         } else {
             self.value.clone()
         };

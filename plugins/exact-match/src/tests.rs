@@ -28,8 +28,17 @@ fn verbatim_keeps_signs_decimal_points_and_case() {
     };
     assert_eq!(verbatim(json!("68.4"), " 68.4\n"), 1.0);
     assert_eq!(verbatim(json!(["5", "68.4"]), "68.4"), 1.0);
-    for (reference, answer) in [("68.4", "684"), ("-5", "5"), ("Paris", "paris"), ("68.4", "")] {
-        assert_eq!(verbatim(json!(reference), answer), 0.0, "{reference} / {answer}");
+    for (reference, answer) in [
+        ("68.4", "684"),
+        ("-5", "5"),
+        ("Paris", "paris"),
+        ("68.4", ""),
+    ] {
+        assert_eq!(
+            verbatim(json!(reference), answer),
+            0.0,
+            "{reference} / {answer}"
+        );
     }
 }
 

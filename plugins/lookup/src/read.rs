@@ -60,6 +60,17 @@ fn csv(text: &str, table: &mut Rows) -> Result<(), Failure> {
         (line, error.to_string())
     };
     let headers = reader.headers().map_err(|error| describe(&error))?;
+    if let Some(twice) = (1..headers.len()).find(|at| {
+        headers
+            .iter()
+            .take(*at)
+            .any(|earlier| earlier == &headers[*at])
+    }) {
+        return Err((
+            Some(1),
+            format!("two columns are called `{}`", &headers[twice]),
+        ));
+    }
     let positions: Vec<usize> = headers
         .iter()
         .map(|header| table.position(header))

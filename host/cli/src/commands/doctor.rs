@@ -4,6 +4,7 @@ use std::process::{Command, ExitCode};
 
 use console::style;
 use rlf_policy::{cpu_facts, cuda_status, open_device};
+use rlf_sandbox::SandboxConfig;
 use serde_json::json;
 
 use crate::arguments::Doctor;
@@ -16,7 +17,7 @@ const WASM_TARGET: &str = "wasm32-wasip2";
 pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     let cpu = cpu_facts();
     let cuda = cuda_status();
-    let pools = sandbox()?.pools();
+    let pools = sandbox(&SandboxConfig::default())?.pools();
     let cache = cache_folder();
     let target = wasm_target();
     let config = options.config.as_ref().map(|path| {

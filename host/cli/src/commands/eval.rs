@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     };
     let split = tasks::split(&options.split)?;
     let count = options.tasks.unwrap_or(parts.config.eval.tasks);
-    let samples = options.samples.unwrap_or(parts.config.eval.samples).max(1);
+    let samples = options.samples.unwrap_or(parts.config.eval.samples);
     let chosen = parts.tasks.first(split, count);
     let (evaluation, _) = super::runtime()?.block_on(parts.evaluate(
         &model,

@@ -1,4 +1,6 @@
-//! `rlf-host plugin list | inspect | call | check`: an author's first hour, before any training.
+//! `rlf-host plugin list | inspect | call | grade | check`: an author's first hour, before any training.
+
+mod grade;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::report::PluginReport;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
-use rlf_sandbox::InitMode;
+use rlf_sandbox::{InitMode, SandboxConfig};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -51,6 +53,24 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 options.json,
             )
         }
+        PluginCommand::Grade {
+            plugin,
+            answer,
+            reference,
+            trajectory,
+            data,
+            plugin_config,
+        } => {
+            let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
+            let policies = BTreeMap::from([(plugin.clone(), policy)]);
+            let (_, plugin) = find(directory, &policies, plugin)?;
+            let graded = grade::Graded {
+                answer: answer.as_deref(),
+                reference,
+                trajectory: trajectory.as_deref(),
+            };
+            grade::run(&plugin, &graded, options.json)
+        }
         PluginCommand::Check {
             path,
             data,
@@ -72,9 +92,9 @@ fn policies(path: &Path) -> anyhow::Result<BTreeMap<String, PluginPolicy>> {
     let mut policies = rlf_config::load::<OnlyPlugins>(path)?.plugins;
     let base = path.parent().unwrap_or(Path::new("."));
     for policy in policies.values_mut() {
-        if !policy.data.values().any(|path| is_in_run(path)) {
-            policy.resolve_paths(base);
-        }
+        // There is no run here: whoever wants such data binds the file itself, with --data.
+        policy.data.retain(|_, path| !is_in_run(path));
+        policy.resolve_paths(base);
     }
     Ok(policies)
 }
@@ -105,7 +125,7 @@ fn list(
     policies: &BTreeMap<String, PluginPolicy>,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = Registry::load(directory, policies, &sandbox()?);
+    let registry = Registry::load(directory, policies, &sandbox(&SandboxConfig::default())?);
     if as_json {
         say!("{}", serde_json::to_string_pretty(&registry.report())?);
     } else {
@@ -162,7 +182,7 @@ fn find(
     policies: &BTreeMap<String, PluginPolicy>,
     name: &str,
 ) -> anyhow::Result<(Registry, Arc<Plugin>)> {
-    let sandbox = sandbox()?;
+    let sandbox = sandbox(&SandboxConfig::default())?;
     let registry = Registry::load_only(directory, policies, name, &sandbox);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok((registry, plugin));
@@ -327,8 +347,10 @@ fn call(
     seed: u64,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let arguments: Value = serde_json::from_str(arguments)
-        .with_context(|| format!("the arguments are not JSON: {arguments}"))?;
+    let arguments: Value = serde_json::from_str(arguments).with_context(|| {
+        let start: String = arguments.chars().take(100).collect();
+        format!("the arguments are not JSON: {start}")
+    })?;
     if !arguments.is_object() {
         bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
     }
@@ -394,7 +416,7 @@ fn call(
 }
 
 fn check(path: &Path, policy: &PluginPolicy, as_json: bool) -> anyhow::Result<ExitCode> {
-    match Registry::load_one(path, policy, &sandbox()?) {
+    match Registry::load_one(path, policy, &sandbox(&SandboxConfig::default())?) {
         Ok(plugin) => {
             let report = plugin.report();
             if as_json {

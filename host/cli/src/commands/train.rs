@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use candle_core::Device;
 use console::style;
+use rlf_dialogue::History;
 use rlf_policy::{Model, open_device};
 use rlf_train::checkpoint::Checkpoint;
 use rlf_train::metrics::Phase;
@@ -59,7 +60,7 @@ async fn train(
         return Err(RunError::NoRun { path }.into());
     }
     // Before whatever lies within the run, so that it goes last.
-    let room = if options.resume {
+    let mut room = if options.resume {
         None
     } else {
         Some(Room::make(&path, options.overwrite)?)
@@ -87,10 +88,12 @@ async fn train(
         assets: parts.assets()?,
     };
     let keep = parts.config.checkpoint.clone();
-    let (mut run, checkpoint) = if options.resume {
-        RunDirectory::resume(&path, &spec, keep, options.allow_changes)?
-    } else {
-        (RunDirectory::create(&path, &spec, keep)?, None)
+    let (mut run, checkpoint) = match &mut room {
+        None => RunDirectory::resume(&path, &spec, keep, options.allow_changes)?,
+        Some(room) => (
+            RunDirectory::create_in(room.take_lock()?, &spec, keep)?,
+            None,
+        ),
     };
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
     describe(&parts, &model, checkpoint.as_ref());
@@ -149,18 +152,22 @@ async fn train(
     watch.close();
     drop(run);
     if end == PhaseEnd::Interrupted {
+        // The run's own configuration: with everything that the command line had changed.
         say!(
-            "stopped and saved; go on with: rlf-host train {} --plugins {} --run {} --resume",
-            options.config.display(),
-            options.plugins.plugins.display(),
-            path.display()
+            "stopped and saved; go on with: rlf-host train {} --plugins {} --run {} --resume{}",
+            quoted(&config_path(&path)),
+            quoted(&options.plugins.plugins),
+            quoted(&path),
+            if options.control { " --control" } else { "" }
         );
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if options.control {
         let end = control(&parts, &path, &spec, &choice.device, watch).await?;
         if end == PhaseEnd::Interrupted {
-            say!("the control was stopped before it was done, so there is nothing to compare; the run itself is complete");
+            say!(
+                "the control was stopped before it was done, so there is nothing to compare; the run itself is complete"
+            );
             return Ok(ExitCode::from(INTERRUPTED));
         }
     }
@@ -171,6 +178,17 @@ async fn train(
     say!("{} {}", style("run").bold(), path.display());
     say!("{} {}", style("report").bold(), report.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@:,=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 /// Success on the test split at each of its moments, by kind of task.
@@ -321,6 +339,29 @@ fn device_name(device: &Device) -> String {
     }
 }
 
+/// What the chat template does with earlier turns, and what follows from it.
+fn template(parts: &Parts) -> String {
+    let origin = parts.dialogue.template().origin();
+    let changed: Vec<&str> = parts
+        .dialogue
+        .prefix_report()
+        .cases
+        .iter()
+        .filter(|case| !case.kept)
+        .map(|case| case.name)
+        .collect();
+    match (changed.is_empty(), parts.config.dialogue.history) {
+        (true, _) => format!("{origin}; it keeps every earlier turn as it was"),
+        (false, History::AsSampled) => format!(
+            "{origin}; rendered again it would change earlier turns, which stay as they were sampled"
+        ),
+        (false, History::Template) => format!(
+            "{origin}; a new training sequence begins where it changes an earlier turn: {}",
+            changed.join(", ")
+        ),
+    }
+}
+
 fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
     let tools = parts.tools.definitions(None).unwrap_or_default();
     let parameters: usize = model.parameters().map(|(_, var)| var.elem_count()).sum();
@@ -332,6 +373,7 @@ fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
         parts.tokenizer.vocab_size()
     );
     say!("{} {}", style("tools").bold(), names.join(", "));
+    say!("{} {}", style("template").bold(), template(parts));
     let rewards: Vec<&str> = parts.rewards.plugins().collect();
     say!(
         "{} {}; success is {}",

@@ -273,8 +273,16 @@ mod tests {
     fn a_row_has_the_same_bits_among_any_number_of_rows_in_small_models() {
         let all: Vec<usize> = (1..=300).collect();
         // The quickstart's shape with vocabularies around it, the next size, and heads of a few columns.
-        let mut small = shapes(96, 4, 2, 24, 256, 461);
-        small.extend([(96, 400), (96, 509), (96, 1), (96, 7), (128, 8), (128, 9)]);
+        let mut small = shapes(96, 4, 2, 24, 256, 421);
+        small.extend([
+            (96, 400),
+            (96, 461),
+            (96, 509),
+            (96, 1),
+            (96, 7),
+            (128, 8),
+            (128, 9),
+        ]);
         small.extend(shapes(128, 4, 2, 32, 384, 512));
         for (k, n) in small {
             check(k, n, 300, &all);
@@ -283,15 +291,11 @@ mod tests {
 
     #[test]
     fn a_row_has_the_same_bits_among_any_number_of_rows_in_qwen3_0_6b() {
+        let all: Vec<usize> = (1..=300).collect();
         let mut products = shapes(1024, 16, 8, 128, 3072, 2048);
         products.push((1024, 1));
         for (k, n) in products {
-            check(
-                k,
-                n,
-                300,
-                &[1, 2, 3, 5, 8, 13, 16, 17, 31, 64, 65, 100, 129, 255],
-            );
+            check(k, n, 300, &all);
         }
         // The head itself: 151,936 columns, a few rows.
         check(1024, 151_936, 5, &[1, 2, 3, 4]);

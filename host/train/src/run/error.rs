@@ -48,7 +48,15 @@ pub enum RunError {
         /// One line per difference: what, before, now.
         changes: Vec<String>,
     },
-    /// A file of the run is not what was written.
+    /// A file that says what the run is cannot be read as such.
+    #[error("{}: {reason}; put it back as it was: the run cannot be told from another without it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file of a checkpoint is not what was written.
     #[error("{}: {reason}; remove the checkpoint folder it is in to resume from the one before", path.display())]
     Corrupt {
         /// The file.

@@ -1,0 +1,118 @@
+//! `rlf-host plugin grade`: what a reward says of one answer or one trajectory.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::reward::{Grading, Split, grade_alone};
+use serde_json::{Map, Value, json};
+
+/// What is graded, as given on the command line.
+pub(super) struct Graded<'a> {
+    pub(super) answer: Option<&'a str>,
+    pub(super) reference: &'a str,
+    pub(super) trajectory: Option<&'a Path>,
+}
+
+pub(super) fn run(
+    plugin: &Arc<Plugin>,
+    graded: &Graded<'_>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let trajectory = match graded.trajectory {
+        Some(file) => read(file)?,
+        None => of_answer(graded.answer),
+    };
+    let reference = serde_json::from_str(graded.reference)
+        .unwrap_or_else(|_| Value::String(graded.reference.to_owned()));
+    let task = Task {
+        id: "command-line".into(),
+        source: "command-line".into(),
+        prompt: Vec::new(),
+        tools: None,
+        reference,
+        environment: None,
+        extra: Map::new(),
+    };
+    let grading = Grading {
+        split: Split::Test,
+        step: 0,
+        steps: 0,
+        seed: 0,
+    };
+    let score = crate::commands::runtime()?
+        .block_on(grade_alone(plugin, &task, &trajectory, grading))
+        .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()))?;
+    if as_json {
+        let object = |pairs: &[(String, f64)]| -> Map<String, Value> {
+            pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), json!(value)))
+                .collect()
+        };
+        let report = json!({
+            "terms": object(&score.terms),
+            "metrics": object(&score.metrics),
+            "per_event": score.per_event,
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, value) in &score.terms {
+        say!("{name:<24} {value}");
+    }
+    for (event, name, value) in &score.per_event {
+        say!("{:<24} {value}", format!("{name} of event {event}"));
+    }
+    for (name, value) in &score.metrics {
+        say!("{:<24} {value}", format!("metric {name}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A model that answered at once, or said nothing.
+fn of_answer(answer: Option<&str>) -> Trajectory {
+    let turn = answer.map(|answer| {
+        Event::Turn(ModelTurn {
+            text: answer.to_owned(),
+            reasoning: None,
+            visible: answer.to_owned(),
+            calls: Vec::new(),
+            malformed: Vec::new(),
+            tokens: 0,
+        })
+    });
+    Trajectory {
+        id: "command-line".into(),
+        task: "command-line".into(),
+        tools: Vec::new(),
+        events: turn.into_iter().collect(),
+        sequences: Vec::new(),
+        answer: answer.map(str::to_owned),
+        finish: if answer.is_some() {
+            Finish::Answered
+        } else {
+            Finish::MaxTurns
+        },
+        excluded: None,
+        closed_turns: 0,
+        final_state: None,
+        verdict: None,
+    }
+}
+
+/// The trajectory in a file, alone or as the field `trajectory` of what `rollout --json` prints.
+fn read(file: &Path) -> anyhow::Result<Trajectory> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut value: Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+    if let Some(inner) = value.get_mut("trajectory") {
+        value = inner.take();
+    }
+    serde_json::from_value(value).with_context(|| format!("{} holds no trajectory", file.display()))
+}
