@@ -1,24 +1,61 @@
 //! `cargo xtask bench`: builds as always and runs `rlf-host bench`.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 
 use crate::{
     host,
     machine::{self, Need},
+    plugins,
     project::Project,
-    steps::Steps,
+    steps::{self, Steps, say},
 };
 
-/// Runs `rlf-host bench WORDS`.
+/// The release of the Python package `mcp` that the sandbox is compared with.
+const MCP: &str = "mcp==1.30.0";
+
+/// Runs `rlf-host bench WORDS`, with what it needs built.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
-    steps.take("make ready", || {
-        machine::make_ready(project, &[Need::Native])
-    })?;
+    let sandbox = matches!(words.first().map(String::as_str), Some("sandbox" | "soak"));
+    let needs: &[Need] = if sandbox {
+        &[Need::Wasm, Need::Native]
+    } else {
+        &[Need::Native]
+    };
+    steps.take("make ready", || machine::make_ready(project, needs))?;
     host::build(project, &mut steps)?;
+    let mut words = words.to_vec();
+    if sandbox {
+        steps.take("build the plugins", || plugins::build(project))?;
+    }
+    if words[0] == "sandbox" && !words.iter().any(|word| word.starts_with("--python")) {
+        match steps.take("an MCP server to compare with", || mcp(project)) {
+            Ok(python) => words.extend(["--python".into(), python.display().to_string()]),
+            Err(error) => say(&format!("no MCP server to compare with: {error:#}")),
+        }
+    }
     steps.run(
         &format!("bench {}", words.join(" ")),
-        project.command(project.binary()).arg("bench").args(words),
+        project.command(project.binary()).arg("bench").args(&words),
         "what rlf-host says above",
     )
+}
+
+/// A Python interpreter with the package `mcp`, made in the target folder.
+fn mcp(project: &Project) -> Result<PathBuf> {
+    let folder = project.root().join("target/mcp");
+    let python = folder.join("bin/python");
+    if !folder.join("bin/mcp").exists() {
+        steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
+            .context("python3 with its module venv makes the environment")?;
+        steps::output(
+            project
+                .command(&python)
+                .args(["-m", "pip", "install", "--quiet", MCP]),
+        )
+        .context("pip installs the package")?;
+    }
+    Ok(python)
 }

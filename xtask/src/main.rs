@@ -40,11 +40,17 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Measure speed: `bench policy`, with the options of `rlf-host bench`
+    /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
     Bench {
         /// For `rlf-host bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
+    },
+    /// Make very many calls, good and bad, and say what is left of them
+    Soak {
+        /// For `rlf-host bench soak`: `--calls 1000000`, ..
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        extra: Vec<String>,
     },
     /// Build with CUDA; neither GPU nor driver nor installed toolkit is needed
     Cuda {
@@ -90,6 +96,10 @@ fn run(arguments: Arguments) -> Result<()> {
             plugins::build(&project)
         }
         Command::Bench { what } => bench::run(&project, &what),
+        Command::Soak { extra } => {
+            let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
+            bench::run(&project, &words)
+        }
         Command::Cuda { prepare, runtime } => cuda::run(
             &project,
             cuda::Options {

@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Measure speed, as ratios against a named peer
     Bench(Bench),
+    /// What prepares one component under limits of its own; started by this program alone
+    #[command(name = rlf_sandbox::prepare_process::ARGUMENT, hide = true)]
+    Prepare,
 }
 
 /// More tasks or samples than anybody has.
@@ -251,6 +254,34 @@ pub(crate) enum BenchTarget {
         /// Worker threads; one per core by default
         #[arg(long)]
         workers: Option<usize>,
+    },
+    /// Calls in fresh sandboxes beside an MCP server, subprocesses and a plain function
+    Sandbox {
+        /// A Python interpreter with the package `mcp`, for the server to compare with
+        #[arg(long, value_name = "PROGRAM")]
+        python: Option<PathBuf>,
+        /// Corpus of the search tool; one is made up by default
+        #[arg(long, value_name = "FILE")]
+        corpus: Option<PathBuf>,
+        /// Time spent on each figure
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        #[command(flatten)]
+        plugins: PluginDirectory,
+    },
+    /// Very many calls, good and bad: how they ended, and memory at start, middle and end
+    Soak {
+        /// How many
+        #[arg(long, default_value_t = 100_000)]
+        calls: u64,
+        /// Under way side by side
+        #[arg(long, default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+        at_once: usize,
+        /// Directory with the plugin `misbehave`, which the tests are built with
+        #[arg(long, value_name = "DIR", default_value = "target/test-plugins")]
+        misbehaving: PathBuf,
+        #[command(flatten)]
+        plugins: PluginDirectory,
     },
     /// Forward, backward and decode of a device against the CPU
     Parity {

@@ -58,6 +58,7 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     let mut config = config.clone();
     config.cache = config.cache.or_else(cache_folder);
+    config.prepare_elsewhere = true;
     Ok(Sandbox::new(&config)?)
 }
 

@@ -73,8 +73,8 @@ pub struct FactsConfig {
     /// Kinds in demonstrations: single skills thoroughly, what puts them together hardly.
     ///
     /// Of the defaults, chains and scaling are shown in small part; what needs two calls in one turn once in
-    /// 1,400 to 10,000 demonstrations, the scaling of chains never. Without any, reinforcement does not find
-    /// ratios and comparisons with every seed; with one in 1,000, SFT learns them by itself. Spelling and
+    /// 1,000 to 5,000 demonstrations, the scaling of chains never. Without any, reinforcement does not find
+    /// ratios and comparisons with every seed; with one in 1,000 of each, SFT learns them by itself. Spelling and
     /// contrast take half, because names must be copied from every place in a question before anything else
     /// can be learnt.
     pub sft: Shares,
@@ -96,13 +96,13 @@ impl Default for FactsConfig {
                 (Kind::Spell, 0.30),
                 (Kind::Lookup, 0.25),
                 (Kind::Contrast, 0.20),
-                (Kind::Calculate, 0.1986),
+                (Kind::Calculate, 0.1981),
                 (Kind::Chain, 0.025),
                 (Kind::Scale, 0.025),
-                (Kind::Sum, 0.0007),
+                (Kind::Sum, 0.001),
                 (Kind::CompareSums, 0.0005),
-                (Kind::Ratio, 0.0001),
-                (Kind::Compare, 0.0001),
+                (Kind::Ratio, 0.0002),
+                (Kind::Compare, 0.0002),
             ]),
             rl: Shares::new([
                 (Kind::Lookup, 0.05),

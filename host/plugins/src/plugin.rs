@@ -212,8 +212,8 @@ impl Plugin {
         let spec = CallSpec {
             label: request.context.call_id.clone(),
             seed: request.context.seed,
-            limits: None,
             deadline: Some(request.deadline),
+            ..CallSpec::default()
         };
         let report = self
             .template

@@ -110,7 +110,8 @@ impl Registry {
         Self::load_where(directory, policies, sandbox, |alias| alias == name)
     }
 
-    fn load_where(
+    /// Loads the plugins of a directory whose names are `wanted`, and leaves the others alone.
+    pub fn load_where(
         directory: &Path,
         policies: &BTreeMap<String, PluginPolicy>,
         sandbox: &Sandbox,

@@ -134,13 +134,7 @@ impl Cache {
         let (length, rest) = content.split_first_chunk::<4>()?;
         let (header, compiled) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let entry = serde_json::from_slice(header).ok()?;
-        // SAFETY: `deserialize` runs native code on trust. These bytes lie in our own memory, where
-        // no one can change them between check and use, and carry a keyed hash made with a key that
-        // only this user can read: they are what `Component::serialize` gave to `store` below. That
-        // they fit this engine is checked by wasmtime (`module_version` and settings).
-        #[allow(unsafe_code)]
-        let component = unsafe { Component::deserialize(engine, compiled) };
-        match component {
+        match trusted(engine, compiled) {
             Ok(component) => Some((entry, component)),
             Err(error) => {
                 tracing::warn!(
@@ -153,18 +147,15 @@ impl Cache {
     }
 
     /// Writes an entry. A failure costs the next load its time and nothing else.
-    pub(crate) fn store(&self, name: &str, entry: &Entry, component: &Component) {
+    pub(crate) fn store(&self, name: &str, entry: &Entry, compiled: &[u8]) {
         let written = || -> Result<(), String> {
             let header = serde_json::to_vec(entry).map_err(|error| error.to_string())?;
-            let compiled = component
-                .serialize()
-                .map_err(|error| format!("{error:#}"))?;
             let mut content = u32::try_from(header.len())
                 .map_err(|error| error.to_string())?
                 .to_le_bytes()
                 .to_vec();
             content.extend_from_slice(&header);
-            content.extend_from_slice(&compiled);
+            content.extend_from_slice(compiled);
             let code = self.code(name, &content);
             let temporary = write_new(&self.folder, &[code.as_bytes(), &content])
                 .map_err(|error| error.to_string())?;
@@ -181,6 +172,19 @@ impl Cache {
                 "a compiled component cannot be kept: {reason}"
             );
         }
+    }
+}
+
+/// Loads code that [`Component::serialize`] made for us.
+pub(crate) fn trusted(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: `deserialize` runs native code on trust. These bytes lie in our own memory, where no one
+    // can change them between check and use. They come either out of an entry that carries a keyed hash
+    // made with a key that only this user can read, or over a pipe that only our own child holds; both
+    // are what `Component::serialize` gave. That they fit this engine is checked by wasmtime
+    // (`module_version` and settings).
+    #[allow(unsafe_code)]
+    unsafe {
+        Component::deserialize(engine, compiled)
     }
 }
 

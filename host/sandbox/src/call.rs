@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
+use crate::admission::{LEVELS, NotAdmitted};
 use crate::cpu::{CpuMeter, Metered};
 use crate::ended::{Clock, Ended, LimitReached, Stopped};
 use crate::limits::Limits;
@@ -32,6 +33,8 @@ pub struct CallSpec {
     pub limits: Option<Limits>,
     /// Earlier than the limit `wall` allows, where the caller has less time left.
     pub deadline: Option<Instant>,
+    /// 0 for a call of the host's, 1 for one that a guest makes, and so on: see [`LEVELS`].
+    pub depth: usize,
 }
 
 /// Everything known of a call once it is over.
@@ -94,6 +97,7 @@ impl Template {
             seed,
             limits,
             deadline,
+            depth,
         } = spec;
         let limits = limits.map_or_else(|| Arc::clone(&self.inner.limits), Arc::new);
         let record = Record::new(limits);
@@ -103,6 +107,7 @@ impl Template {
             label,
             seed,
             deadline,
+            depth,
             body,
         );
         let mut guest = StopOnDrop(self.inner.sandbox.guests().spawn(run));
@@ -137,12 +142,14 @@ impl<T> Drop for StopOnDrop<T> {
     }
 }
 
+#[allow(clippy::too_many_arguments)] // Each is one word of what a call is.
 async fn run<R, F>(
     template: Arc<Loaded>,
     record: Arc<Record>,
     label: String,
     seed: u64,
     deadline: Option<Instant>,
+    depth: usize,
     body: F,
 ) -> Result<R, Stopped>
 where
@@ -154,7 +161,7 @@ where
     let sandbox = &template.sandbox;
     let limits = Arc::clone(record.limits());
     limits
-        .check(sandbox.config.max_memory_bytes)
+        .check(sandbox.pools.max_memory_bytes)
         .map_err(Stopped::unavailable)?;
     let started = Instant::now();
     let wall = deadline.map_or(limits.wall, |deadline| {
@@ -162,23 +169,24 @@ where
     });
 
     // Before instantiating, so that the pool itself never runs out.
-    let permit = match Arc::clone(&sandbox.permits).try_acquire_owned() {
-        Ok(permit) => Some(permit),
-        Err(_) => tokio::time::timeout(wall, Arc::clone(&sandbox.permits).acquire_owned())
-            .await
-            .ok()
-            .and_then(Result::ok),
-    };
+    let admitted = sandbox
+        .admission
+        .admit(depth, limits.memory_bytes, wall)
+        .await;
     let queued = started.elapsed();
     record.set_queued(queued);
-    let Some(_permit) = permit else {
-        let instances = u64::from(sandbox.pools.instances);
-        let limit = LimitReached::new("instances", instances, instances);
-        let reason = format!(
-            "no instance became free within {} ms ({limit})",
-            wall.as_millis()
-        );
-        return Err(Stopped::by_limit(Ended::Unavailable, reason, limit));
+    let _admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(NotAdmitted::TooDeep) => {
+            let (most, wanted) = (LEVELS as u64, depth as u64 + 1);
+            let limit = LimitReached::new("nesting", most, wanted);
+            let reason = format!("calls nest no deeper ({limit})");
+            return Err(Stopped::by_limit(Ended::Denied, reason, limit));
+        }
+        Err(NotAdmitted::Full(limit)) => {
+            let reason = format!("no room within {} ms ({limit})", wall.as_millis());
+            return Err(Stopped::by_limit(Ended::Unavailable, reason, limit));
+        }
     };
 
     let guest = Guest {

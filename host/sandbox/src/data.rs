@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
 use wasmtime::Result;
 
 use crate::bindings::rlf::plugin::data as wit;
@@ -20,7 +21,7 @@ use crate::bindings::rlf::plugin::types::Error;
 use crate::state::State;
 
 /// What the operator grants to a plugin. Deny by default: the empty value grants nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grants {
     /// Names that the plugin may read under, each bound to a file or a directory.
     pub data: BTreeMap<String, PathBuf>,

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, ModuleVersionStrategy,
     OptLevel, PoolingAllocationConfig,
 };
 
+use crate::admission::{Admission, LEVELS, Level};
 use crate::cache::Cache;
 use crate::state::{State, linker};
 
@@ -24,10 +24,13 @@ pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// The most instances that live at once; calls beyond it wait inside their deadline. Default:
-    /// one per 64 MiB of the machine's memory, between 32 and 512, and at most what
+    /// The most calls that run at once; more wait inside their deadline. Calls that calls make have a
+    /// quarter as many places on top, for each of two levels. Default: one per 64 MiB of the machine's memory, between 32 and 512, and at most what
     /// `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
     pub instances: Option<u32>,
+    /// The most that the memory limits of all live calls may sum to; calls beyond it wait inside their
+    /// deadline. Default: half of the machine's memory.
+    pub memory_budget_bytes: Option<u64>,
     /// The most that one linear memory may grow to, whatever a policy says. Default 256 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
@@ -42,17 +45,33 @@ pub struct SandboxConfig {
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
     pub cache: Option<PathBuf>,
+    /// What checking, snapshotting and compiling one component may take, of wall-clock and of CPU time,
+    /// beside its `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
+    #[serde(rename = "prepare_ms", with = "crate::limits::milliseconds")]
+    pub prepare: Duration,
+    /// The most memory that preparing one component may take. Default 4 GiB. Kept where
+    /// `prepare_elsewhere` is set.
+    pub prepare_memory_bytes: u64,
+    /// Prepare components in a process of its own, which is this program started with
+    /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a setting: the program
+    /// says that it can.
+    #[serde(skip)]
+    pub prepare_elsewhere: bool,
 }
 
 impl Default for SandboxConfig {
     fn default() -> Self {
         Self {
             instances: None,
+            memory_budget_bytes: None,
             max_memory_bytes: 256 << 20,
             workers: None,
             tick: Duration::from_millis(5),
             max_component_bytes: 256 << 20,
             cache: None,
+            prepare: Duration::from_mins(2),
+            prepare_memory_bytes: 4 << 30,
+            prepare_elsewhere: false,
         }
     }
 }
@@ -81,8 +100,11 @@ pub enum SandboxError {
 /// Sizes of the pools, as chosen for this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pools {
-    /// Instances that live at once.
+    /// Instances that live at once, over all levels.
     pub instances: u32,
+    /// How places and memory are shared: calls of the host's, those that they make, and those that
+    /// these make.
+    pub levels: [Level; LEVELS],
     /// Linear memories; one instance may have several.
     pub memories: u32,
     /// Tables.
@@ -93,11 +115,25 @@ pub struct Pools {
     pub workers: usize,
 }
 
+impl Pools {
+    /// The levels in a line, for people.
+    pub fn describe_levels(&self) -> String {
+        let [calls, nested, deepest] = self
+            .levels
+            .map(|level| format!("{} with {} MiB", level.places, level.memory_bytes >> 20));
+        format!(
+            "places: {calls} for calls, {nested} for those that they make, {deepest} for theirs"
+        )
+    }
+}
+
 /// What is taken from the pools right now. All zero where nothing runs: the leak test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct InUse {
-    /// Calls that hold a permit.
+    /// Calls that hold a place.
     pub permits: usize,
+    /// The sum of their memory limits, in bytes.
+    pub memory_bytes: u64,
     /// Component instances.
     pub component_instances: u64,
     /// Core instances inside them.
@@ -119,7 +155,7 @@ pub struct Sandbox {
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
-    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) admission: Admission,
     pub(crate) cache: Result<Cache, String>,
     pub(crate) config: SandboxConfig,
     pub(crate) pools: Pools,
@@ -178,7 +214,7 @@ impl Sandbox {
         let inner = Inner {
             engine,
             linker,
-            permits: Arc::new(Semaphore::new(pools.instances as usize)),
+            admission: Admission::new(pools.levels),
             cache,
             config: config.clone(),
             pools,
@@ -197,10 +233,10 @@ impl Sandbox {
 
     /// What is taken from the pools right now.
     pub fn in_use(&self) -> InUse {
-        let permits = self.inner.pools.instances as usize - self.inner.permits.available_permits();
         let metrics = self.inner.engine.pooling_allocator_metrics();
         metrics.map_or_else(InUse::default, |metrics| InUse {
-            permits,
+            permits: self.inner.admission.places_in_use(),
+            memory_bytes: self.inner.admission.memory_in_use(),
             component_instances: metrics.component_instances(),
             core_instances: metrics.core_instances(),
             memories: metrics.memories(),
@@ -219,6 +255,7 @@ impl Sandbox {
         format!(
             "wasmtime {WASMTIME}, pooling, copy-on-write memories, interrupt every {} ms\n\
              {} instances at once, {} memories of at most {} MiB, {} tables, {} guest threads\n\
+             {}\n\
              compiled components: {cache}",
             self.inner.config.tick.as_millis(),
             pools.instances,
@@ -226,6 +263,7 @@ impl Sandbox {
             pools.max_memory_bytes >> 20,
             pools.tables,
             pools.workers,
+            pools.describe_levels(),
         )
     }
 
@@ -300,11 +338,17 @@ pub(crate) fn configuration() -> Config {
 fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut instances = config.instances.unwrap_or_else(instances_for_machine);
+    let budget = config
+        .memory_budget_bytes
+        .unwrap_or_else(|| machine_memory() / 2);
     loop {
+        let levels = Level::shares(instances, budget, config.max_memory_bytes);
+        let places = levels.iter().map(|level| level.places).sum();
         let pools = Pools {
-            instances,
-            memories: 3 * instances,
-            tables: 4 * instances,
+            instances: places,
+            levels,
+            memories: 3 * places,
+            tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
         };
@@ -351,15 +395,20 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
     pooling
 }
 
-/// See [`SandboxConfig::instances`].
-fn instances_for_machine() -> u32 {
-    let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+/// The machine's memory in bytes; 4 GiB where it cannot be told.
+fn machine_memory() -> u64 {
+    let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let kib = text
             .lines()
             .find_map(|line| line.strip_prefix("MemTotal:"))?;
         kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     });
-    let by_memory = (memory.unwrap_or(4 << 20) / (64 << 10)).clamp(32, 512);
+    kib.unwrap_or(4 << 20) << 10
+}
+
+/// See [`SandboxConfig::instances`].
+fn instances_for_machine() -> u32 {
+    let by_memory = (machine_memory() / (64 << 20)).clamp(32, 512);
     // About 5.5 mappings live with each instance; others need some too.
     let maps = fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()

@@ -38,6 +38,8 @@
 //! # Ok(()) }
 //! ```
 
+mod admission;
+pub mod bench;
 pub mod bindings;
 mod cache;
 mod call;
@@ -53,10 +55,12 @@ mod log;
 mod memory;
 mod output;
 mod prepare;
+pub mod prepare_process;
 mod random;
 mod record;
 mod state;
 
+pub use admission::{LEVELS, Level as PoolLevel};
 pub use call::{BoxFuture, CallReport, CallSpec};
 pub use component::{CONTRACT, ComponentInfo};
 pub use data::{DataError, Grants};

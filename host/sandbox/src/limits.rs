@@ -26,8 +26,9 @@ pub struct Limits {
     /// Key `init_ms`, default 60,000 ms.
     #[serde(rename = "init_ms", with = "milliseconds")]
     pub init: Duration,
-    /// Sum of all linear memories and tables (8 bytes an element). Default 256 MiB; at most what
-    /// the pool gives one memory ([`SandboxConfig::max_memory_bytes`](crate::SandboxConfig)).
+    /// Sum of all linear memories and tables (8 bytes an element). Set aside as a whole when the call
+    /// is admitted, so that calls which need less should say so. Default 128 MiB; at most what the pool
+    /// gives one memory ([`SandboxConfig::max_memory_bytes`](crate::SandboxConfig)).
     pub memory_bytes: u64,
     /// Sum of the elements of all tables. Default 20,000, which is also the most that the pool
     /// gives one table.
@@ -68,7 +69,7 @@ impl Default for Limits {
             wall: Duration::from_secs(10),
             cpu: Duration::from_secs(2),
             init: Duration::from_mins(1),
-            memory_bytes: 256 << 20,
+            memory_bytes: 128 << 20,
             table_elements: 20_000,
             output_bytes: 64 << 10,
             output_stop_bytes: 16 << 20,

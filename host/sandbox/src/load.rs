@@ -12,6 +12,7 @@ use crate::data::{DataError, DataSet, Grants};
 use crate::engine::{Inner, Sandbox};
 use crate::limits::Limits;
 use crate::prepare::{InitMode, Job, prepare};
+use crate::prepare_process::prepare_elsewhere;
 use crate::record::Record;
 use crate::state::State;
 
@@ -89,6 +90,12 @@ pub enum LoadError {
     #[error("it does not compile or link: {reason}")]
     Compile {
         /// What wasmtime said.
+        reason: String,
+    },
+    /// It could not be prepared within the limits on that.
+    #[error("{reason}")]
+    Preparation {
+        /// Which limit, or what broke.
         reason: String,
     },
     /// Its `init` said no, broke, or ran into a limit.
@@ -204,9 +211,26 @@ impl Sandbox {
                 data: Arc::clone(&data),
                 record: Record::new(Arc::clone(&limits)),
             };
-            let (component, entry, preparation) = make(inner, &job, has_init)?;
+            let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
+                let made = prepare_elsewhere(&inner.config, &job, request.grants, has_init)?;
+                let component = cache::trusted(&inner.engine, &made.code)
+                    .map_err(|error| LoadError::compile(&error))?;
+                let preparation = Preparation {
+                    from_cache: false,
+                    prepare: made.prepare,
+                    compile: made.compile,
+                    prepared_bytes: made.entry.prepared_bytes,
+                };
+                (component, made.entry, preparation, made.code)
+            } else {
+                let (component, entry, preparation) = make(inner, &job, has_init)?;
+                let code = component
+                    .serialize()
+                    .map_err(|error| LoadError::compile(&error))?;
+                (component, entry, preparation, code)
+            };
             if let Ok(cache) = &inner.cache {
-                cache.store(&key, &entry, &component);
+                cache.store(&key, &entry, &code);
             }
             (component, entry, preparation)
         };
@@ -236,7 +260,7 @@ impl Sandbox {
     }
 }
 
-fn make(
+pub(crate) fn make(
     inner: &Inner,
     job: &Job<'_>,
     has_init: bool,

@@ -1,6 +1,10 @@
-//! `rlf-host bench`: speed as ratios, and parity of devices.
+//! `rlf-host bench`: speed as ratios, parity of devices, and endurance.
+
+mod sandbox;
+mod soak;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use rlf_policy::bench::{self, Workload};
@@ -23,6 +27,28 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
+        BenchTarget::Sandbox {
+            python,
+            corpus,
+            seconds,
+            plugins,
+        } => sandbox::run(&sandbox::Options {
+            plugins: &plugins.plugins,
+            python: python.as_deref(),
+            corpus: corpus.as_deref(),
+            time: Duration::from_secs_f64(*seconds),
+        }),
+        BenchTarget::Soak {
+            calls,
+            at_once,
+            misbehaving,
+            plugins,
+        } => soak::run(&soak::Options {
+            plugins: &plugins.plugins,
+            misbehaving,
+            calls: *calls,
+            at_once: *at_once,
+        }),
         BenchTarget::Parity { device } => {
             let choice = open_device(device)?;
             if choice.device.is_cpu() {

@@ -75,6 +75,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             pools.workers
         ),
     );
+    row("", pools.describe_levels());
     match config {
         None => {}
         Some(Ok((device, reason, workers))) => {

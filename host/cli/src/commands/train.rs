@@ -353,7 +353,8 @@ fn template(parts: &Parts) -> String {
     match (changed.is_empty(), parts.config.dialogue.history) {
         (true, _) => format!("{origin}; it keeps every earlier turn as it was"),
         (false, History::AsSampled) => format!(
-            "{origin}; rendered again it would change earlier turns, which stay as they were sampled"
+            "{origin}; turns stay as they were sampled, where it would change them: {}",
+            changed.join(", ")
         ),
         (false, History::Template) => format!(
             "{origin}; a new training sequence begins where it changes an earlier turn: {}",

@@ -1,0 +1,375 @@
+//! `rlf-host bench sandbox`: what a call costs, beside what the field runs tools with.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_sandbox::{Sandbox, SandboxConfig, bench};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Passages of the corpus that is made up where none is given.
+const PASSAGES: usize = 2_000;
+/// Calls under way, side by side.
+const AT_ONCE: [usize; 3] = [1, 32, 256];
+
+/// What is measured, as the command line has it.
+pub(super) struct Options<'a> {
+    pub(super) plugins: &'a Path,
+    /// An interpreter that has the package `mcp`.
+    pub(super) python: Option<&'a Path>,
+    /// For the search tool, instead of the one made up.
+    pub(super) corpus: Option<&'a Path>,
+    /// Spent on each figure.
+    pub(super) time: Duration,
+}
+
+/// Times of calls.
+struct Samples {
+    seconds: Vec<f64>,
+    calls_per_s: f64,
+}
+
+impl Samples {
+    fn of(mut seconds: Vec<f64>, elapsed: f64) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        Self {
+            calls_per_s: seconds.len() as f64 / elapsed,
+            seconds,
+        }
+    }
+
+    /// In microseconds.
+    fn at(&self, part: f64) -> f64 {
+        let last = self.seconds.len().saturating_sub(1) as f64;
+        self.seconds
+            .get((last * part) as usize)
+            .map_or(f64::NAN, |seconds| seconds * 1e6)
+    }
+}
+
+pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let made_up = folder.path().join("corpus.jsonl");
+    let corpus = if let Some(corpus) = options.corpus {
+        corpus
+    } else {
+        std::fs::write(&made_up, passages()).context("cannot write a corpus")?;
+        &made_up
+    };
+    let config = SandboxConfig {
+        cache: Some(folder.path().join("cache")),
+        prepare_elsewhere: true,
+        ..SandboxConfig::default()
+    };
+    let sandbox = Sandbox::new(&config)?;
+    say!("{}\n", sandbox.describe());
+
+    loading(options.plugins, corpus, &sandbox)?;
+    let registry = load(options.plugins, corpus, &sandbox)?;
+    let tools = Arc::new(ToolManager::new(
+        &registry,
+        &ToolManagerConfig {
+            max_concurrency: 1_000,
+            ..ToolManagerConfig::default()
+        },
+    )?);
+    let runtime = crate::commands::runtime()?;
+
+    say!(
+        "one call, in a fresh sandbox where there is one; the last column compares calls/s with the MCP server's"
+    );
+    say!(
+        "{:<58}{:>10}{:>10}{:>12}{:>9}",
+        "",
+        "p50 us",
+        "p99 us",
+        "calls/s",
+        "x MCP"
+    );
+    let mcp = options.python.map(mcp_server).transpose()?;
+    let (mcp_one, mcp_32) = mcp.as_ref().map_or((f64::NAN, f64::NAN), |(one, at_32)| {
+        (one.calls_per_s, *at_32)
+    });
+    let row = |name: &str, samples: &Samples, peer: f64| {
+        let ratio = samples.calls_per_s / peer;
+        let ratio = if ratio.is_nan() {
+            "–".into()
+        } else {
+            format!("{ratio:.1}")
+        };
+        say!(
+            "{name:<58}{:>10.1}{:>10.1}{:>12.0}{ratio:>9}",
+            samples.at(0.5),
+            samples.at(0.99),
+            samples.calls_per_s,
+        );
+    };
+    let native = repeat(options.time, || native(&json!({"a": 1, "b": 1})));
+    row(
+        "a plain Rust function on JSON, no sandbox",
+        &native,
+        mcp_one,
+    );
+    let pure = ("calculate", json!({"expression": "1+1"}));
+    let search = (
+        "search",
+        json!({"query": "river bridge empire", "top_k": 3}),
+    );
+    for (tool, arguments) in [&pure, &search] {
+        for at_once in AT_ONCE {
+            let samples = runtime.block_on(call(&tools, tool, arguments, at_once, options.time))?;
+            let peer = if at_once == 1 { mcp_one } else { mcp_32 };
+            row(
+                &format!("`{tool}` through the tool manager, {at_once} at once"),
+                &samples,
+                peer,
+            );
+        }
+    }
+    if let Some((one, at_32)) = &mcp {
+        row("resident Python MCP server over stdio", one, mcp_one);
+        say!(
+            "{:<58}{:>10}{:>10}{at_32:>12.0}{:>9}",
+            "the same, 32 at once",
+            "",
+            "",
+            "1.0"
+        );
+    } else {
+        say!(
+            "resident Python MCP server over stdio: not measured, no --python with the package `mcp`"
+        );
+    }
+    for (name, program) in [
+        ("a subprocess per call: cat", vec!["cat"]),
+        (
+            "a subprocess per call: python3 -c",
+            vec![
+                "python3",
+                "-c",
+                "import json, sys\nprint(json.load(sys.stdin)['a'] + 1)",
+            ],
+        ),
+    ] {
+        match subprocess(&program, options.time.min(Duration::from_secs(3))) {
+            Ok(samples) => row(name, &samples, mcp_one),
+            Err(error) => say!("{name}: not measured: {error:#}"),
+        }
+    }
+
+    let cost = bench::interruption(options.time).map_err(|error| anyhow::anyhow!("{error:#}"))?;
+    say!(
+        "\na compute-bound call: {:.1} ms with interruption and limits, {:.1} ms without: {:+.1} %",
+        cost.with.as_secs_f64() * 1e3,
+        cost.without.as_secs_f64() * 1e3,
+        (cost.with.as_secs_f64() / cost.without.as_secs_f64() - 1.0) * 100.0
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Cold and cached, of each plugin.
+fn loading(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for _ in 0..2 {
+        let registry = load(plugins, corpus, sandbox)?;
+        for plugin in registry.plugins() {
+            let made = plugin.report().preparation;
+            let _ = writeln!(
+                text,
+                "load `{}` {:<11} {:>8.1} ms of init and snapshot, {:>8.1} ms {}",
+                plugin.name(),
+                if made.from_cache { "cached" } else { "cold" },
+                made.prepare_ms,
+                made.compile_ms,
+                if made.from_cache {
+                    "reading"
+                } else {
+                    "compiling"
+                },
+            );
+        }
+    }
+    say!("{text}");
+    Ok(())
+}
+
+fn load(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<Registry> {
+    let policy = |data: &[(&str, &Path)]| PluginPolicy {
+        data: data
+            .iter()
+            .map(|(slot, path)| ((*slot).to_owned(), path.to_path_buf()))
+            .collect(),
+        ..PluginPolicy::default()
+    };
+    let policies = [
+        ("calculator".to_owned(), policy(&[])),
+        ("search".to_owned(), policy(&[("corpus", corpus)])),
+    ];
+    let registry = Registry::load_where(plugins, &policies.into(), sandbox, |name| {
+        matches!(name, "calculator" | "search")
+    });
+    if let Some(problem) = registry.problems().first() {
+        bail!("{problem}");
+    }
+    ensure!(
+        registry.plugins().len() == 2,
+        "{} has no calculator and search; build them with `cargo xtask plugins`",
+        plugins.display()
+    );
+    Ok(registry)
+}
+
+/// Calls a tool over and over, `at_once` of them side by side.
+async fn call(
+    tools: &Arc<ToolManager>,
+    tool: &str,
+    arguments: &Value,
+    at_once: usize,
+    time: Duration,
+) -> anyhow::Result<Samples> {
+    let began = Instant::now();
+    let callers: Vec<_> = (0..at_once)
+        .map(|caller| {
+            let (tools, tool, arguments) = (tools.clone(), tool.to_owned(), arguments.clone());
+            tokio::spawn(async move {
+                let mut seconds = Vec::new();
+                let context = TurnContext {
+                    trajectory_id: format!("bench/{caller}"),
+                    turn: 0,
+                    seed: 0,
+                };
+                while began.elapsed() < time {
+                    let call = ToolCall {
+                        call_id: format!("bench/{caller}/{}", seconds.len()),
+                        name: tool.clone(),
+                        arguments: arguments.clone(),
+                    };
+                    let started = Instant::now();
+                    let outcomes = tools.invoke(vec![call], &context).await;
+                    seconds.push(started.elapsed().as_secs_f64());
+                    let outcome = &outcomes[0];
+                    ensure!(
+                        outcome.ended == Ended::Ok,
+                        "a call of `{tool}` ended as {}: {}",
+                        outcome.ended.as_str(),
+                        outcome.detail.as_deref().unwrap_or_default()
+                    );
+                }
+                Ok(seconds)
+            })
+        })
+        .collect();
+    let mut seconds = Vec::new();
+    for caller in callers {
+        seconds.extend(caller.await.context("a caller broke")??);
+    }
+    Ok(Samples::of(seconds, began.elapsed().as_secs_f64()))
+}
+
+/// What a tool does at the least: arguments in, text out.
+fn native(arguments: &Value) -> String {
+    let arguments = arguments.to_string();
+    let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();
+    let number = |name: &str| parsed.get(name).and_then(Value::as_i64).unwrap_or_default();
+    (number("a") + number("b")).to_string()
+}
+
+fn repeat<T>(time: Duration, mut what: impl FnMut() -> T) -> Samples {
+    let began = Instant::now();
+    let mut seconds = Vec::new();
+    while began.elapsed() < time && seconds.len() < 1_000_000 {
+        let started = Instant::now();
+        std::hint::black_box(what());
+        seconds.push(started.elapsed().as_secs_f64());
+    }
+    Samples::of(seconds, began.elapsed().as_secs_f64())
+}
+
+fn subprocess(program: &[&str], time: Duration) -> anyhow::Result<Samples> {
+    let once = || -> anyhow::Result<()> {
+        use std::io::Write as _;
+        let mut child = Command::new(program[0])
+            .args(&program[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("`{}` cannot be started", program[0]))?;
+        let mut stdin = child.stdin.take().context("no pipe")?;
+        stdin.write_all(br#"{"a": 1, "b": 1}"#)?;
+        drop(stdin);
+        let output = child.wait_with_output()?;
+        ensure!(output.status.success(), "`{}` failed", program[0]);
+        Ok(())
+    };
+    once()?;
+    Ok(repeat(time, once))
+}
+
+#[derive(Deserialize)]
+struct McpFigures {
+    seconds: Vec<f64>,
+    calls_per_s_at_32: f64,
+}
+
+/// One call after the other, and calls/s with 32 at once, of a server that stays.
+fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let script = folder.path().join("mcp_echo.py");
+    std::fs::write(&script, include_str!("mcp_echo.py")).context("cannot write the MCP server")?;
+    let output = Command::new(python)
+        .arg(&script)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{} cannot be started", python.display()))?;
+    ensure!(
+        output.status.success(),
+        "the MCP server was not measured: {} ended with {}; does it have the package `mcp`?",
+        python.display(),
+        output.status
+    );
+    let figures: McpFigures =
+        serde_json::from_slice(&output.stdout).context("the MCP client printed no figures")?;
+    let elapsed = figures.seconds.iter().sum();
+    Ok((
+        Samples::of(figures.seconds, elapsed),
+        figures.calls_per_s_at_32,
+    ))
+}
+
+/// JSON lines of passages with words as frequent as in a language: the n-th word 1/n as often.
+fn passages() -> String {
+    const WORDS: &[&str] = &[
+        "river", "city", "bridge", "empire", "king", "song", "film", "north", "island", "war",
+        "temple", "harbour", "mountain", "painter", "novel", "treaty", "railway", "festival",
+    ];
+    let mut state = 1_u64;
+    let mut draw = |bound: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as usize) % bound
+    };
+    let mut text = String::new();
+    for passage in 0..PASSAGES {
+        let mut words = Vec::new();
+        for _ in 0..80 {
+            let rank = draw(1_000);
+            words.push(if rank < 400 {
+                WORDS[draw(WORDS.len())].to_owned()
+            } else {
+                format!("word{}", draw(rank * 10 + 1))
+            });
+        }
+        let row = json!({"title": format!("Passage {passage}"), "text": words.join(" ")});
+        let _ = writeln!(text, "{row}");
+    }
+    text
+}

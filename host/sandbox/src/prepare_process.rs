@@ -1,0 +1,317 @@
+//! Preparing a component in a process of its own.
+//!
+//! Parsing, initialising, snapshotting and compiling a stranger's bytes is the one thing that no limit
+//! of a call covers: a compiler cannot be interrupted. So it is done by a child that has limits of the
+//! operating system on memory, CPU time and wall-clock time, an empty environment and no descriptors
+//! but its three pipes. What comes back is the finished code, or one line that says why not.
+//!
+//! The child is this very program, started with the argument [`ARGUMENT`]: it calls
+//! [`prepare_from_stdin`] and exits. The request is a line of JSON and then the component; the answer is
+//! a line of JSON and then the compiled code.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use crate::cache::Entry;
+use crate::data::{DataSet, Grants};
+use crate::engine::{Sandbox, SandboxConfig};
+use crate::limits::{Limits, milliseconds};
+use crate::load::{LoadError, make};
+use crate::prepare::Job;
+use crate::record::Record;
+
+/// The argument that makes a program of ours the child: see [`prepare_from_stdin`].
+pub const ARGUMENT: &str = "prepare";
+
+/// Where a process finds its own program, also if the file was replaced since.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// More compiled code than this is not read back.
+const MAX_COMPILED_BYTES: u64 = 2 << 30;
+
+/// What the child is told; the component follows.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    name: String,
+    config_json: String,
+    data: Grants,
+    limits: Limits,
+    has_init: bool,
+    component_bytes: u64,
+    max_memory_bytes: u64,
+    #[serde(with = "milliseconds")]
+    tick: Duration,
+    memory_bytes: u64,
+    #[serde(with = "milliseconds")]
+    cpu: Duration,
+}
+
+/// What the child answers; compiled code follows where there is some.
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    Ready {
+        entry: Entry,
+        #[serde(with = "milliseconds")]
+        prepare: Duration,
+        #[serde(with = "milliseconds")]
+        compile: Duration,
+    },
+    /// Its `init` failed.
+    Init { reason: String, printed: String },
+    /// It does not compile or link.
+    Compile { reason: String },
+    /// Anything else.
+    Other { reason: String },
+}
+
+/// A component as the child left it.
+pub(crate) struct Compiled {
+    pub(crate) code: Vec<u8>,
+    pub(crate) entry: Entry,
+    pub(crate) prepare: Duration,
+    pub(crate) compile: Duration,
+}
+
+/// Has the component of `job` prepared by a child.
+pub(crate) fn prepare_elsewhere(
+    config: &SandboxConfig,
+    job: &Job<'_>,
+    grants: &Grants,
+    has_init: bool,
+) -> Result<Compiled, LoadError> {
+    let limits = job.record.limits();
+    // What `init` may take comes on top.
+    let allowed = config.prepare + limits.init;
+    let request = Request {
+        name: job.plugin.to_string(),
+        config_json: job.config_json.clone(),
+        data: grants.clone(),
+        limits: Limits::clone(limits),
+        has_init,
+        component_bytes: job.bytes.len() as u64,
+        max_memory_bytes: config.max_memory_bytes,
+        tick: config.tick,
+        memory_bytes: config.prepare_memory_bytes,
+        cpu: allowed,
+    };
+    let failed = |what: &str, error: &dyn std::fmt::Display| LoadError::Preparation {
+        reason: format!("the process that prepares it {what}: {error}"),
+    };
+    let mut child = Command::new(THIS_PROGRAM)
+        .arg(ARGUMENT)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed("cannot be started", &error))?;
+    let mut header = serde_json::to_vec(&request).map_err(|error| failed("is not told", &error))?;
+    header.push(b'\n');
+
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        // A child that reads nothing, or says more than fits a pipe, must not stop us.
+        scope.spawn(move || {
+            let mut stdin = stdin?;
+            stdin.write_all(&header).ok()?;
+            stdin.write_all(job.bytes).ok()
+        });
+        let said = scope.spawn(move || read_at_most(stderr, 64 << 10));
+        let (sender, answered) = mpsc::channel();
+        scope.spawn(move || sender.send(read_at_most(stdout, MAX_COMPILED_BYTES)));
+        let answer = answered.recv_timeout(allowed);
+        if answer.is_err() {
+            let _ = child.kill();
+        }
+        let status = child
+            .wait()
+            .map_err(|error| failed("cannot be waited for", &error))?;
+        let said = said.join().unwrap_or_default();
+        let Ok(answer) = answer else {
+            return Err(out_of_time(allowed));
+        };
+        if !status.success() {
+            return Err(ended_badly(
+                status,
+                &said,
+                allowed,
+                config.prepare_memory_bytes,
+            ));
+        }
+        read_answer(&answer).map_err(|error| failed("answers nonsense", &error))?
+    })
+}
+
+fn read_at_most(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What was read until it broke is all there is.
+        let _ = pipe.take(most).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn read_answer(bytes: &[u8]) -> io::Result<Result<Compiled, LoadError>> {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .ok_or_else(|| {
+            io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before its answer")
+        })?;
+    let answer: Answer = serde_json::from_slice(&bytes[..end])?;
+    Ok(match answer {
+        Answer::Ready {
+            entry,
+            prepare,
+            compile,
+        } => Ok(Compiled {
+            code: bytes[end + 1..].to_vec(),
+            entry,
+            prepare,
+            compile,
+        }),
+        Answer::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
+        Answer::Compile { reason } => Err(LoadError::Compile { reason }),
+        Answer::Other { reason } => Err(LoadError::Preparation { reason }),
+    })
+}
+
+fn out_of_time(allowed: Duration) -> LoadError {
+    LoadError::Preparation {
+        reason: format!(
+            "preparing it took more than {} ms (the sandbox's prepare_ms and the plugin's init_ms together)",
+            allowed.as_millis()
+        ),
+    }
+}
+
+/// Why a child ended without an answer: the limits that the system keeps end it by a signal.
+fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) -> LoadError {
+    let last = crate::output::safe_text(said);
+    let last = last
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or("nothing");
+    let last = crate::output::shortened(last.to_owned(), 300);
+    match status.signal() {
+        Some(signal) if signal == Signal::XCPU.as_raw() || signal == Signal::KILL.as_raw() => {
+            out_of_time(allowed)
+        }
+        Some(_) => LoadError::Preparation {
+            reason: format!(
+                "preparing it needed more than {memory} bytes of memory (the sandbox's prepare_memory_bytes), or broke \
+                 the compiler, which said: {last}"
+            ),
+        },
+        None => LoadError::Preparation {
+            reason: format!("the process that prepares it ended with {status} and said: {last}"),
+        },
+    }
+}
+
+/// What the child does: prepares the component that standard input brings and answers on standard
+/// output. A program that uses a [`Sandbox`] calls this where its only argument is [`ARGUMENT`], before
+/// anything else.
+pub fn prepare_from_stdin() -> ExitCode {
+    let served = || -> Result<(), String> {
+        let say = |error: io::Error| error.to_string();
+        let mut input = BufReader::new(io::stdin().lock());
+        let mut header = String::new();
+        input.read_line(&mut header).map_err(say)?;
+        let request: Request = serde_json::from_str(&header).map_err(|error| error.to_string())?;
+        // Before a byte of the stranger's is looked at.
+        limit(&request)?;
+        let mut component = Vec::new();
+        input
+            .take(request.component_bytes)
+            .read_to_end(&mut component)
+            .map_err(say)?;
+        let (answer, code) = answer(&request, &component);
+        let mut output = io::stdout().lock();
+        let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        output.write_all(&line).map_err(say)?;
+        output.write_all(&code).map_err(say)?;
+        output.flush().map_err(say)
+    };
+    match served() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The limits that the operating system keeps.
+fn limit(request: &Request) -> Result<(), String> {
+    let seconds = request.cpu.as_secs() + 1;
+    for (resource, most) in [
+        // Memory that can be written: reservations of address space cost nothing and do not count.
+        (Resource::Data, request.memory_bytes),
+        (Resource::Cpu, seconds),
+        (Resource::Core, 0),
+        // It writes no file, and needs none open but the data bound to it.
+        (Resource::Fsize, 0),
+        (Resource::Nofile, 256),
+    ] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit)
+            .map_err(|error| format!("cannot limit {resource:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn answer(request: &Request, component: &[u8]) -> (Answer, Vec<u8>) {
+    let prepared = || -> Result<(Answer, Vec<u8>), LoadError> {
+        let other = |reason: String| LoadError::Preparation { reason };
+        let sandbox = Sandbox::new(&SandboxConfig {
+            instances: Some(1),
+            workers: Some(1),
+            max_memory_bytes: request.max_memory_bytes,
+            tick: request.tick,
+            ..SandboxConfig::default()
+        })
+        .map_err(|error| other(error.to_string()))?;
+        let job = Job {
+            plugin: Arc::from(request.name.as_str()),
+            bytes: component,
+            config_json: &request.config_json,
+            data: Arc::new(DataSet::open(&request.data)?),
+            record: Record::new(Arc::new(request.limits.clone())),
+        };
+        let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;
+        let code = component
+            .serialize()
+            .map_err(|error| LoadError::compile(&error))?;
+        Ok((
+            Answer::Ready {
+                entry,
+                prepare: preparation.prepare,
+                compile: preparation.compile,
+            },
+            code,
+        ))
+    };
+    prepared().unwrap_or_else(|error| {
+        let answer = match error {
+            LoadError::Init { reason, printed } => Answer::Init { reason, printed },
+            LoadError::Compile { reason } => Answer::Compile { reason },
+            other => Answer::Other {
+                reason: other.to_string(),
+            },
+        };
+        (answer, Vec::new())
+    })
+}
