@@ -1,0 +1,147 @@
+//! Which addresses a name may lead to.
+//!
+//! A name in a policy is only a promise; whoever answers for it in DNS can point it at the
+//! machine itself, at its neighbours or at a cloud's metadata. So every address is looked up here,
+//! and what is not known to be public is not public. From the IANA special-purpose address
+//! registries for IPv4 and IPv6, read in 2026.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What stands behind an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The internet.
+    Public,
+    /// This machine or a network of its owner; open only to hosts whose entry says
+    /// `allow_private_addresses`. In words, such as `a loopback address`.
+    Private(&'static str),
+    /// Closed always: no server that a plugin could mean, or credentials of the machine.
+    Never(&'static str),
+}
+
+use Reach::{Never, Private};
+
+const METADATA: Reach = Never("a cloud's metadata address");
+const DOCUMENTATION: Reach = Never("a documentation address");
+
+/// Network, length of its prefix, and what it is; the first that fits counts.
+const V4: &[([u8; 4], u32, Reach)] = &[
+    // Metadata services that stand among addresses which may be opened, or are public.
+    ([100, 100, 100, 200], 32, METADATA),
+    ([168, 63, 129, 16], 32, METADATA),
+    ([0, 0, 0, 0], 8, Never("an address of no host")),
+    ([10, 0, 0, 0], 8, Private("a private address")),
+    ([100, 64, 0, 0], 10, Private("a carrier's private address")),
+    ([127, 0, 0, 0], 8, Private("a loopback address")),
+    // With 169.254.169.254, where most clouds keep their metadata.
+    ([169, 254, 0, 0], 16, Never("a link-local address")),
+    ([172, 16, 0, 0], 12, Private("a private address")),
+    ([192, 0, 0, 0], 24, Never("an address of IETF protocols")),
+    ([192, 0, 2, 0], 24, DOCUMENTATION),
+    ([192, 88, 99, 0], 24, Never("a 6to4 relay")),
+    ([192, 168, 0, 0], 16, Private("a private address")),
+    ([198, 18, 0, 0], 15, Never("a benchmark address")),
+    ([198, 51, 100, 0], 24, DOCUMENTATION),
+    ([203, 0, 113, 0], 24, DOCUMENTATION),
+    ([224, 0, 0, 0], 4, Never("a multicast address")),
+    // With 255.255.255.255, broadcast.
+    ([240, 0, 0, 0], 4, Never("a reserved address")),
+];
+
+/// As [`V4`]. What only carries an IPv4 address is read by [`embedded`] before.
+const V6: &[([u16; 8], u32, Reach)] = &[
+    ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
+    ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
+    ([0; 8], 128, Never("an address of no host")),
+    ([0, 0, 0, 0, 0, 0, 0, 1], 128, Private("a loopback address")),
+    ([0; 8], 96, Never("an IPv4-compatible address")),
+    (
+        [0x64, 0xff9b, 1, 0, 0, 0, 0, 0],
+        48,
+        Never("a local translation (NAT64) address"),
+    ),
+    ([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Never("a Teredo address")),
+    (
+        [0x2001, 0, 0, 0, 0, 0, 0, 0],
+        23,
+        Never("an address of IETF protocols"),
+    ),
+    ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, DOCUMENTATION),
+    ([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Never("a 6to4 address")),
+    ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, DOCUMENTATION),
+    (
+        [0xfc00, 0, 0, 0, 0, 0, 0, 0],
+        7,
+        Private("a unique-local address"),
+    ),
+    (
+        [0xfe80, 0, 0, 0, 0, 0, 0, 0],
+        10,
+        Never("a link-local address"),
+    ),
+    (
+        [0xfec0, 0, 0, 0, 0, 0, 0, 0],
+        10,
+        Never("a site-local address"),
+    ),
+    (
+        [0xff00, 0, 0, 0, 0, 0, 0, 0],
+        8,
+        Never("a multicast address"),
+    ),
+    // The only addresses given to networks so far.
+    ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Reach::Public),
+];
+
+impl Reach {
+    /// Looks `address` up. An IPv6 address that stands for an IPv4 one is what that one is.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(v4) => Self::of_v4(v4),
+            IpAddr::V6(v6) => embedded(v6).map_or_else(|| Self::of_v6(v6), Self::of_v4),
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        let bits = address.to_bits();
+        let inside = |network: [u8; 4], length: u32| {
+            (bits ^ u32::from_be_bytes(network)).leading_zeros() >= length
+        };
+        let found = V4
+            .iter()
+            .find(|(network, length, _)| inside(*network, *length));
+        found.map_or(Self::Public, |(_, _, reach)| *reach)
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        let bits = address.to_bits();
+        let inside = |network: [u16; 8], length: u32| {
+            (bits ^ Ipv6Addr::from(network).to_bits()).leading_zeros() >= length
+        };
+        let found = V6
+            .iter()
+            .find(|(network, length, _)| inside(*network, *length));
+        found.map_or(Never("an address of no known network"), |(_, _, reach)| {
+            *reach
+        })
+    }
+}
+
+/// True where `address` is one of the internet's.
+pub fn is_public(address: IpAddr) -> bool {
+    Reach::of(address) == Reach::Public
+}
+
+/// The IPv4 address that a packet to `address` ends at: `::ffff:0:0/96`, by the machine itself, and
+/// `64:ff9b::/96`, through a translator of the network (as IPv6-only networks reach all of IPv4).
+///
+/// Other forms that carry one (6to4, Teredo, IPv4-compatible, translators with a prefix of their
+/// own) are given up or local, and closed whatever they carry.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [a, b, c, d, e, f, high, low] = address.segments();
+    matches!(
+        [a, b, c, d, e, f],
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0]
+    )
+    .then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+}

@@ -1,0 +1,212 @@
+//! A policy, opened: fetches for the calls of one plugin.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http_body_util::Full;
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+use tokio_rustls::TlsConnector;
+
+use crate::connection::{Answer, connect, exchange};
+use crate::error::{FetchError, HttpError, TimedOutBy};
+use crate::hosts::{Hosts, Target};
+use crate::policy::HttpPolicy;
+use crate::redact::Redactor;
+use crate::request::{Request, Response, prepare};
+use crate::resolve::{Resolve, SystemResolver, checked_addresses};
+use crate::secret::Secrets;
+
+/// One plugin's way to the network. Cheap to clone; clones share what `max_concurrent` counts.
+#[derive(Clone)]
+pub struct HttpClient {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    policy: HttpPolicy,
+    hosts: Hosts,
+    secrets: Secrets,
+    redactor: Redactor,
+    /// `None` where no host is https.
+    tls: Option<TlsConnector>,
+    resolver: Arc<dyn Resolve>,
+    permits: Semaphore,
+}
+
+/// Hosts and names of secrets, no secret.
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient")
+            .field("hosts", &self.inner.hosts)
+            .field("secrets", &self.inner.secrets)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// Checks `policy`, reads its secrets and the certificates that its hosts are trusted by.
+    /// Names are looked up by the machine.
+    pub fn open(policy: &HttpPolicy) -> Result<Self, HttpError> {
+        Self::open_with(policy, Arc::new(SystemResolver))
+    }
+
+    /// As [`open`](Self::open), with names looked up by `resolver`. What it answers is checked as
+    /// any other.
+    pub fn open_with(policy: &HttpPolicy, resolver: Arc<dyn Resolve>) -> Result<Self, HttpError> {
+        policy.check_limits()?;
+        let hosts = Hosts::open(&policy.hosts)?;
+        let secrets = Secrets::open(&policy.secrets, &hosts)?;
+        let redactor = Redactor::new(&secrets)?;
+        let authorities = policy.certificate_authorities.as_deref();
+        let tls = hosts
+            .any_https()
+            .then(|| crate::tls::connector(authorities));
+        let inner = Inner {
+            hosts,
+            secrets,
+            redactor,
+            tls: tls.transpose()?,
+            resolver,
+            permits: Semaphore::new(policy.max_concurrent as usize),
+            policy: policy.clone(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The fetches of one call of the plugin, which ends at `deadline`.
+    pub fn call(&self, deadline: Instant) -> HttpCall {
+        HttpCall {
+            client: self.clone(),
+            deadline,
+            requests: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What one call of a plugin may fetch. It counts: there is one for each call.
+#[derive(Debug)]
+pub struct HttpCall {
+    client: HttpClient,
+    deadline: Instant,
+    requests: AtomicU32,
+}
+
+impl HttpCall {
+    /// Fetches once: no redirect is followed and nothing is tried again.
+    ///
+    /// Fetches of one call may run at once. Dropping the future closes the connection.
+    pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.count()?;
+        let inner = &*self.client.inner;
+        let (target, request) = prepare(request, &inner.policy, &inner.hosts, &inner.secrets)?;
+
+        let deadline = tokio::time::Instant::from_std(self.deadline);
+        let permit = timeout_at(deadline, inner.permits.acquire()).await;
+        let Ok(Ok(_permit)) = permit else {
+            return Err(FetchError::Unavailable(format!(
+                "the plugin's other fetches left no room before the deadline of the call (max_concurrent = {})",
+                inner.policy.max_concurrent
+            )));
+        };
+
+        let start = tokio::time::Instant::now();
+        let patience = start + inner.policy.timeout;
+        let (until, by) = if patience < deadline {
+            (patience, TimedOutBy::Policy)
+        } else {
+            (deadline, TimedOutBy::Deadline)
+        };
+        let timed_out = || FetchError::Timeout {
+            host: target.host.clone(),
+            waited: start.elapsed(),
+            by,
+        };
+        if until <= start {
+            return Err(timed_out());
+        }
+        let answered = timeout_at(until, inner.answer(&target, until, request)).await;
+        let answer = answered.unwrap_or_else(|_| Err(timed_out()))?;
+        inner.shown(&target, answer)
+    }
+
+    /// How many fetches the call has asked for.
+    pub fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) -> Result<(), FetchError> {
+        let most = self.client.inner.policy.max_requests_per_call;
+        let add = |count: u32| Some(count.saturating_add(1));
+        let before = self
+            .requests
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let used = before.unwrap_or(u32::MAX).saturating_add(1);
+        if used > most {
+            return Err(FetchError::exhausted(
+                "the call has asked for too many fetches",
+                "max_requests_per_call",
+                u64::from(most),
+                u64::from(used),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    async fn answer(
+        &self,
+        target: &Target,
+        until: tokio::time::Instant,
+        request: http::Request<Full<Bytes>>,
+    ) -> Result<Answer, FetchError> {
+        let addresses = checked_addresses(&*self.resolver, target).await?;
+        let stream = connect(target, &addresses, until).await?;
+        exchange(&self.policy, self.tls.as_ref(), target, stream, request).await
+    }
+
+    /// What the plugin sees of an answer.
+    fn shown(&self, target: &Target, answer: Answer) -> Result<Response, FetchError> {
+        let Answer {
+            status,
+            headers,
+            body,
+        } = answer;
+        let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+        if self.secrets.any_for(&target.host)
+            && !headers.get_all(CONTENT_ENCODING).iter().all(plain)
+        {
+            return Err(FetchError::Denied(format!(
+                "`{}` answered in an encoding that was not asked for, in which secrets cannot be looked for",
+                target.host
+            )));
+        }
+        let text = |bytes: &[u8]| self.redactor.redact_text(bytes);
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| (text(name.as_ref()), text(value.as_bytes())));
+        let headers = headers.collect();
+        let body = self.redactor.redact(body);
+        // A mark may be longer than the secret that was there.
+        let (most, used) = (self.policy.max_response_bytes, body.len() as u64);
+        if used > most {
+            return Err(FetchError::exhausted(
+                "the answer's body is too large without its secrets",
+                "max_response_bytes",
+                most,
+                used,
+            ));
+        }
+        Ok(Response {
+            status,
+            headers,
+            body,
+        })
+    }
+}

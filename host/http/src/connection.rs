@@ -1,0 +1,229 @@
+//! One connection for one request: connect, send, read, close.
+//!
+//! Nothing is kept between fetches, so that no plugin meets another's connection and every fetch
+//! goes to addresses that were checked for it. Everything happens inside one future; dropping it
+//! closes the socket.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use crate::error::FetchError;
+use crate::hosts::Target;
+use crate::metered::{Metered, Received};
+use crate::policy::{HttpPolicy, Scheme};
+use crate::request::head_line;
+
+/// An answer as it came: secrets are still in it.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The buffer that hyper reads the head of an answer into is at least this: twice what it reads at
+/// first, so that a head which fills it is known to be long.
+const SMALLEST_BUFFER: u64 = 16 << 10;
+
+/// Connects to the first of `addresses` that answers. Each gets its share of the time left, so that
+/// a silent one does not use up that of the others.
+pub(crate) async fn connect(
+    target: &Target,
+    addresses: &[IpAddr],
+    until: Instant,
+) -> Result<TcpStream, FetchError> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for (tried, &address) in addresses.iter().enumerate() {
+        let now = Instant::now();
+        let share = until.saturating_duration_since(now) / (addresses.len() - tried) as u32;
+        let connecting = TcpStream::connect(SocketAddr::new(address, target.port));
+        let connected = if tried + 1 == addresses.len() {
+            // The end of the fetch's own time is the caller's to notice.
+            Ok(connecting.await)
+        } else {
+            timeout_at(now + share, connecting).await
+        };
+        match connected {
+            Ok(Ok(stream)) => {
+                // One small request: waiting for more to send would only delay it.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(FetchError::Unavailable(format!(
+        "cannot connect to `{}`: {}",
+        target.host,
+        last.kind()
+    )))
+}
+
+/// Sends `request` over `stream` and reads its answer in full.
+pub(crate) async fn exchange(
+    policy: &HttpPolicy,
+    tls: Option<&TlsConnector>,
+    target: &Target,
+    stream: TcpStream,
+    request: http::Request<Full<Bytes>>,
+) -> Result<Answer, FetchError> {
+    let unavailable = |reason: String| FetchError::Unavailable(reason);
+    let host = &target.host;
+    let exchange = Exchange { policy, host };
+    if target.scheme == Scheme::Http {
+        return exchange.over(stream, request).await;
+    }
+    let tls =
+        tls.ok_or_else(|| unavailable(format!("`{host}` needs TLS, which was not set up")))?;
+    let name = match target.address {
+        Some(address) => ServerName::from(address),
+        None => ServerName::try_from(host.clone())
+            .map_err(|_| unavailable(format!("no certificate can be for the name `{host}`")))?,
+    };
+    let stream = tls
+        .connect(name, stream)
+        .await
+        .map_err(|error| unavailable(format!("no secure connection to `{host}`: {error}")))?;
+    exchange.over(stream, request).await
+}
+
+struct Exchange<'a> {
+    policy: &'a HttpPolicy,
+    host: &'a str,
+}
+
+impl Exchange<'_> {
+    async fn over<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        request: http::Request<Full<Bytes>>,
+    ) -> Result<Answer, FetchError> {
+        let received = Received::default();
+        let stream = TokioIo::new(Metered::new(stream, received.clone()));
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(self.policy.max_headers as usize)
+            .max_buf_size(self.buffer() as usize)
+            .handshake(stream)
+            .await
+            .map_err(|error| self.failed(&error, &received))?;
+        let mut connection = pin!(connection);
+        let mut answer = pin!(async {
+            let response = sender
+                .send_request(request)
+                .await
+                .map_err(|error| self.failed(&error, &received))?;
+            self.read(response, &received).await
+        });
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            // Its last bytes may be waiting to be read.
+            _ = &mut connection => answer.await,
+        }
+    }
+
+    async fn read(
+        &self,
+        response: http::Response<Incoming>,
+        received: &Received,
+    ) -> Result<Answer, FetchError> {
+        let (head, mut body) = response.into_parts();
+        self.check_head(&head.headers)?;
+        self.check_body(body.size_hint().lower())?;
+        let mut read = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.failed(&error, received))?;
+            // What follows a body in chunks are trailers, which nobody asked for.
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            self.check_body((read.len() + data.len()) as u64)?;
+            read.extend_from_slice(&data);
+        }
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: read,
+        })
+    }
+
+    fn check_head(&self, headers: &HeaderMap) -> Result<(), FetchError> {
+        let lines = headers.iter();
+        let used = lines
+            .map(|(name, value)| head_line(name.as_str().len(), value.len()))
+            .sum();
+        if used > self.policy.max_header_bytes {
+            return Err(self.head_bytes(used));
+        }
+        Ok(())
+    }
+
+    fn check_body(&self, used: u64) -> Result<(), FetchError> {
+        let most = self.policy.max_response_bytes;
+        if used > most {
+            return Err(FetchError::exhausted(
+                "the answer's body is too large",
+                "max_response_bytes",
+                most,
+                used,
+            ));
+        }
+        Ok(())
+    }
+
+    /// More than the head may have.
+    fn buffer(&self) -> u64 {
+        (self.policy.max_header_bytes + 1).max(SMALLEST_BUFFER)
+    }
+
+    fn head_bytes(&self, used: u64) -> FetchError {
+        let most = self.policy.max_header_bytes;
+        FetchError::exhausted(
+            "the answer's headers are too large",
+            "max_header_bytes",
+            most,
+            used,
+        )
+    }
+
+    /// Puts what hyper says into words of ours.
+    fn failed(&self, error: &hyper::Error, received: &Received) -> FetchError {
+        let Self { policy, host } = self;
+        // Without hyper's server only its text tells (tests/all/size.rs), and the same of too many
+        // lines and of too long ones.
+        if error.is_parse() && error.to_string().contains("too large") {
+            let most = u64::from(policy.max_headers);
+            return if received.bytes() >= self.buffer() {
+                self.head_bytes(received.bytes())
+            } else {
+                FetchError::exhausted(
+                    "the answer has too many headers",
+                    "max_headers",
+                    most,
+                    most + 1,
+                )
+            };
+        }
+        tracing::debug!(host, %error, "a fetch failed");
+        FetchError::Unavailable(if error.is_parse() {
+            format!("`{host}` answered with something that is not HTTP/1.1")
+        } else if error.is_incomplete_message() {
+            format!("`{host}` closed the connection before its answer was complete")
+        } else {
+            format!("the connection to `{host}` failed")
+        })
+    }
+}

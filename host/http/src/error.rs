@@ -1,0 +1,127 @@
+//! Why a policy cannot be opened, and how a fetch ends that brings no answer.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A policy that contradicts itself, or that this machine cannot keep.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// A key of `hosts` that is not a host's exact name.
+    #[error("http host `{host}`: {reason}")]
+    Host {
+        /// As the policy has it.
+        host: String,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+    /// A secret that cannot be had, or that nothing may use.
+    #[error("http secret `{name}`: {reason}")]
+    Secret {
+        /// Its key in the policy.
+        name: String,
+        /// What is wrong and how to mend it; never a part of the secret.
+        reason: String,
+    },
+    /// A limit that would stop everything or protect from nothing.
+    #[error("http `{name} = {value}`: {reason}")]
+    Limit {
+        /// Its key in the policy.
+        name: &'static str,
+        /// Its value there.
+        value: u64,
+        /// What is wrong and what to write instead.
+        reason: String,
+    },
+    /// The certificates that https hosts are checked by cannot be had.
+    #[error("http certificates{}: {reason}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
+    Certificates {
+        /// The file that the policy names, if it names one.
+        path: Option<PathBuf>,
+        /// What is wrong and how to mend it.
+        reason: String,
+    },
+}
+
+/// A fetch that brought no answer. Its text may be shown to a plugin and a model: no secret, no
+/// address that a name leads to, no path of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The operator's policy refuses the request. Nothing was sent.
+    #[error("{0}")]
+    Denied(String),
+    /// The request is none that could be sent: its URL, its method or one of its headers.
+    #[error("{0}")]
+    Invalid(String),
+    /// The request, the answer or the number of requests is larger than the policy allows.
+    #[error("{reason} ({limit})")]
+    Exhausted {
+        /// What was too large or too many.
+        reason: &'static str,
+        /// Which limit says so.
+        limit: LimitReached,
+    },
+    /// The network, the name or the server failed; trying again later may help.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The answer was not complete in time.
+    #[error("`{host}` had not answered in full after {} ms ({by})", .waited.as_millis())]
+    Timeout {
+        /// The host that was asked.
+        host: String,
+        /// For how long, queueing left out.
+        waited: Duration,
+        /// Whose patience ended.
+        by: TimedOutBy,
+    },
+}
+
+impl FetchError {
+    pub(crate) fn exhausted(
+        reason: &'static str,
+        name: &'static str,
+        value: u64,
+        used: u64,
+    ) -> Self {
+        Self::Exhausted {
+            reason,
+            limit: LimitReached { name, value, used },
+        }
+    }
+}
+
+/// The end of the time for a fetch that came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimedOutBy {
+    /// `timeout_ms` of the policy: the call that fetched has time left.
+    Policy,
+    /// The deadline of the call that fetched.
+    Deadline,
+}
+
+impl fmt::Display for TimedOutBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Policy => "timeout_ms of the policy",
+            Self::Deadline => "the deadline of the call",
+        })
+    }
+}
+
+/// A limit that a fetch ran into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitReached {
+    /// Its key in [`HttpPolicy`](crate::HttpPolicy), such as `max_response_bytes`.
+    pub name: &'static str,
+    /// Its value, in the unit that the key names.
+    pub value: u64,
+    /// What was used or asked for, in the same unit: at least this, for what was not read to its
+    /// end.
+    pub used: u64,
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}, used {}", self.name, self.value, self.used)
+    }
+}

@@ -1,0 +1,353 @@
+//! Takes secrets out of what comes back.
+//!
+//! A server may repeat what it was sent: in an error page, in a debugging header, in the URL of a
+//! redirect. Each secret is looked for as it is, whatever the case of its letters; in base64 of
+//! both alphabets, also in the midst of something longer; percent-encoded; and behind the escapes of
+//! JSON. Every find becomes `[secret NAME]`.
+//!
+//! This is for servers that mean well. One that hides the secret it was given (reversed, cut in
+//! two, encrypted) can hand it to the plugin: a secret is bound to one host because that host is
+//! trusted with it.
+
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+
+use crate::error::HttpError;
+use crate::secret::Secrets;
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Finds the secrets of one policy.
+pub(crate) struct Redactor {
+    /// `None` where there is no secret.
+    automaton: Option<AhoCorasick>,
+    patterns: Vec<Pattern>,
+    /// `[secret NAME]`, by secret.
+    marks: Vec<String>,
+}
+
+/// What one pattern of the automaton stands for.
+struct Pattern {
+    secret: usize,
+    /// Characters of base64 before and after the find that have bits of the secret in them.
+    around: [usize; 2],
+}
+
+/// A place in an answer, and the secret that is there.
+type Find = (Range<usize>, usize);
+
+impl Redactor {
+    pub(crate) fn new(secrets: &Secrets) -> Result<Self, HttpError> {
+        let mut patterns = Vec::new();
+        let mut texts = Vec::new();
+        let mut marks = Vec::new();
+        for (secret, found) in secrets.iter().enumerate() {
+            marks.push(format!("[secret {}]", found.name()));
+            texts.push(found.text().as_bytes().to_vec());
+            patterns.push(Pattern {
+                secret,
+                around: [0, 0],
+            });
+            for alphabet in [STANDARD, URL_SAFE] {
+                for before in 0..3 {
+                    let (text, around) = base64_inside(found.text().as_bytes(), before, alphabet);
+                    texts.push(text);
+                    patterns.push(Pattern { secret, around });
+                }
+            }
+        }
+        let automaton = (!texts.is_empty())
+            .then(|| {
+                AhoCorasick::builder()
+                    .ascii_case_insensitive(true)
+                    .build(&texts)
+            })
+            .transpose()
+            .map_err(|error| HttpError::Secret {
+                name: secrets
+                    .iter()
+                    .map(crate::secret::Secret::name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                reason: format!(
+                    "these cannot be looked for together ({error}); use fewer or shorter ones"
+                ),
+            })?;
+        Ok(Self {
+            automaton,
+            patterns,
+            marks,
+        })
+    }
+
+    /// `bytes` without secrets.
+    pub(crate) fn redact(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let Some(automaton) = &self.automaton else {
+            return bytes;
+        };
+        let mut finds = self.find(automaton, &bytes);
+        for (mark, unescape) in ESCAPES {
+            if let Some(plain) = Unescaped::read(&bytes, mark, unescape) {
+                let found = self.find(automaton, &plain.bytes);
+                finds.extend(
+                    found
+                        .into_iter()
+                        .map(|(range, secret)| (plain.source(&range), secret)),
+                );
+            }
+        }
+        if finds.is_empty() {
+            return bytes;
+        }
+        finds.sort_by_key(|(range, secret)| (range.start, *secret));
+        let mut redacted = Vec::with_capacity(bytes.len());
+        let mut done = 0;
+        for (range, secret) in finds {
+            // Finds overlap where one secret is a part of another, or repeats itself.
+            if range.start >= done {
+                redacted.extend_from_slice(&bytes[done..range.start]);
+                redacted.extend_from_slice(self.marks[secret].as_bytes());
+            }
+            done = done.max(range.end);
+        }
+        redacted.extend_from_slice(&bytes[done..]);
+        redacted
+    }
+
+    /// `bytes`, without secrets, as text.
+    pub(crate) fn redact_text(&self, bytes: &[u8]) -> String {
+        String::from_utf8_lossy(&self.redact(bytes.to_vec())).into_owned()
+    }
+
+    fn find(&self, automaton: &AhoCorasick, bytes: &[u8]) -> Vec<Find> {
+        let is_base64 = |byte: &&u8| STANDARD.contains(byte) || URL_SAFE.contains(byte);
+        automaton
+            .find_overlapping_iter(bytes)
+            .map(|found| {
+                let Pattern { secret, around } = &self.patterns[found.pattern()];
+                let (before, after) = (&bytes[..found.start()], &bytes[found.end()..]);
+                let before = before
+                    .iter()
+                    .rev()
+                    .take(around[0])
+                    .take_while(is_base64)
+                    .count();
+                let after = after.iter().take(around[1]).take_while(is_base64).count();
+                (found.start() - before..found.end() + after, *secret)
+            })
+            .collect()
+    }
+}
+
+/// The characters that base64 writes for `text` alone, where `before` bytes (modulo 3) stand before
+/// it; and how many characters to the left and right it shares with its neighbours.
+fn base64_inside(text: &[u8], before: usize, alphabet: &[u8; 64]) -> (Vec<u8>, [usize; 2]) {
+    let skipped = (3 - before) % 3;
+    let (groups, rest) = text[skipped..].as_chunks::<3>();
+    let characters = groups.iter().flat_map(|[a, b, c]| {
+        let bits = u32::from_be_bytes([0, *a, *b, *c]);
+        [18, 12, 6, 0].map(|shift| alphabet[(bits >> shift) as usize & 63])
+    });
+    let shared = |bytes: usize| if bytes == 0 { 0 } else { bytes + 1 };
+    (characters.collect(), [shared(skipped), shared(rest.len())])
+}
+
+/// Reads one escape at the start of some bytes: what it stands for and its length.
+type Unescape = fn(&[u8]) -> Option<(u8, usize)>;
+
+/// By the byte that each begins with: of URLs and forms, and of JSON.
+const ESCAPES: [(u8, Unescape); 2] = [(b'%', percent), (b'\\', backslash)];
+
+fn percent(bytes: &[u8]) -> Option<(u8, usize)> {
+    match bytes {
+        [b'%', high, low, ..] => Some((hexadecimal([*high, *low])?, 3)),
+        _ => None,
+    }
+}
+
+fn backslash(bytes: &[u8]) -> Option<(u8, usize)> {
+    match bytes {
+        [b'\\', b'u', b'0', b'0', high, low, ..] => Some((hexadecimal([*high, *low])?, 6)),
+        [b'\\', escaped @ (b'"' | b'/' | b'\\' | b'\''), ..] => Some((*escaped, 2)),
+        _ => None,
+    }
+}
+
+fn hexadecimal(digits: [u8; 2]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    Some((digit(digits[0])? << 4 | digit(digits[1])?) as u8)
+}
+
+/// Bytes with their escapes read, and the way back.
+struct Unescaped {
+    bytes: Vec<u8>,
+    /// By escape: where its byte stands in `bytes`, and how much shorter `bytes` is after it.
+    escapes: Vec<(usize, usize)>,
+}
+
+impl Unescaped {
+    /// `None` where there is no escape: nothing new can be found.
+    fn read(source: &[u8], mark: u8, unescape: Unescape) -> Option<Self> {
+        if !source.contains(&mark) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let mut escapes: Vec<(usize, usize)> = Vec::new();
+        let mut at = 0;
+        while let Some(&byte) = source.get(at) {
+            if let Some((byte, length)) = unescape(&source[at..]) {
+                let shorter = escapes.last().map_or(0, |(_, shorter)| *shorter);
+                escapes.push((bytes.len(), shorter + length - 1));
+                bytes.push(byte);
+                at += length;
+            } else {
+                bytes.push(byte);
+                at += 1;
+            }
+        }
+        (!escapes.is_empty()).then_some(Self { bytes, escapes })
+    }
+
+    /// Where `range` of `bytes` came from.
+    fn source(&self, range: &Range<usize>) -> Range<usize> {
+        let source = |at: usize| {
+            let escapes_before = self.escapes.partition_point(|(place, _)| *place < at);
+            let last = escapes_before.checked_sub(1);
+            at + last.map_or(0, |last| self.escapes[last].1)
+        };
+        source(range.start)..source(range.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Write as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hosts::Hosts;
+    use crate::policy::{HostRule, SecretRule};
+
+    fn redactor(secrets: &[(&str, &str)]) -> Redactor {
+        let host = "api.test".to_owned();
+        let hosts = Hosts::open(&BTreeMap::from([(host.clone(), HostRule::default())])).unwrap();
+        let files: Vec<_> = secrets
+            .iter()
+            .map(|(name, text)| {
+                let mut file = tempfile::NamedTempFile::new().unwrap();
+                file.write_all(text.as_bytes()).unwrap();
+                ((*name).to_owned(), file)
+            })
+            .collect();
+        let rules = files.iter().map(|(name, file)| {
+            let rule = SecretRule {
+                file: Some(file.path().to_owned()),
+                host: host.clone(),
+                ..SecretRule::default()
+            };
+            (name.clone(), rule)
+        });
+        Redactor::new(&Secrets::open(&rules.collect(), &hosts).unwrap()).unwrap()
+    }
+
+    fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
+        let mut text = String::new();
+        for group in bytes.chunks(3) {
+            let bits = (0..3).fold(0_usize, |bits, at| {
+                bits << 8 | group.get(at).map_or(0, |byte| usize::from(*byte))
+            });
+            for at in 0..4 {
+                let character = alphabet[bits >> (18 - 6 * at) & 63];
+                text.push(if at <= group.len() {
+                    char::from(character)
+                } else {
+                    '='
+                });
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn every_spelling_of_a_secret_is_taken_out_and_nothing_else() {
+        let redactor = redactor(&[("key", "s3cr3t/+%\"value")]);
+        for (answer, seen) in [
+            (
+                "nothing here, not even s3cr3t",
+                "nothing here, not even s3cr3t",
+            ),
+            ("<s3cr3t/+%\"value>", "<[secret key]>"),
+            ("<S3CR3T/+%\"VALUE>", "<[secret key]>"),
+            ("<s3cr3t%2f%2B%25%22value>", "<[secret key]>"),
+            (
+                "<%73%33%63%72%33%74%2f%2B%25%22value>%20",
+                "<[secret key]>%20",
+            ),
+            (r#"<s3cr3t/+%\"value>"#, "<[secret key]>"),
+            (r"<\u00733cr3t\/+%\u0022value>\n", r"<[secret key]>\n"),
+            // Of `s3cr3t/+%"value`, `user:` before it, `user:` before and `!` after it.
+            ("<czNjcjN0LyslInZhbHVl>", "<[secret key]>"),
+            ("dXNlcjpzM2NyM3QvKyUidmFsdWU=", "dXNlcj[secret key]="),
+            ("dXNlcjpzM2NyM3QvKyUidmFsdWUh", "dXNlcj[secret key]h"),
+            (
+                "czNjcjN0LyslInZhbHVlczNjcjN0LyslInZhbHVl",
+                "[secret key][secret key]",
+            ),
+        ] {
+            assert_eq!(redactor.redact_text(answer.as_bytes()), seen, "{answer}");
+        }
+    }
+
+    #[test]
+    fn secrets_that_overlap_leave_nothing_of_either() {
+        let redactor = redactor(&[
+            ("a", "one-two-three"),
+            ("b", "three-four-five"),
+            ("c", "two-three"),
+        ]);
+        assert_eq!(
+            redactor.redact_text(b"<one-two-three-four-five>"),
+            "<[secret a]>"
+        );
+        assert_eq!(redactor.redact_text(b"<two-three>"), "<[secret c]>");
+    }
+
+    proptest! {
+        #[test]
+        fn no_spelling_survives_anywhere(
+            secret in "[!-~]{12,40}",
+            before in prop::collection::vec(any::<u8>(), 0..8),
+            after in prop::collection::vec(any::<u8>(), 0..8),
+            escaped in prop::collection::vec(any::<bool>(), 40),
+        ) {
+            let redactor = redactor(&[("key", &secret)]);
+            let whole = [&before, secret.as_bytes(), &after].concat();
+            let percent: String = secret
+                .bytes()
+                .zip(escaped)
+                .map(|(byte, escaped)| {
+                    // As every encoder does: a percent sign of the secret's own is encoded.
+                    if escaped || byte == b'%' { format!("%{byte:02x}") } else { char::from(byte).into() }
+                })
+                .collect();
+            for spelling in [
+                whole.clone(),
+                base64(&whole, STANDARD).into_bytes(),
+                base64(&whole, URL_SAFE).into_bytes(),
+                [&before, percent.as_bytes(), &after].concat(),
+            ] {
+                let redacted = redactor.redact(spelling.clone());
+                let text = String::from_utf8_lossy(&redacted);
+                prop_assert!(text.contains("[secret key]"), "{text}");
+                let left = text.replace("[secret key]", "");
+                // All that may be left are the bytes around it, in three characters for two bytes.
+                prop_assert!(left.len() <= 3 * 3 * (before.len() + after.len()) + 4, "{left}");
+                prop_assert!(!left.contains(&secret));
+            }
+        }
+    }
+}

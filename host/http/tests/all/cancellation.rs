@@ -1,0 +1,46 @@
+//! A fetch that is given up, by its caller or by its deadline, leaves no connection behind.
+
+use std::time::{Duration, Instant};
+
+use rlf_http::FetchError;
+
+use crate::server::{Answer, Server};
+use crate::{PATIENCE, client, get, policy};
+
+#[tokio::test]
+async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
+    let drip = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nx".to_vec();
+    for answer in [
+        Answer::Silence,
+        Answer::Drip(drip.clone()),
+        Answer::Flood(drip),
+    ] {
+        let mut server = Server::start(answer).await;
+        let mut policy = policy(server.port);
+        policy.max_concurrent = 1;
+        let client = client(&policy);
+        for _ in 0..2 {
+            let call = client.call(Instant::now() + PATIENCE);
+            let request = get(format!("http://api.test:{}/", server.port));
+            let fetch = tokio::spawn(async move { call.fetch(request).await });
+            server.request().await;
+            fetch.abort();
+            server.closed().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_that_times_out_closes_its_connection() {
+    let mut server = Server::start(Answer::Silence).await;
+    let client = client(&policy(server.port));
+    let call = client.call(Instant::now() + Duration::from_millis(100));
+    let answer = call
+        .fetch(get(format!("http://api.test:{}/", server.port)))
+        .await;
+    assert!(
+        matches!(answer, Err(FetchError::Timeout { .. })),
+        "{answer:?}"
+    );
+    server.closed().await;
+}

@@ -1,0 +1,107 @@
+//! What plugins may do with the network, one file for each promise. Everything stays on the loopback
+//! interface; of the machine's resolver nothing is asked but `localhost`.
+
+mod addresses;
+mod cancellation;
+mod environment;
+mod hosts;
+mod names;
+mod opening;
+mod quotas;
+mod rebinding;
+mod redirects;
+mod requests;
+mod secrets;
+mod server;
+mod size;
+mod time;
+mod tls;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rlf_http::{
+    FetchError, HostRule, HttpCall, HttpClient, HttpPolicy, Request, Response, Scheme, Value,
+};
+
+use crate::names::Names;
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Far longer than any test takes, so that only what should end a fetch does.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Opens `api.test` at `port` of this machine, in the clear.
+fn policy(port: u16) -> HttpPolicy {
+    let rule = HostRule {
+        scheme: Scheme::Http,
+        ports: [port].into(),
+        allow_private_addresses: true,
+    };
+    HttpPolicy {
+        hosts: [("api.test".to_owned(), rule)].into(),
+        timeout: PATIENCE,
+        ..HttpPolicy::default()
+    }
+}
+
+/// A client for which every name leads to this machine.
+fn client(policy: &HttpPolicy) -> HttpClient {
+    HttpClient::open_with(policy, Arc::new(Names::all(LOOPBACK))).unwrap()
+}
+
+fn call(policy: &HttpPolicy) -> HttpCall {
+    client(policy).call(Instant::now() + PATIENCE)
+}
+
+fn get(url: impl Into<String>) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        url: url.into(),
+        ..Request::default()
+    }
+}
+
+fn with_header(mut request: Request, name: &str, value: &str) -> Request {
+    request
+        .headers
+        .push((name.to_owned(), Value::Text(value.to_owned())));
+    request
+}
+
+/// Fetches `/` of `api.test`.
+async fn fetch(policy: &HttpPolicy, port: u16) -> Result<Response, FetchError> {
+    call(policy)
+        .fetch(get(format!("http://api.test:{port}/")))
+        .await
+}
+
+fn denied(result: Result<Response, FetchError>) -> String {
+    match result {
+        Err(FetchError::Denied(reason)) => reason,
+        other => panic!("not denied: {other:?}"),
+    }
+}
+
+fn invalid(result: Result<Response, FetchError>) -> String {
+    match result {
+        Err(FetchError::Invalid(reason)) => reason,
+        other => panic!("not invalid: {other:?}"),
+    }
+}
+
+fn unavailable(result: Result<Response, FetchError>) -> String {
+    match result {
+        Err(FetchError::Unavailable(reason)) => reason,
+        other => panic!("not unavailable: {other:?}"),
+    }
+}
+
+/// Key, value and what was used of the limit that was reached.
+fn exhausted(result: Result<Response, FetchError>) -> (&'static str, u64, u64) {
+    match result {
+        Err(FetchError::Exhausted { limit, .. }) => (limit.name, limit.value, limit.used),
+        other => panic!("no limit reached: {other:?}"),
+    }
+}

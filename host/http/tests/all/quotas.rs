@@ -1,0 +1,59 @@
+//! How many fetches run at once and how many a call may ask for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_http::{FetchError, HttpClient};
+use tokio::task::JoinSet;
+
+use crate::names::Busy;
+use crate::{PATIENCE, client, denied, exhausted, get, policy};
+
+#[tokio::test]
+async fn no_more_fetches_run_at_once_than_the_policy_says() {
+    let mut policy = policy(80);
+    policy.max_concurrent = 3;
+    policy.max_requests_per_call = 6;
+    let busy = Arc::new(Busy::default());
+    let client = HttpClient::open_with(&policy, busy.clone()).unwrap();
+    let mut fetches = JoinSet::new();
+    // Two calls of one plugin share what it may do at once.
+    for _ in 0..2 {
+        let call = Arc::new(client.call(Instant::now() + PATIENCE));
+        for _ in 0..6 {
+            let call = call.clone();
+            fetches.spawn(async move { call.fetch(get("http://api.test/")).await });
+        }
+    }
+    for answer in fetches.join_all().await {
+        let expected = FetchError::Unavailable("the name `api.test` has no address".to_owned());
+        assert_eq!(answer, Err(expected));
+    }
+    assert_eq!(busy.most(), 3);
+}
+
+#[tokio::test]
+async fn a_call_asks_for_no_more_than_its_share() {
+    let mut policy = policy(80);
+    policy.max_requests_per_call = 2;
+    let client = client(&policy);
+    let call = client.call(Instant::now() + PATIENCE);
+    for _ in 0..2 {
+        // Refused ones count: each is work, and a try.
+        denied(call.fetch(get("https://elsewhere.test/")).await);
+    }
+    let third = call.fetch(get("http://api.test/")).await;
+    assert_eq!(
+        third.clone().unwrap_err().to_string(),
+        "the call has asked for too many fetches (max_requests_per_call = 2, used 3)"
+    );
+    assert_eq!(exhausted(third), ("max_requests_per_call", 2, 3));
+    assert_eq!(call.requests(), 3);
+    // Another call has a share of its own.
+    denied(
+        client
+            .call(Instant::now() + PATIENCE)
+            .fetch(get("https://elsewhere.test/"))
+            .await,
+    );
+}

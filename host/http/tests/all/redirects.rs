@@ -1,0 +1,34 @@
+//! A redirect is an answer; nothing follows it.
+
+use crate::server::{Answer, Server};
+use crate::{call, get, policy};
+
+#[tokio::test]
+async fn no_redirect_is_followed() {
+    let mut elsewhere = Server::start(Answer::ok("", "secret")).await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("http://api.test:{}/", elsewhere.port);
+        let mut server = Server::start(Answer::text(&format!(
+            "HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"
+        )))
+        .await;
+        let mut policy = policy(server.port);
+        // Even to where the plugin could go by itself.
+        policy
+            .hosts
+            .get_mut("api.test")
+            .unwrap()
+            .ports
+            .insert(elsewhere.port);
+        let answer = call(&policy)
+            .fetch(get(format!("http://api.test:{}/", server.port)))
+            .await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, status);
+        assert!(answer.headers.contains(&("location".to_owned(), location)));
+        server.request().await;
+        server.closed().await;
+        assert!(server.is_untouched());
+    }
+    assert!(elsewhere.is_untouched());
+}
