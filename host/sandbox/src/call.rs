@@ -10,6 +10,7 @@ use wasmtime::component::Instance;
 
 use crate::cpu::{CpuMeter, Metered};
 use crate::ended::{Clock, Ended, LimitReached, Stopped};
+use crate::files::FilesReport;
 use crate::limits::Limits;
 use crate::load::{Loaded, Template};
 use crate::log::Logs;
@@ -45,6 +46,8 @@ pub struct CallReport<R> {
     pub stderr: Captured,
     /// What it logged.
     pub logs: Logs,
+    /// What became of its files, where it was granted any.
+    pub files: FilesReport,
     /// CPU time of the guest and the host functions it called.
     pub cpu: Duration,
     /// Wall-clock time, queueing included.
@@ -96,7 +99,7 @@ impl Template {
             deadline,
         } = spec;
         let limits = limits.map_or_else(|| Arc::clone(&self.inner.limits), Arc::new);
-        let record = Record::new(limits);
+        let record = Record::new(limits, self.inner.files.open());
         let run = run(
             Arc::clone(&self.inner),
             Arc::clone(&record),
@@ -116,6 +119,7 @@ impl Template {
             )),
         };
         CallReport {
+            files: record.files().report(outcome.is_ok()),
             outcome,
             stdout: Record::captured(&record.stdout),
             stderr: Record::captured(&record.stderr),
