@@ -42,6 +42,8 @@ pub(crate) fn admit(
         // A changed component is a stranger until the operator says otherwise.
         policy.grants.clear();
         policy.data.clear();
+        policy.files = None;
+        policy.unsandboxed_host_directory = None;
         notices.push(changed(alias, &policy, component));
     }
     gates(alias, manifest, &policy, component, trusted)?;
@@ -61,8 +63,8 @@ pub(crate) fn admit(
 
 fn changed(alias: &str, policy: &PluginPolicy, component: &ComponentInfo) -> String {
     format!(
-        "the component changed (its hash is {}, [plugins.{alias}] pins {}), so its data and grants \
-         are withdrawn",
+        "the component changed (its hash is {}, [plugins.{alias}] pins {}), so its data, files and \
+         grants are withdrawn",
         component.hash,
         policy.hash.as_deref().unwrap_or_default(),
     )
@@ -427,8 +429,8 @@ mod tests {
         assert_eq!(
             said,
             format!(
-                "the component changed (its hash is {HASH}, [plugins.p] pins {old}), so its data \
-                 and grants are withdrawn; if the change is meant, renew the pin: hash = \"{HASH}\""
+                "the component changed (its hash is {HASH}, [plugins.p] pins {old}), so its data, \
+                 files and grants are withdrawn; if the change is meant, renew the pin: hash = \"{HASH}\""
             )
         );
         // What needs nothing still loads, with nothing.

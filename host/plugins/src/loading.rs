@@ -53,6 +53,8 @@ pub(crate) fn load(
         config_json: &config_json,
         grants: &Grants {
             data: admitted.policy.data.clone(),
+            files: admitted.policy.files.clone(),
+            host_directory: admitted.policy.unsandboxed_host_directory.clone(),
         },
         limits: admitted.policy.limits.clone(),
     };
@@ -92,7 +94,7 @@ fn of_load_error(error: &LoadError) -> Refusal {
     let kind = match error {
         LoadError::Init { .. } => ProblemKind::Init,
         LoadError::Data(_) => ProblemKind::Data,
-        LoadError::Limits(_) => ProblemKind::Policy,
+        LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Policy,
         _ => ProblemKind::Component,
     };
     // The sandbox's messages say how to mend it themselves.

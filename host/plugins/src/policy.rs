@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rlf_sandbox::Limits;
+use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -42,13 +42,20 @@ pub struct PluginPolicy {
     pub plugin: Option<String>,
     /// A plugin outside the plugin directory: its folder, or its `.wasm`. Not with `plugin`.
     pub path: Option<PathBuf>,
-    /// BLAKE3 of the component, in hexadecimal. A component that is not this one loses its data
-    /// and its grants until the pin is renewed. Needed for `grants`, wise for everything.
+    /// BLAKE3 of the component, in hexadecimal. A component that is not this one loses its data,
+    /// files and grants until the pin is renewed. Needed for `grants`, wise for everything.
     pub hash: Option<String>,
     /// Handed to `init`, over what the manifest has under `config`. Default: empty.
     pub config: Map<String, Value>,
     /// What fills the plugin's data slots: slot to a file or a folder, read-only.
     pub data: BTreeMap<String, PathBuf>,
+    /// A scratch directory: in memory, of its own for every call, with limits. Default: none, so
+    /// that the plugin finds no file system at all.
+    pub files: Option<ScratchFiles>,
+    /// A real directory of this machine, which the plugin finds at `/host` and may change: neither
+    /// deterministic nor isolated between calls, nor limited; what is written is counted. Not with
+    /// `files`. Default: none.
+    pub unsandboxed_host_directory: Option<PathBuf>,
     /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`. Default: none.
     pub grants: BTreeSet<Gate>,
     /// What one call may use. Every field has a default of its own.
@@ -72,6 +79,8 @@ impl Default for PluginPolicy {
             hash: None,
             config: Map::new(),
             data: BTreeMap::new(),
+            files: None,
+            unsandboxed_host_directory: None,
             grants: BTreeSet::new(),
             limits: Limits::default(),
             max_concurrency: None,
@@ -115,7 +124,10 @@ impl PluginPolicy {
 
     /// Makes relative paths start at `base`, the folder of the file the policy was read from.
     pub fn resolve_paths(&mut self, base: &Path) {
-        for path in self.path.iter_mut().chain(self.data.values_mut()) {
+        let paths = (self.path.iter_mut())
+            .chain(self.data.values_mut())
+            .chain(self.unsandboxed_host_directory.iter_mut());
+        for path in paths {
             if path.is_relative() {
                 *path = base.join(&*path);
             }

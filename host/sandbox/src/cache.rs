@@ -37,6 +37,7 @@ pub(crate) fn key(
     engine: &Engine,
     component: &str,
     config_json: &str,
+    files: &str,
     data: Option<blake3::Hash>,
 ) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026-11 compiled component");
@@ -45,6 +46,7 @@ pub(crate) fn key(
         crate::engine::WASMTIME,
         component,
         config_json,
+        files,
     ] {
         hasher
             .update(&(part.len() as u64).to_le_bytes())

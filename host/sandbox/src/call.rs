@@ -11,6 +11,7 @@ use wasmtime::component::Instance;
 use crate::admission::{LEVELS, NotAdmitted};
 use crate::cpu::{CpuMeter, Metered};
 use crate::ended::{Clock, Ended, LimitReached, Stopped};
+use crate::files::FilesReport;
 use crate::limits::Limits;
 use crate::load::{Loaded, Template};
 use crate::log::Logs;
@@ -48,6 +49,8 @@ pub struct CallReport<R> {
     pub stderr: Captured,
     /// What it logged.
     pub logs: Logs,
+    /// What became of its files, where it was granted any.
+    pub files: FilesReport,
     /// CPU time of the guest and the host functions it called.
     pub cpu: Duration,
     /// Wall-clock time, queueing included.
@@ -100,7 +103,7 @@ impl Template {
             depth,
         } = spec;
         let limits = limits.map_or_else(|| Arc::clone(&self.inner.limits), Arc::new);
-        let record = Record::new(limits);
+        let record = Record::new(limits, self.inner.files.open());
         let run = run(
             Arc::clone(&self.inner),
             Arc::clone(&record),
@@ -121,6 +124,7 @@ impl Template {
             )),
         };
         CallReport {
+            files: record.files().report(outcome.is_ok()),
             outcome,
             stdout: Record::captured(&record.stdout),
             stderr: Record::captured(&record.stderr),

@@ -28,6 +28,8 @@ use crate::record::Record;
 
 /// When every call starts, in seconds since 1970: 2024-01-01T00:00:00Z.
 const START_SECONDS: u64 = 1_704_067_200;
+/// The same instant, since 1970.
+pub(crate) const START: Duration = Duration::from_secs(START_SECONDS);
 /// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
 /// a while, so that "an hour ago" exists.
 const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
@@ -60,6 +62,11 @@ impl VirtualClock {
     /// Moves time on by a look, and says what it is then.
     fn look(&self) -> Result<u64> {
         self.jump_to(self.elapsed().saturating_add(LOOK))
+    }
+
+    /// The wall clock after a look at it, since 1970.
+    pub(crate) fn wall(&self) -> Result<Duration> {
+        Ok(START + Duration::from_nanos(self.look()?))
     }
 
     /// Moves time on to `target`, or to the deadline and there ends the call.
@@ -136,10 +143,10 @@ impl TimeView<'_> {
 
 impl wall_clock::Host for TimeView<'_> {
     fn now(&mut self) -> Result<Datetime> {
-        let elapsed = Duration::from_nanos(self.clock.look()?);
+        let now = self.clock.wall()?;
         Ok(Datetime {
-            seconds: START_SECONDS + elapsed.as_secs(),
-            nanoseconds: elapsed.subsec_nanos(),
+            seconds: now.as_secs(),
+            nanoseconds: now.subsec_nanos(),
         })
     }
 

@@ -18,6 +18,7 @@ use wasmtime::Result;
 
 use crate::bindings::rlf::plugin::data as wit;
 use crate::bindings::rlf::plugin::types::Error;
+use crate::files::ScratchFiles;
 use crate::state::State;
 
 /// What the operator grants to a plugin. Deny by default: the empty value grants nothing.
@@ -25,6 +26,13 @@ use crate::state::State;
 pub struct Grants {
     /// Names that the plugin may read under, each bound to a file or a directory.
     pub data: BTreeMap<String, PathBuf>,
+    /// A scratch directory in memory, of its own for every call. Default: none.
+    pub files: Option<ScratchFiles>,
+    /// A real directory of the host, which the guest finds at `/host` and may change. Neither
+    /// deterministic (its times and listings are the machine's) nor isolated (calls see each
+    /// other's files, and those of everybody else who writes there); no limit on bytes holds. What
+    /// is written is counted in [`FilesReport`](crate::FilesReport). Default: none; not with `files`.
+    pub host_directory: Option<PathBuf>,
 }
 
 /// A data binding that cannot be opened, listed or read.
@@ -288,6 +296,7 @@ mod tests {
     fn bound(path: &Path) -> DataSet {
         DataSet::open(&Grants {
             data: BTreeMap::from([("corpus".to_owned(), path.to_owned())]),
+            ..Grants::default()
         })
         .unwrap()
     }
@@ -396,6 +405,7 @@ mod tests {
     fn a_missing_path_is_named_with_its_binding() {
         let grants = Grants {
             data: BTreeMap::from([("corpus".to_owned(), PathBuf::from("/nowhere/at/all"))]),
+            ..Grants::default()
         };
         let message = DataSet::open(&grants).err().unwrap().to_string();
         assert!(

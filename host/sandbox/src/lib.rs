@@ -7,7 +7,8 @@
 //! the value or how it ended without one, what was printed and logged, what it used.
 //!
 //! Deny by default: WASI is there for every std guest, but virtual and empty. Data reaches a guest
-//! through the `data` interface, by the names in its [`Grants`]. Time and randomness are virtual and
+//! through the `data` interface, by the names in its [`Grants`]; where they have [`ScratchFiles`],
+//! every call finds an empty directory of its own, in memory. Time and randomness are virtual and
 //! seeded per call.
 //!
 //! This crate must not know what a tool, a reward or a model is. It knows two things of the
@@ -49,6 +50,7 @@ mod cpu;
 mod data;
 mod ended;
 mod engine;
+mod files;
 mod limits;
 mod load;
 mod log;
@@ -66,6 +68,7 @@ pub use component::{CONTRACT, ComponentInfo};
 pub use data::{DataError, Grants};
 pub use ended::{Clock, Ended, LimitReached, Stopped};
 pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
+pub use files::{FilesReport, ScratchFiles};
 pub use limits::Limits;
 pub use load::{LoadError, LoadRequest, Preparation, Template};
 pub use log::{Level, LogLine, Logs};

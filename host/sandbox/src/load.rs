@@ -10,6 +10,7 @@ use crate::cache::{self, Entry};
 use crate::component::{CONTRACT, ComponentInfo};
 use crate::data::{DataError, DataSet, Grants};
 use crate::engine::{Inner, Sandbox};
+use crate::files::FileGrant;
 use crate::limits::Limits;
 use crate::prepare::{InitMode, Job, prepare};
 use crate::prepare_process::prepare_elsewhere;
@@ -83,6 +84,9 @@ pub enum LoadError {
     /// Data that cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// Files that cannot be given as the grant says.
+    #[error("files: {0}")]
+    Files(String),
     /// Limits that cannot hold.
     #[error("limits: {0}")]
     Limits(String),
@@ -149,6 +153,7 @@ pub(crate) struct Loaded {
     pub(crate) name: Arc<str>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) data: Arc<DataSet>,
+    pub(crate) files: FileGrant,
     pub(crate) instances: InstancePre<State>,
     /// What `init` needs where it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
@@ -184,11 +189,18 @@ impl Sandbox {
         }
         let has_init = lifecycle.is_some();
         let data = Arc::new(DataSet::open(request.grants)?);
+        let files = FileGrant::new(request.grants).map_err(LoadError::Files)?;
         let limits = Arc::new(request.limits.clone());
         let name: Arc<str> = Arc::from(request.name);
         let config_json = request.config_json.to_owned();
 
-        let key = cache::key(&inner.engine, &info.hash, &config_json, data.hash());
+        let key = cache::key(
+            &inner.engine,
+            &info.hash,
+            &config_json,
+            &files.identity(),
+            data.hash(),
+        );
         let started = Instant::now();
         let cached = inner
             .cache
@@ -209,7 +221,7 @@ impl Sandbox {
                 bytes: request.bytes,
                 config_json: &config_json,
                 data: Arc::clone(&data),
-                record: Record::new(Arc::clone(&limits)),
+                record: Record::new(Arc::clone(&limits), files.open()),
             };
             let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
                 let made = prepare_elsewhere(&inner.config, &job, request.grants, has_init)?;
@@ -236,7 +248,8 @@ impl Sandbox {
         };
 
         let compile = |error: wasmtime::Error| LoadError::compile(&error);
-        let instances = inner.linker.instantiate_pre(&component).map_err(compile)?;
+        let linker = files.link(&inner.linker).map_err(compile)?;
+        let instances = linker.instantiate_pre(&component).map_err(compile)?;
         let init_per_call = match &entry.init {
             InitMode::PerCall { .. } => {
                 Some((GuestIndices::new(&instances).map_err(compile)?, config_json))
@@ -248,6 +261,7 @@ impl Sandbox {
             name,
             limits,
             data,
+            files,
             instances,
             init_per_call,
             info,
@@ -267,14 +281,16 @@ pub(crate) fn make(
 ) -> Result<(Component, Entry, Preparation), LoadError> {
     let started = Instant::now();
     let prepared;
-    let (bytes, init) = if has_init {
+    let (bytes, init) = if !has_init {
+        (job.bytes, InitMode::None)
+    } else if let Some(reason) = job.record.files().grant().forbids_snapshot() {
+        (job.bytes, InitMode::PerCall { reason })
+    } else {
         let workshop = inner.workshop().map_err(|reason| LoadError::Compile {
             reason: reason.to_owned(),
         })?;
         prepared = prepare(workshop, inner.guests(), job)?;
         (&*prepared.bytes, prepared.init)
-    } else {
-        (job.bytes, InitMode::None)
     };
     let prepare = started.elapsed();
     let component =

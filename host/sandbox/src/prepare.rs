@@ -134,10 +134,9 @@ fn initialise<T>(
 ) -> Result<T, LoadError> {
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
     let component = Component::new(&workshop.engine, bytes).map_err(compile)?;
-    let template = workshop
-        .linker
-        .instantiate_pre(&component)
-        .map_err(compile)?;
+    let files = job.record.files().grant();
+    let linker = files.link(&workshop.linker).map_err(compile)?;
+    let template = linker.instantiate_pre(&component).map_err(compile)?;
     let lifecycle = GuestIndices::new(&template).map_err(compile)?;
     let guest = Guest {
         plugin: Arc::clone(&job.plugin),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::ended::LimitReached;
+use crate::files::Files;
 use crate::limits::Limits;
 use crate::log::Logs;
 use crate::output::{Captured, Output};
@@ -15,6 +16,7 @@ pub(crate) struct Record {
     pub(crate) stdout: Mutex<Output>,
     pub(crate) stderr: Mutex<Output>,
     pub(crate) logs: Mutex<Logs>,
+    files: Files,
     refused_growth: Mutex<Option<LimitReached>>,
     memory_peak: AtomicU64,
     cpu_ns: AtomicU64,
@@ -23,12 +25,13 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(limits: Arc<Limits>) -> Arc<Self> {
+    pub(crate) fn new(limits: Arc<Limits>, files: Files) -> Arc<Self> {
         let kept = usize::try_from(limits.output_bytes).unwrap_or(usize::MAX);
         Arc::new(Self {
             stdout: Mutex::new(Output::new(kept)),
             stderr: Mutex::new(Output::new(kept)),
             logs: Mutex::default(),
+            files,
             refused_growth: Mutex::default(),
             memory_peak: AtomicU64::new(0),
             cpu_ns: AtomicU64::new(0),
@@ -40,6 +43,11 @@ impl Record {
 
     pub(crate) fn limits(&self) -> &Arc<Limits> {
         &self.limits
+    }
+
+    /// The files granted to the guest.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
     }
 
     pub(crate) fn captured(stream: &Mutex<Output>) -> Captured {

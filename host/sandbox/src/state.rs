@@ -11,6 +11,7 @@ use crate::bindings::rlf::plugin::{data, log};
 use crate::clock::{HasTime, TimeView, VirtualClock};
 use crate::cpu::{CpuMeter, interrupt_by_budget};
 use crate::data::DataSet;
+use crate::files::ScratchView;
 use crate::limits::Limits;
 use crate::memory::MemoryLimiter;
 use crate::output::{Printed, Stream};
@@ -83,6 +84,14 @@ impl State {
             record: &self.record,
         }
     }
+
+    pub(crate) fn scratch(&mut self) -> ScratchView<'_> {
+        ScratchView {
+            scratch: self.record.files().scratch(),
+            clock: &self.clock,
+            table: &mut self.table,
+        }
+    }
 }
 
 /// The budgets of time of one guest: those of a call, or those of `init`.
@@ -112,13 +121,14 @@ impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let record = &self.record;
         let ctx = self.wasi.get_or_insert_with(|| {
-            // Nothing is inherited and nothing preopened: no arguments, environment, files or network.
+            // Nothing is inherited: no arguments, environment, files or network.
             let mut builder = WasiCtx::builder();
             builder
                 .stdout(Printed::new(Arc::clone(record), Stream::Stdout))
                 .stderr(Printed::new(Arc::clone(record), Stream::Stderr))
                 .allow_tcp(false)
                 .allow_udp(false);
+            record.files().preopen(&mut builder);
             Box::new(builder.build())
         });
         WasiCtxView {

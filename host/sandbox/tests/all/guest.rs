@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rlf_sandbox::{
     CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, Sandbox, SandboxConfig,
-    Template,
+    ScratchFiles, Template,
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
@@ -31,6 +31,8 @@ pub(crate) struct Load<'a> {
     pub(crate) config_json: &'a str,
     pub(crate) limits: Limits,
     pub(crate) data: &'a [(&'a str, PathBuf)],
+    pub(crate) files: Option<ScratchFiles>,
+    pub(crate) host_directory: Option<PathBuf>,
 }
 
 impl Default for Load<'_> {
@@ -39,6 +41,8 @@ impl Default for Load<'_> {
             config_json: "{}",
             limits: Limits::default(),
             data: &[],
+            files: None,
+            host_directory: None,
         }
     }
 }
@@ -57,7 +61,11 @@ pub(crate) fn try_load(
         name: "guest",
         bytes,
         config_json: load.config_json,
-        grants: &Grants { data },
+        grants: &Grants {
+            data,
+            files: load.files.clone(),
+            host_directory: load.host_directory.clone(),
+        },
         limits: load.limits.clone(),
     })
 }

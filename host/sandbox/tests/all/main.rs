@@ -6,6 +6,8 @@ mod cancellation;
 mod data;
 mod determinism;
 mod endings;
+mod file_guest;
+mod files;
 mod guest;
 mod host_memory;
 mod init;
