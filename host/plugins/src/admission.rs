@@ -434,9 +434,13 @@ mod tests {
             )
         );
         // What needs nothing still loads, with nothing.
-        let pinned = policy(&format!("hash = \"{old}\"\ngrants = [\"model\"]"));
+        let pinned = policy(&format!(
+            "hash = \"{old}\"\ngrants = [\"model\"]\nfiles.bytes = 1\nunsandboxed_host_directory = \"x\""
+        ));
         let admitted = admit("p", &manifest(""), &pinned, &tool(&[])).unwrap();
         assert!(admitted.policy.grants.is_empty());
+        assert_eq!(admitted.policy.files, None);
+        assert_eq!(admitted.policy.unsandboxed_host_directory, None);
         assert!(admitted.notices[0].starts_with("the component changed"));
     }
 

@@ -207,10 +207,28 @@ search = "find"
     }
 
     #[test]
+    fn files_are_a_scratch_directory_or_say_that_they_are_the_hosts() {
+        let scratch = policy("[files]\nbytes = 1024\noutputs = [\"report.txt\", \"plots/\"]\n");
+        let files = scratch.files.unwrap();
+        assert_eq!((files.at.as_str(), files.bytes), ("/work", 1024));
+        assert_eq!(files.outputs, ["report.txt", "plots/"]);
+        let mut host = policy("unsandboxed_host_directory = \"out\"");
+        host.resolve_paths(Path::new("/base"));
+        assert_eq!(
+            host.unsandboxed_host_directory,
+            Some(PathBuf::from("/base/out"))
+        );
+        let error = rlf_config::parse::<PluginPolicy>("[files]\nbyte = 1\n", "c.toml");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("did you mean `bytes`?"), "{error}");
+    }
+
+    #[test]
     fn an_empty_policy_grants_nothing() {
         let policy = policy("");
         assert_eq!(policy, PluginPolicy::default());
         assert!(policy.grants.is_empty() && policy.data.is_empty() && policy.enabled);
+        assert!(policy.files.is_none() && policy.unsandboxed_host_directory.is_none());
         assert_eq!(policy.retries, 1);
     }
 

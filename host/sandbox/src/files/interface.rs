@@ -469,6 +469,9 @@ impl ScratchView<'_> {
         position: Option<u64>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let held = self.handle(descriptor)?.file(DescriptorFlags::WRITE)?;
+        // Some C libraries have one code, EIO, for whatever a stream fails with; here they pass on
+        // that there is no space.
+        held.tree().room_for_byte(held.inode(), position)?;
         let stream: DynOutputStream = Box::new(Writer {
             held: held.clone(),
             position,

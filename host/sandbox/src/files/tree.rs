@@ -251,13 +251,8 @@ impl Tree {
         size: u64,
         now: Instant,
     ) -> Result<(), ErrorCode> {
-        let old = self.file_size(inode)?;
-        let used = (self.bytes - old).saturating_add(size);
+        let used = self.room_for_size(inode, size)?;
         let most = self.most.bytes;
-        if used > most && size > old {
-            self.refuse("files.bytes", most, used);
-            return Err(ErrorCode::InsufficientSpace);
-        }
         let node = self.node_mut(inode)?;
         if let Content::File(bytes) = &mut node.content {
             let size = size as usize;
@@ -278,6 +273,28 @@ impl Tree {
         node.times.changed = now;
         self.bytes = used;
         Ok(())
+    }
+
+    /// Refuses a place in a file where not one byte could be written.
+    pub(crate) fn room_for_byte(
+        &mut self,
+        inode: Inode,
+        offset: Option<u64>,
+    ) -> Result<(), ErrorCode> {
+        let size = self.file_size(inode)?;
+        let end = offset.unwrap_or(size).saturating_add(1);
+        self.room_for_size(inode, size.max(end)).map(drop)
+    }
+
+    /// How much all files would hold if this one had that size.
+    fn room_for_size(&mut self, inode: Inode, size: u64) -> Result<u64, ErrorCode> {
+        let old = self.file_size(inode)?;
+        let used = (self.bytes - old).saturating_add(size);
+        if used > self.most.bytes && size > old {
+            self.refuse("files.bytes", self.most.bytes, used);
+            return Err(ErrorCode::InsufficientSpace);
+        }
+        Ok(used)
     }
 
     fn file_size(&self, inode: Inode) -> Result<u64, ErrorCode> {

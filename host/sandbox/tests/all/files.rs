@@ -5,12 +5,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use rlf_sandbox::{
-    BoxFuture, CallReport, CallSpec, Ended, Limits, Sandbox, ScratchFiles, Template,
+    BoxFuture, CallReport, CallSpec, Ended, InitMode, Limits, Sandbox, SandboxConfig, ScratchFiles,
+    Template,
 };
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::file_guest::{CREATE, FileGuest, READ, guest};
-use crate::guest::{Load, assert_unharmed, block_on, component, sandbox, try_load};
+use crate::guest::{
+    Load, MEMORY, assert_unharmed, block_on, component, run, sandbox, sandbox_with, try_load,
+    with_init,
+};
 
 fn scratch(sandbox: &Sandbox, files: ScratchFiles) -> Template {
     let load = Load {
@@ -140,18 +144,21 @@ fn a_sparse_file_of_a_terabyte_is_refused() {
             let far = 1_u64 << 40;
             let written = guest.number("write", (file, far, b"x".to_vec())).await?;
             let resized = guest.number("resize", (file, far)).await?;
+            let full = guest.open(root, "full", CREATE).await?.unwrap();
+            guest.number("resize", (full, 16_u64 << 20)).await?.unwrap();
+            let appended = guest.save(root, "one more byte", b"x").await?;
             let beyond = guest
                 .number("write", (file, u64::MAX, b"x".to_vec()))
                 .await?;
-            Ok([written, resized, beyond])
+            Ok([written, resized, appended, beyond])
         })
     });
     let space = Err(ErrorCode::InsufficientSpace);
     assert_eq!(
         report.outcome,
-        Ok([space, space, Err(ErrorCode::FileTooLarge)])
+        Ok([space, space, space, Err(ErrorCode::FileTooLarge)])
     );
-    assert_eq!(report.files.refused.unwrap().used, 1 << 40);
+    assert_eq!(report.files.refused.unwrap().used, (16 << 20) + 1);
     assert_unharmed(&sandbox);
 }
 
@@ -485,4 +492,93 @@ fn grants_that_cannot_be_kept_refuse_the_plugin() {
         refusal(Some(ScratchFiles::default()), Some("/".into())),
         "files: a scratch directory and a host directory are both granted; keep one of them"
     );
+}
+
+/// Its `init` asks for the preopened directories.
+fn looks_in_init() -> String {
+    let imports = r#"
+        (import "wasi:filesystem/types@0.2.0" (instance $types (export "descriptor" (type (sub resource)))))
+        (alias export $types "descriptor" (type $descriptor))
+        (import "wasi:filesystem/preopens@0.2.0" (instance $preopens
+            (alias outer 1 $descriptor (type $outer))
+            (export "descriptor" (type $d (eq $outer)))
+            (export "get-directories" (func (result (list (tuple (own $d) string)))))))
+        (core func $directories (canon lower (func $preopens "get-directories") (memory $mem) (realloc $realloc)))"#;
+    let module = r#"(import "h" "directories" (func $directories (param i32)))
+        (memory (export "memory") 1)
+        (func (export "init") (param i32 i32) (result i32)
+            (call $directories (i32.const 16))
+            (i32.store (i32.const 100) (i32.const 7))
+            (i32.const 0))
+        (func (export "kept") (result i32) (i32.load (i32.const 100)))"#;
+    with_init(
+        &format!("{MEMORY} {imports}"),
+        module,
+        r#"(with "h" (instance (export "directories" (func $directories))))"#,
+        r#"(func (export "kept") (result u32) (canon lift (core func $i "kept")))"#,
+    )
+}
+
+#[test]
+fn an_init_that_looks_for_files_runs_in_every_call_where_there_are_any() {
+    let sandbox = sandbox();
+    let bytes = component(&looks_in_init());
+    let directory = tempfile::tempdir().unwrap();
+    for (files, host_directory, why) in [
+        (None, None, None),
+        (
+            Some(ScratchFiles::default()),
+            None,
+            Some("handles do not survive a snapshot"),
+        ),
+        (
+            None,
+            Some(directory.path().to_owned()),
+            Some("a directory of the host is granted"),
+        ),
+    ] {
+        let load = Load {
+            files,
+            host_directory,
+            ..Load::default()
+        };
+        let template = try_load(&sandbox, &bytes, &load).unwrap();
+        match (template.init(), why) {
+            (InitMode::Snapshot, None) => {}
+            (InitMode::PerCall { reason }, Some(why)) => assert!(reason.contains(why), "{reason}"),
+            (init, why) => panic!("{init:?}, but {why:?}"),
+        }
+        assert_eq!(run::<_, u32>(&template, "kept", ()).outcome, Ok(7));
+    }
+    assert_unharmed(&sandbox);
+}
+
+#[test]
+fn a_snapshot_made_under_one_grant_is_not_taken_from_the_cache_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = sandbox_with(&SandboxConfig {
+        instances: Some(8),
+        cache: Some(folder.path().join("cache")),
+        ..SandboxConfig::default()
+    });
+    let bytes = component(&looks_in_init());
+    let from_cache = |files: Option<ScratchFiles>| {
+        let load = Load {
+            files,
+            ..Load::default()
+        };
+        let template = try_load(&sandbox, &bytes, &load).unwrap();
+        template.preparation().from_cache
+    };
+    let with = |outputs: &[&str], bytes| ScratchFiles {
+        bytes,
+        outputs: outputs.iter().map(|&output| output.to_owned()).collect(),
+        ..ScratchFiles::default()
+    };
+    assert!(!from_cache(None));
+    assert!(!from_cache(Some(with(&[], 10))));
+    assert!(!from_cache(Some(with(&[], 11))));
+    // What is kept after a call changes nothing before it.
+    assert!(from_cache(Some(with(&["/"], 10))));
+    assert!(from_cache(None));
 }

@@ -4,6 +4,7 @@
 //! that every call has a fresh instance and that order and timing of calls change nothing.
 
 mod count;
+mod files;
 mod output;
 mod resources;
 mod time;
@@ -11,6 +12,7 @@ mod time;
 use rlf_plugin::plugin;
 
 use count::{delay, echo};
+use files::{abuse_files, use_files};
 use output::{flood_log, flood_output, huge_result, invalid_metric, invalid_result, print};
 use resources::{exhaust_memory, exit, grow_memory, panic, recurse, trap};
 use time::{r#loop, read_clock, read_random, sleep};
@@ -34,4 +36,6 @@ plugin!(tools: [
     read_random,
     echo,
     delay,
+    use_files,
+    abuse_files,
 ]);

@@ -1,0 +1,70 @@
+//! A plugin that uses its standard library for files finds none, or the scratch directory that the operator grants:
+//! whole, its own, bounded, and the same in every run.
+
+use std::fs;
+
+use rlf_tests::Host;
+use serde_json::{Value, json};
+
+/// What a tool of the guest `misbehave` says under that policy.
+fn said(tool: &str, policy: &str) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("policy.toml");
+    fs::write(&config, policy).expect("can be written");
+    let outcome = Host::with_test_plugins()
+        .plugin([
+            "call",
+            "misbehave",
+            tool,
+            &json!({"path": "/work"}).to_string(),
+            "--json",
+            "--config",
+            config.to_str().expect("a plain name"),
+        ])
+        .succeeded()
+        .json();
+    let text: &Value = &outcome["observation"]["content"][0]["text"];
+    text.as_str()
+        .unwrap_or_else(|| panic!("no text: {outcome}"))
+        .to_owned()
+}
+
+#[test]
+fn without_a_grant_a_program_finds_no_files() {
+    assert_eq!(said("use_files", ""), "NotFound");
+    let abuse = said("abuse_files", "");
+    assert!(!abuse.contains("ok"), "{abuse}");
+}
+
+#[test]
+fn a_program_works_with_the_files_it_is_granted_and_finds_none_of_an_earlier_call() {
+    let policy = "[plugins.misbehave.files]\n";
+    let first = said("use_files", policy);
+    let expected = "found []; and two; [\"b\", \"two.txt\"]; 11 bytes at 1704067200.";
+    assert!(first.starts_with(expected), "{first}");
+    // Another call, another process: the same directory, the same times.
+    assert_eq!(said("use_files", policy), first);
+}
+
+#[test]
+fn too_much_is_an_ordinary_error_and_nothing_else_can_be_read() {
+    let policy = "[plugins.misbehave.files]\nbytes = 1048576\nentries = 100\n";
+    let said = said("abuse_files", policy);
+    let expected = [
+        "sparse: No space left on device",
+        "resize: No space left on device",
+        // Rust's C library for wasip2 says so of whatever a stream fails with.
+        "endless: I/O error",
+        "million: Quota exceeded",
+        "above: ",
+        "passwd: ",
+    ];
+    let parts: Vec<&str> = said.split("; ").collect();
+    assert_eq!(parts.len(), expected.len(), "{said}");
+    for (part, expected) in parts.iter().zip(expected) {
+        assert!(
+            part.starts_with(expected) && !part.ends_with("ok"),
+            "{said}"
+        );
+    }
+}
