@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::Entry;
 use crate::data::{DataSet, Grants};
 use crate::engine::{Sandbox, SandboxConfig};
+use crate::files::FileGrant;
 use crate::limits::{Limits, milliseconds};
 use crate::load::{LoadError, make};
 use crate::prepare::Job;
@@ -284,12 +285,13 @@ fn answer(request: &Request, component: &[u8]) -> (Answer, Vec<u8>) {
             ..SandboxConfig::default()
         })
         .map_err(|error| other(error.to_string()))?;
+        let files = FileGrant::new(&request.data).map_err(LoadError::Files)?;
         let job = Job {
             plugin: Arc::from(request.name.as_str()),
             bytes: component,
             config_json: &request.config_json,
             data: Arc::new(DataSet::open(&request.data)?),
-            record: Record::new(Arc::new(request.limits.clone())),
+            record: Record::new(Arc::new(request.limits.clone()), files.open()),
         };
         let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;
         let code = component
