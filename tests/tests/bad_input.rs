@@ -66,7 +66,7 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_one() {
     refused_cleanly(
         &experiment,
         &set,
-        &["error: --set rl.stepz=1: unknown key `stepz`; did you mean `steps`?"],
+        &["--set rl.stepz=1: unknown key `stepz`; did you mean `steps`?"],
     );
 }
 

@@ -45,7 +45,9 @@ fn evaluations_are_complete(metrics: &[Value]) {
         moments,
         [
             "test: at the start",
+            "validation: ",
             "test: after SFT",
+            "validation: ",
             "validation: ",
             "test: after RL"
         ]

@@ -68,7 +68,11 @@ fn main() -> ExitCode {
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
-        Command::Prepare => return rlf_sandbox::prepare_process::prepare_from_stdin(),
+        Command::Prepare => {
+            return {
+                rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::shut())
+            };
+        }
     };
     let outcome = outcome.and_then(|code| match UNWRITTEN.get() {
         None => Ok(code),

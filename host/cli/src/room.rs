@@ -118,13 +118,6 @@ fn set_aside(path: &Path) -> anyhow::Result<PathBuf> {
     if path.is_symlink() {
         bail!("{} is a link; name the folder it leads to", path.display());
     }
-    if !is_run(path) {
-        bail!(
-            "{} exists and is no run, so it is not replaced; name another folder",
-            path.display()
-        );
-    }
-    let _lock = RunLock::take(path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".replaced");
     let aside = path.with_file_name(name);
@@ -135,8 +128,16 @@ fn set_aside(path: &Path) -> anyhow::Result<PathBuf> {
             aside.display()
         )
     };
-    if aside.exists() {
-        // An attempt that was killed before it started: the run that it would have replaced is the one aside.
+    // An attempt that was killed before it started: the run that it would have replaced is the one aside.
+    let killed = is_run(&aside);
+    if !killed && !is_run(path) {
+        bail!(
+            "{} exists and is no run, so it is not replaced; name another folder",
+            path.display()
+        );
+    }
+    let _lock = RunLock::take(path)?;
+    if killed {
         fs::remove_dir_all(path).with_context(told)?;
     } else {
         fs::rename(path, &aside).with_context(told)?;
@@ -198,7 +199,10 @@ mod tests {
     fn after_a_start_that_was_killed_the_run_before_it_is_still_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = run(folder.path());
-        std::mem::forget(Room::make(&path, true).unwrap());
+        // What the system does for a process that is killed: it takes the lock back, and nothing else.
+        let mut killed = Room::make(&path, true).unwrap();
+        drop(killed.take_lock());
+        std::mem::forget(killed);
         begin(&path);
         drop(Room::make(&path, true).unwrap());
         assert_eq!(config(&path).as_deref(), Some("old"));

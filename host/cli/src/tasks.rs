@@ -302,7 +302,7 @@ mod tests {
         };
         let encode = |text: &str| tokenizer.encode_trusted(text);
         // A fraction of what training shows: 1,200 steps of 64.
-        let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 20);
+        let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
         assert!(coverage.tokens > 100, "{}", coverage.tokens);
         assert_eq!(coverage.rare, []);
     }

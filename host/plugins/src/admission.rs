@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use rlf_sandbox::{CONTRACT, ComponentInfo};
 
+use crate::gates::AVAILABLE;
 use crate::manifest::{Gate, PluginKind, PluginManifest};
 use crate::policy::PluginPolicy;
 use crate::problem::ProblemKind;
@@ -41,6 +42,7 @@ pub(crate) fn admit(
     if !trusted {
         // A changed component is a stranger until the operator says otherwise.
         policy.grants.clear();
+        policy.http = None;
         policy.data.clear();
         policy.files = None;
         policy.unsandboxed_host_directory = None;
@@ -184,8 +186,11 @@ fn gates(
         ));
     }
     // Granted, and nothing stands behind it yet.
+    let imported: Vec<Gate> = imported
+        .into_iter()
+        .filter(|gate| !AVAILABLE.contains(gate))
+        .collect();
     if !imported.is_empty() {
-        let imported: Vec<Gate> = imported.into_iter().collect();
         return Err((
             ProblemKind::Gates,
             format!(
@@ -391,7 +396,7 @@ mod tests {
         let granted = format!("hash = \"{HASH}\"\ngrants = [\"model\", \"http\"]");
         assert_eq!(
             refusal("gates = [\"http\", \"model\"]", &granted, &both),
-            "it uses `model`, `http`, which is not available in this version of rlf-host; use a \
+            "it uses `model`, which is not available in this version of rlf-host; use a \
              newer version, or leave the plugin out with `enabled = false`"
         );
     }
@@ -445,8 +450,7 @@ mod tests {
     }
 
     proptest! {
-        // No gate has a host behind it yet, so nothing that imports one loads; and the reason is
-        // "asked for", then "granted", then "available", never another.
+        // The reason is "asked for", then "granted", then "available", never another.
         #[test]
         fn a_component_loads_only_if_it_uses_no_gate_that_is_not_asked_for_and_granted(
             imported in 0_usize..16, asked in 0_usize..16, granted in 0_usize..16,
@@ -464,7 +468,11 @@ mod tests {
                 ..PluginPolicy::default()
             };
             match admit("p", &manifest, &policy, &component) {
-                Ok(_) => prop_assert_eq!(imported, 0),
+                Ok(_) => {
+                    prop_assert_eq!(imported & !asked, 0);
+                    prop_assert_eq!(imported & !granted, 0);
+                    prop_assert!(pick(imported).iter().all(|gate| AVAILABLE.contains(gate)));
+                }
                 Err((kind, what, _)) => {
                     prop_assert_eq!(kind, ProblemKind::Gates);
                     let expected = if imported & !asked != 0 {

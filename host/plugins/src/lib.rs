@@ -18,6 +18,7 @@
 //! | how plugins are found and loaded | [`registry`] |
 //! | what is wrong with one that is not there | [`problem`] |
 //! | calls of tools | [`tool_manager`], [`schema`], [`arguments`] |
+//! | ways out of the sandbox | [`gates`] |
 //! | how calls end, and what models are told | `outcome` |
 //! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`], [`score`] |
 //! | how terms become a reward | `formula` |
@@ -60,6 +61,7 @@ pub mod counters;
 pub mod discovery;
 pub mod expression;
 mod formula;
+pub mod gates;
 pub mod loading;
 pub mod manifest;
 mod outcome;

@@ -12,7 +12,8 @@ use crate::admission::{Refusal, admit};
 use crate::bindings::{reward, tool, types};
 use crate::convert::definition_from_guest;
 use crate::discovery::Candidate;
-use crate::manifest::{PluginKind, is_valid_name};
+use crate::gates;
+use crate::manifest::{Gate, PluginKind, is_valid_name};
 use crate::plugin::{Exports, LoadedTool, Plugin};
 use crate::policy::PluginPolicy;
 use crate::problem::{Problem, ProblemKind};
@@ -47,8 +48,17 @@ pub(crate) fn load(
         .policy
         .effective_config(&candidate.manifest)
         .to_string();
+    let imported = component
+        .imports
+        .iter()
+        .filter_map(|import| Gate::of_import(import));
+    let gates = gates::open(imported, &admitted.policy).map_err(|what| {
+        let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
+        problem(&path, (ProblemKind::Policy, what, mend))
+    })?;
     let request = LoadRequest {
         name: alias,
+        gates: &gates,
         bytes: &candidate.component,
         config_json: &config_json,
         grants: &Grants {

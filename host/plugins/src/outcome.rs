@@ -381,7 +381,7 @@ mod tests {
                 end.observation.is_some(),
                 matches!(fault, Fault::Model | Fault::Plugin)
             );
-            assert_eq!(end.may_be_retried(), ended == Ended::Unavailable);
+            assert_eq!(end.may_be_retried(), fault == Fault::Infrastructure);
         }
     }
 

@@ -25,6 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rlf_http::HttpPolicy;
 use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -58,6 +59,8 @@ pub struct PluginPolicy {
     pub unsandboxed_host_directory: Option<PathBuf>,
     /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`. Default: none.
     pub grants: BTreeSet<Gate>,
+    /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
+    pub http: Option<HttpPolicy>,
     /// What one call may use. Every field has a default of its own.
     pub limits: Limits,
     /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
@@ -82,6 +85,7 @@ impl Default for PluginPolicy {
             files: None,
             unsandboxed_host_directory: None,
             grants: BTreeSet::new(),
+            http: None,
             limits: Limits::default(),
             max_concurrency: None,
             retries: 1,
@@ -131,6 +135,9 @@ impl PluginPolicy {
             if path.is_relative() {
                 *path = base.join(&*path);
             }
+        }
+        if let Some(http) = &mut self.http {
+            http.resolve_paths(base);
         }
     }
 

@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         bytes: &bytes,
         config_json: "{}",
         grants: &Grants::default(),
+        gates: &[],
         limits: Limits::default(),
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -198,6 +198,9 @@ where
         label,
         seed,
         data: Arc::clone(&template.data),
+        gates: template.gates.clone(),
+        depth,
+        deadline: started + wall,
     };
     let (mut store, meter) =
         State::store(&sandbox.engine, guest, &record, Deadlines::of_call(&limits));

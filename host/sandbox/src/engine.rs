@@ -202,7 +202,7 @@ impl Sandbox {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(pools.workers)
             .thread_name("rlf-guest")
-            .enable_time()
+            .enable_all()
             .build()?;
         tick_epochs(engine.weak(), config.tick)?;
         let cache = match &config.cache {

@@ -25,6 +25,7 @@
 //!     bytes,
 //!     config_json: "{}",
 //!     grants: &Grants::default(),
+//!     gates: &[],
 //!     limits: Limits::default(),
 //! })?;
 //! let report = template
@@ -51,6 +52,7 @@ mod data;
 mod ended;
 mod engine;
 mod files;
+mod gate;
 mod limits;
 mod load;
 mod log;
@@ -69,6 +71,7 @@ pub use data::{DataError, Grants};
 pub use ended::{Clock, Ended, LimitReached, Stopped};
 pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
 pub use files::{FilesReport, ScratchFiles};
+pub use gate::Gate;
 pub use limits::Limits;
 pub use load::{LoadError, LoadRequest, Preparation, Template};
 pub use log::{Level, LogLine, Logs};

@@ -11,6 +11,7 @@ use crate::component::{CONTRACT, ComponentInfo};
 use crate::data::{DataError, DataSet, Grants};
 use crate::engine::{Inner, Sandbox};
 use crate::files::FileGrant;
+use crate::gate::{Gate, Gates};
 use crate::limits::Limits;
 use crate::prepare::{InitMode, Job, prepare};
 use crate::prepare_process::prepare_elsewhere;
@@ -18,7 +19,7 @@ use crate::record::Record;
 use crate::state::State;
 
 /// What is loaded, and what it is given.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LoadRequest<'a> {
     /// The name it goes by in logs.
     pub name: &'a str,
@@ -28,6 +29,8 @@ pub struct LoadRequest<'a> {
     pub config_json: &'a str,
     /// What it may reach.
     pub grants: &'a Grants,
+    /// The gates that are opened to it.
+    pub gates: &'a [Arc<dyn Gate>],
     /// What its calls may use, unless a call says otherwise.
     pub limits: Limits,
 }
@@ -154,6 +157,7 @@ pub(crate) struct Loaded {
     pub(crate) limits: Arc<Limits>,
     pub(crate) data: Arc<DataSet>,
     pub(crate) files: FileGrant,
+    pub(crate) gates: Gates,
     pub(crate) instances: InstancePre<State>,
     /// What `init` needs where it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
@@ -180,7 +184,8 @@ impl Sandbox {
             .check(inner.config.max_memory_bytes)
             .map_err(LoadError::Limits)?;
         let info = ComponentInfo::read(request.bytes)?;
-        info.check_imports()?;
+        let gates = Gates::new(request.gates);
+        info.check_imports(&gates.interfaces())?;
         let lifecycle = info.exported_version(LIFECYCLE);
         if let Some(found) = lifecycle.filter(|found| *found != CONTRACT) {
             return Err(LoadError::Contract {
@@ -222,6 +227,7 @@ impl Sandbox {
                 config_json: &config_json,
                 data: Arc::clone(&data),
                 record: Record::new(Arc::clone(&limits), files.open()),
+                gates: gates.clone(),
             };
             let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
                 let made = prepare_elsewhere(&inner.config, &job, request.grants, has_init)?;
@@ -248,7 +254,10 @@ impl Sandbox {
         };
 
         let compile = |error: wasmtime::Error| LoadError::compile(&error);
-        let linker = files.link(&inner.linker).map_err(compile)?;
+        let mut linker = files.link(&inner.linker).map_err(compile)?;
+        if !gates.is_empty() {
+            gates.link(linker.to_mut()).map_err(compile)?;
+        }
         let instances = linker.instantiate_pre(&component).map_err(compile)?;
         let init_per_call = match &entry.init {
             InitMode::PerCall { .. } => {
@@ -262,6 +271,7 @@ impl Sandbox {
             limits,
             data,
             files,
+            gates,
             instances,
             init_per_call,
             info,

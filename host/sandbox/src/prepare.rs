@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -17,6 +18,7 @@ use crate::bindings::rlf::plugin::types::Error as PluginError;
 use crate::call::supervise;
 use crate::data::DataSet;
 use crate::engine::Workshop;
+use crate::gate::Gates;
 use crate::load::LoadError;
 use crate::record::Record;
 use crate::state::{Deadlines, Guest, State};
@@ -43,6 +45,8 @@ pub(crate) struct Job<'a> {
     pub(crate) config_json: &'a String,
     pub(crate) data: Arc<DataSet>,
     pub(crate) record: Arc<Record>,
+    /// What it imports of gates; all of them are shut here.
+    pub(crate) gates: Gates,
 }
 
 pub(crate) struct Prepared<'a> {
@@ -135,7 +139,12 @@ fn initialise<T>(
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
     let component = Component::new(&workshop.engine, bytes).map_err(compile)?;
     let files = job.record.files().grant();
-    let linker = files.link(&workshop.linker).map_err(compile)?;
+    let mut linker = files.link(&workshop.linker).map_err(compile)?;
+    // Linked, but not handed to the store, so that they open for nobody: what `init` leaves is every
+    // call's, and must not depend on the world.
+    if !job.gates.is_empty() {
+        job.gates.link(linker.to_mut()).map_err(compile)?;
+    }
     let template = linker.instantiate_pre(&component).map_err(compile)?;
     let lifecycle = GuestIndices::new(&template).map_err(compile)?;
     let guest = Guest {
@@ -143,6 +152,9 @@ fn initialise<T>(
         label: "init".to_owned(),
         seed: INIT_SEED,
         data: Arc::clone(&job.data),
+        gates: Gates::default(),
+        depth: 0,
+        deadline: Instant::now() + job.record.limits().init,
     };
     let deadlines = Deadlines::of_init(job.record.limits());
     let (mut store, meter) = State::store(&workshop.engine, guest, &job.record, deadlines);

@@ -24,6 +24,7 @@ use crate::cache::Entry;
 use crate::data::{DataSet, Grants};
 use crate::engine::{Sandbox, SandboxConfig};
 use crate::files::FileGrant;
+use crate::gate::{Gate, Gates};
 use crate::limits::{Limits, milliseconds};
 use crate::load::{LoadError, make};
 use crate::prepare::Job;
@@ -45,6 +46,7 @@ struct Request {
     config_json: String,
     data: Grants,
     limits: Limits,
+    gates: Vec<String>,
     has_init: bool,
     component_bytes: u64,
     max_memory_bytes: u64,
@@ -96,6 +98,12 @@ pub(crate) fn prepare_elsewhere(
         config_json: job.config_json.clone(),
         data: grants.clone(),
         limits: Limits::clone(limits),
+        gates: job
+            .gates
+            .interfaces()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         has_init,
         component_bytes: job.bytes.len() as u64,
         max_memory_bytes: config.max_memory_bytes,
@@ -221,7 +229,10 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
 /// What the child does: prepares the component that standard input brings and answers on standard
 /// output. A program that uses a [`Sandbox`] calls this where its only argument is [`ARGUMENT`], before
 /// anything else.
-pub fn prepare_from_stdin() -> ExitCode {
+///
+/// `gates` are all that the program has. They are linked where a component imports them, and open for
+/// nobody.
+pub fn prepare_from_stdin(gates: &[Arc<dyn Gate>]) -> ExitCode {
     let served = || -> Result<(), String> {
         let say = |error: io::Error| error.to_string();
         let mut input = BufReader::new(io::stdin().lock());
@@ -235,7 +246,7 @@ pub fn prepare_from_stdin() -> ExitCode {
             .take(request.component_bytes)
             .read_to_end(&mut component)
             .map_err(say)?;
-        let (answer, code) = answer(&request, &component);
+        let (answer, code) = answer(&request, gates, &component);
         let mut output = io::stdout().lock();
         let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
         line.push(b'\n');
@@ -260,8 +271,8 @@ fn limit(request: &Request) -> Result<(), String> {
         (Resource::Data, request.memory_bytes),
         (Resource::Cpu, seconds),
         (Resource::Core, 0),
-        // It writes no file, and needs none open but the data bound to it.
-        (Resource::Fsize, 0),
+        // Data bound to it, and images of memories. (Those are files to the system, so that it cannot be
+        // forbidden to write any.)
         (Resource::Nofile, 256),
     ] {
         let limit = Rlimit {
@@ -274,7 +285,7 @@ fn limit(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-fn answer(request: &Request, component: &[u8]) -> (Answer, Vec<u8>) {
+fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answer, Vec<u8>) {
     let prepared = || -> Result<(Answer, Vec<u8>), LoadError> {
         let other = |reason: String| LoadError::Preparation { reason };
         let sandbox = Sandbox::new(&SandboxConfig {
@@ -284,7 +295,17 @@ fn answer(request: &Request, component: &[u8]) -> (Answer, Vec<u8>) {
             tick: request.tick,
             ..SandboxConfig::default()
         })
-        .map_err(|error| other(error.to_string()))?;
+        .map_err(|error| {
+            other(format!(
+                "preparing it needed more than {} bytes of memory (the sandbox's prepare_memory_bytes): {error}",
+                request.memory_bytes
+            ))
+        })?;
+        let imported: Vec<Arc<dyn Gate>> = gates
+            .iter()
+            .filter(|gate| request.gates.iter().any(|name| name == gate.interface()))
+            .cloned()
+            .collect();
         let files = FileGrant::new(&request.data).map_err(LoadError::Files)?;
         let job = Job {
             plugin: Arc::from(request.name.as_str()),
@@ -292,6 +313,7 @@ fn answer(request: &Request, component: &[u8]) -> (Answer, Vec<u8>) {
             config_json: &request.config_json,
             data: Arc::new(DataSet::open(&request.data)?),
             record: Record::new(Arc::new(request.limits.clone()), files.open()),
+            gates: Gates::new(&imported),
         };
         let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;
         let code = component

@@ -1,6 +1,8 @@
 //! What a store holds: everything that one guest may touch, and nothing else.
 
+use std::any::Any;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result, Store};
@@ -12,6 +14,7 @@ use crate::clock::{HasTime, TimeView, VirtualClock};
 use crate::cpu::{CpuMeter, interrupt_by_budget};
 use crate::data::DataSet;
 use crate::files::ScratchView;
+use crate::gate::{Gate, Gates, Kept};
 use crate::limits::Limits;
 use crate::memory::MemoryLimiter;
 use crate::output::{Printed, Stream};
@@ -30,6 +33,12 @@ pub struct State {
     memory: MemoryLimiter,
     clock: Arc<VirtualClock>,
     randomness: Randomness,
+    gates: Gates,
+    kept: Kept,
+    seed: u64,
+    depth: usize,
+    deadline: Instant,
+    cpu: (Arc<CpuMeter>, Duration),
 }
 
 /// What distinguishes one guest from another of the same template.
@@ -38,6 +47,11 @@ pub(crate) struct Guest {
     pub(crate) label: String,
     pub(crate) seed: u64,
     pub(crate) data: Arc<DataSet>,
+    pub(crate) gates: Gates,
+    /// How deep the call is nested.
+    pub(crate) depth: usize,
+    /// When it is dropped.
+    pub(crate) deadline: Instant,
 }
 
 impl State {
@@ -52,7 +66,14 @@ impl State {
         let limits = Arc::clone(record.limits());
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources as usize);
+        let meter = Arc::new(CpuMeter::default());
         let state = Self {
+            gates: guest.gates,
+            kept: Kept::default(),
+            seed: guest.seed,
+            depth: guest.depth,
+            deadline: guest.deadline,
+            cpu: (Arc::clone(&meter), clock.cpu),
             plugin: guest.plugin,
             label: guest.label,
             data: guest.data,
@@ -67,9 +88,65 @@ impl State {
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         store.set_max_component_handles(limits.component_handles as usize);
-        let meter = Arc::new(CpuMeter::default());
         interrupt_by_budget(&mut store, Arc::clone(&meter), clock.cpu);
         (store, meter)
+    }
+
+    /// The gate of this type, if it is open to the plugin.
+    pub fn gate<G: Gate>(&self) -> Option<&G> {
+        self.gates.find()
+    }
+
+    /// What a gate keeps for the time of this call, made when it is first asked for.
+    pub fn kept<T: Any + Send + Sync>(&mut self, make: impl FnOnce(&Self) -> T) -> &mut T {
+        // Made from the rest of the state, so it cannot be made inside.
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.get_or_make(|| make(self));
+        self.kept = kept;
+        self.kept.get_or_make(|| unreachable!("made above"))
+    }
+
+    /// When this call is dropped.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// How deep it is nested: 0 for a call of the host's.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The seed of everything random in it.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The call's name in logs.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// CPU time that it may still use.
+    pub fn cpu_left(&self) -> Duration {
+        let (meter, budget) = &self.cpu;
+        budget.saturating_sub(meter.used())
+    }
+
+    /// Takes CPU time that was used on the call's behalf elsewhere off its budget.
+    pub fn charge_cpu(&self, used: Duration) {
+        self.cpu.0.charge(used);
+    }
+
+    /// Waits for something outside the sandbox. A call whose time is up meanwhile was held up by the
+    /// host, not by the guest.
+    pub fn outside<F: Future>(&self, waiting: F) -> impl Future<Output = F::Output> + use<F> {
+        let record = Arc::clone(&self.record);
+        async move {
+            record.set_in_host(true);
+            let value = waiting.await;
+            record.set_in_host(false);
+            value
+        }
     }
 
     /// True where the guest holds a stream, a timer or another resource of the host.

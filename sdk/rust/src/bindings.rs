@@ -43,6 +43,17 @@ pub mod tool {
     });
 }
 
+pub mod http {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-http; world http-import { import rlf:plugin/http@0.1.0; }",
+        world: "rlf:sdk-http/http-import",
+        additional_derives: [PartialEq, Clone],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
 pub mod reward {
     wit_bindgen::generate!({
         path: "../../wit",

@@ -46,6 +46,7 @@
 //! | write a reward | [`reward`](mod@reward), [`Terms`] |
 //! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
 //! | write to the operator's log | [`log`] |
+//! | ask hosts that the operator opens | [`http`] |
 //! | test without WebAssembly | [`testing`] |
 //!
 //! # What it must not know
@@ -56,6 +57,7 @@
 #[doc(hidden)]
 pub mod bindings;
 pub mod data;
+pub mod http;
 pub mod lifecycle;
 pub mod log;
 mod observation;

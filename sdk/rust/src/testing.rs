@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::data::Entry;
+use crate::http::{Request, Response};
 use crate::log::Level;
 use crate::{
     CallContext, CallResult, Content, Ended, Error, Event, Finish, Grading, MalformedCall, Message,
@@ -19,6 +20,24 @@ type Slots = BTreeMap<String, BTreeMap<String, Vec<u8>>>;
 thread_local! {
     static DATA: RefCell<Slots> = const { RefCell::new(Slots::new()) };
     static LOGGED: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
+    static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
+}
+
+type Network = Box<dyn FnMut(&Request) -> Result<Response, Error>>;
+
+/// Answers for the network in this test, as hosts that the operator opens would.
+pub fn answer_with(network: impl FnMut(&Request) -> Result<Response, Error> + 'static) {
+    NETWORK.set(Some(Box::new(network)));
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn answer(request: &Request) -> Result<Response, Error> {
+    NETWORK.with_borrow_mut(|network| match network {
+        Some(network) => network(request),
+        None => Err(Error::Denied(
+            "no host is open in this test; see `testing::answer_with`".to_owned(),
+        )),
+    })
 }
 
 /// Binds a file to a slot for this test, as an operator would in the configuration.

@@ -17,23 +17,29 @@ use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::report::PluginReport;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
-use rlf_sandbox::{InitMode, SandboxConfig};
+use rlf_sandbox::{InitMode, Sandbox, SandboxConfig};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{self, PluginCommand};
-use crate::assemble::{is_in_run, sandbox};
+use crate::assemble::is_in_run;
 use crate::display::printable;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let directory = &options.plugins.plugins;
-    let policies = match &options.config {
-        Some(path) => policies(path)?,
-        None => BTreeMap::new(),
+    let Operator {
+        plugins: policies,
+        sandbox,
+    } = match &options.config {
+        Some(path) => operator(path)?,
+        None => Operator::default(),
     };
+    let sandbox = crate::assemble::sandbox(&sandbox)?;
     match &options.command {
-        PluginCommand::List => list(directory, &policies, options.json),
-        PluginCommand::Inspect { name } => inspect(directory, &policies, name, options.json),
+        PluginCommand::List => list(directory, &policies, &sandbox, options.json),
+        PluginCommand::Inspect { name } => {
+            inspect(directory, &policies, name, &sandbox, options.json)
+        }
         PluginCommand::Call {
             plugin,
             tool,
@@ -50,6 +56,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 tool,
                 arguments,
                 *seed,
+                &sandbox,
                 options.json,
             )
         }
@@ -63,7 +70,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         } => {
             let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
             let policies = BTreeMap::from([(plugin.clone(), policy)]);
-            let (_, plugin) = find(directory, &policies, plugin)?;
+            let (_, plugin) = find(directory, &policies, plugin, &sandbox)?;
             let graded = grade::Graded {
                 answer: answer.as_deref(),
                 reference,
@@ -77,26 +84,28 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             plugin_config,
         } => {
             let policy = bound(None, data, plugin_config.as_deref())?;
-            check(path, &policy, options.json)
+            check(path, &policy, &sandbox, options.json)
         }
     }
 }
 
-/// The `[plugins.*]` tables of a configuration; the rest of it is not looked at.
-fn policies(path: &Path) -> anyhow::Result<BTreeMap<String, PluginPolicy>> {
-    #[derive(Deserialize)]
-    struct OnlyPlugins {
-        #[serde(default)]
-        plugins: BTreeMap<String, PluginPolicy>,
-    }
-    let mut policies = rlf_config::load::<OnlyPlugins>(path)?.plugins;
+/// What a configuration says of plugins and the sandbox; the rest of it is not looked at.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Operator {
+    plugins: BTreeMap<String, PluginPolicy>,
+    sandbox: SandboxConfig,
+}
+
+fn operator(path: &Path) -> anyhow::Result<Operator> {
+    let mut operator = rlf_config::load::<Operator>(path)?;
     let base = path.parent().unwrap_or(Path::new("."));
-    for policy in policies.values_mut() {
+    for policy in operator.plugins.values_mut() {
         // There is no run here: whoever wants such data binds the file itself, with --data.
         policy.data.retain(|_, path| !is_in_run(path));
         policy.resolve_paths(base);
     }
-    Ok(policies)
+    Ok(operator)
 }
 
 /// A policy with data and config from the command line on top.
@@ -123,9 +132,10 @@ fn bound(
 fn list(
     directory: &Path,
     policies: &BTreeMap<String, PluginPolicy>,
+    sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = Registry::load(directory, policies, &sandbox(&SandboxConfig::default())?);
+    let registry = Registry::load(directory, policies, sandbox);
     if as_json {
         say!("{}", serde_json::to_string_pretty(&registry.report())?);
     } else {
@@ -181,16 +191,16 @@ fn find(
     directory: &Path,
     policies: &BTreeMap<String, PluginPolicy>,
     name: &str,
+    sandbox: &Sandbox,
 ) -> anyhow::Result<(Registry, Arc<Plugin>)> {
-    let sandbox = sandbox(&SandboxConfig::default())?;
-    let registry = Registry::load_only(directory, policies, name, &sandbox);
+    let registry = Registry::load_only(directory, policies, name, sandbox);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok((registry, plugin));
     }
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }
-    let registry = Registry::load(directory, policies, &sandbox);
+    let registry = Registry::load(directory, policies, sandbox);
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -214,9 +224,10 @@ fn inspect(
     directory: &Path,
     policies: &BTreeMap<String, PluginPolicy>,
     name: &str,
+    sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let (_, plugin) = find(directory, policies, name)?;
+    let (_, plugin) = find(directory, policies, name, sandbox)?;
     let report = plugin.report();
     if as_json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -338,6 +349,7 @@ fn print_report(report: &PluginReport) {
     }
 }
 
+#[allow(clippy::too_many_arguments)] // Each is one word of the command line.
 fn call(
     directory: &Path,
     plugin: &str,
@@ -345,6 +357,7 @@ fn call(
     tool: &str,
     arguments: &str,
     seed: u64,
+    sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
     let arguments: Value = serde_json::from_str(arguments).with_context(|| {
@@ -355,7 +368,7 @@ fn call(
         bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
     }
     let policies = BTreeMap::from([(plugin.to_owned(), policy.clone())]);
-    let (registry, found) = find(directory, &policies, plugin)?;
+    let (registry, found) = find(directory, &policies, plugin, sandbox)?;
     let tools: Vec<&str> = found
         .tools()
         .iter()
@@ -415,8 +428,13 @@ fn call(
     })
 }
 
-fn check(path: &Path, policy: &PluginPolicy, as_json: bool) -> anyhow::Result<ExitCode> {
-    match Registry::load_one(path, policy, &sandbox(&SandboxConfig::default())?) {
+fn check(
+    path: &Path,
+    policy: &PluginPolicy,
+    sandbox: &Sandbox,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    match Registry::load_one(path, policy, sandbox) {
         Ok(plugin) => {
             let report = plugin.report();
             if as_json {

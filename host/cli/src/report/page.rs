@@ -101,16 +101,17 @@ fn success(run: &RunData) -> anyhow::Result<Markup> {
             .and_then(|kinds| kinds.get(kind))
             .and_then(Value::as_f64)
     };
-    let validation: Vec<_> = run
-        .evaluations("validation")
-        .into_iter()
-        .filter(|line| line.get("phase").and_then(Value::as_str) == Some("rl"))
-        .collect();
+    let validation = run.evaluations("validation");
+    // The end of SFT is where RL begins.
+    let step = |line: &Map<String, Value>| match line.get("phase").and_then(Value::as_str) {
+        Some("rl") => number(line, "step"),
+        _ => Some(0.0),
+    };
     let line = |key: &str, name: &str| Series {
         name: name.into(),
         points: validation
             .iter()
-            .filter_map(|l| Some((number(l, "step")?, number(l, key)?)))
+            .filter_map(|l| Some((step(l)?, number(l, key)?)))
             .collect(),
     };
     let curves = [

@@ -78,6 +78,7 @@ fn question_and_answer_rows_are_read_without_their_passages() {
 #[test]
 fn a_broken_row_is_named_by_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
+    let ours = r#"{"id":"1","source":"s","prompt":[{"role":"user","content":"x"}],"reference":1}"#;
     let good = r#"{"question": "Q?", "answer": "A"}"#;
     for (text, line, said) in [
         (format!("{good}\n{{\"question\": 1, \"answer\": 2}}"), 2, "`question`"),
@@ -89,7 +90,7 @@ fn a_broken_row_is_named_by_file_line_and_field() {
         (r#"{"id":"1","source":"s","prompt":[{"role":"user","content":"x"}],"reference":1,"tool":[]}"#.to_owned(), 1, "`tool`"),
         (r#"{"reward_model": {}, "prompt": "x", "data_source": "s"}"#.to_owned(), 1, "`reward_model.ground_truth`"),
         (r#"{"reward_model": {"ground_truth": 1}, "prompt": [{"role": "robot"}], "data_source": "s"}"#.to_owned(), 1, "`prompt[0]`"),
-        (r#"{"id": "a", "question": "Q", "answer": "A"}"#.to_owned() + "\n" + r#"{"id": "a", "question": "Q", "answer": "A"}"#, 2, "stands in line 1 already"),
+        (format!("{ours}\n{ours}"), 2, "stands in line 1 already"),
         (format!("[\n{good},\n\n{{\"question\": 1}}]"), 4, "`question`"),
         (format!("[\n{good},\n oops]"), 3, "not JSON"),
         (format!("[{good}"), 1, "not closed"),

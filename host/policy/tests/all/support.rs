@@ -6,7 +6,7 @@ use rlf_policy::{Key, Model, PackedBatch, Purpose, Qwen3Config, Sequence};
 /// The quickstart's shape.
 pub(crate) fn quickstart() -> Qwen3Config {
     Qwen3Config {
-        vocab_size: 421,
+        vocab_size: 461,
         hidden_size: 96,
         intermediate_size: 256,
         num_hidden_layers: 3,

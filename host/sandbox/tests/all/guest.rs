@@ -61,6 +61,7 @@ pub(crate) fn try_load(
         name: "guest",
         bytes,
         config_json: load.config_json,
+        gates: &[],
         grants: &Grants {
             data,
             files: load.files.clone(),

@@ -1,6 +1,7 @@
 //! What the sandbox promises, one file for each promise. One binary, because each would link a whole
 //! WebAssembly engine.
 
+mod admission;
 mod cache;
 mod cancellation;
 mod data;

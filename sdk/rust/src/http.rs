@@ -1,0 +1,49 @@
+//! HTTP, for plugins that the operator opens the gate `http` to.
+//!
+//! A plugin asks for it in `plugin.toml` (`gates = ["http"]`); which hosts stand behind it, how much may
+//! be sent and how long it may take is the operator's business. Secrets are named, never held: the host
+//! puts one in, towards the host that it is bound to alone.
+
+pub use crate::bindings::http::rlf::plugin::http::{HeaderValue, Request, Response};
+
+use crate::Error;
+
+/// Makes the requests side by side; one result for each, in order. Redirects are not followed.
+pub fn fetch(requests: &[Request]) -> Vec<Result<Response, Error>> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::http::rlf::plugin::http::fetch(requests);
+    #[cfg(not(target_family = "wasm"))]
+    requests.iter().map(crate::testing::answer).collect()
+}
+
+/// Makes one request.
+pub fn fetch_one(request: Request) -> Result<Response, Error> {
+    fetch(&[request])
+        .pop()
+        .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_native_test_answers_for_the_network() {
+        let request = Request {
+            method: "GET".to_owned(),
+            url: "https://example.com/a".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+        assert!(matches!(fetch_one(request.clone()), Err(Error::Denied(_))));
+        testing::answer_with(|request| {
+            Ok(Response {
+                status: 200,
+                headers: Vec::new(),
+                body: request.url.clone().into_bytes(),
+            })
+        });
+        assert_eq!(fetch_one(request).unwrap().body, b"https://example.com/a");
+    }
+}
