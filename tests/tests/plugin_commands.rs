@@ -311,3 +311,37 @@ fn a_reader_who_goes_away_is_no_reason_to_panic() {
     let unread = host.run_unread(["plugin", "inspect", "calculator", "--plugins", &plugins]);
     assert_eq!(unread.stderr, "status 0\n");
 }
+
+#[test]
+fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
+    let host = Host::with_test_plugins();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("operator.toml");
+    let text = "# ours\n[plugins.fetch]\nretries = 0 # once is enough\n\n[plugins.fetch.http.hosts.localhost]\nscheme = \"http\"\n";
+    fs::write(&config, text).expect("can be written");
+    let path = config.to_str().expect("a plain name");
+    let grant = |further: &[&str]| {
+        let fixed = ["grant", "fetch", "--config", path];
+        host.plugin(fixed.iter().chain(further).copied())
+    };
+    host.plugin(["inspect", "fetch", "--config", path])
+        .refused_with(&["nobody granted"]);
+    grant(&["--gate", "htpt"]).refused_with(&["does not ask for the gate `htpt`", "http"]);
+    assert_eq!(fs::read_to_string(&config).expect("is there"), text);
+
+    let granted = grant(&["--gate", "http"]);
+    assert!(
+        granted.succeeded().stdout.contains("gates   http"),
+        "{granted}"
+    );
+    let written = fs::read_to_string(&config).expect("is there");
+    assert!(
+        written.starts_with("# ours\n[plugins.fetch]\nretries = 0 # once is enough\nhash = \""),
+        "{written}"
+    );
+    assert!(written.contains("grants = [\"http\"]"), "{written}");
+    let inspected = host.plugin(["inspect", "fetch", "--config", path, "--json"]);
+    let inspected = inspected.succeeded().json();
+    assert_eq!(inspected["granted"], json!(["http"]));
+    assert_eq!(inspected["pinned"], true);
+}

@@ -216,6 +216,14 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "JSON")]
         plugin_config: Option<String>,
     },
+    /// Write a plugin's hash, and the gates it asks for, into the configuration given with --config
+    Grant {
+        /// The plugin's name or alias
+        plugin: String,
+        /// Open these gates, of those that the plugin asks for: may be repeated
+        #[arg(long = "gate", value_name = "GATE")]
+        gates: Vec<String>,
+    },
     /// Check a component before it goes into a plugin directory
     Check {
         /// A component, or a folder with a plugin.toml

@@ -23,14 +23,8 @@ use rlf_rollout::{Settings, Workshop};
 use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_train::checkpoint::Checkpoint;
 
-use crate::config::Config;
+use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
 use crate::tasks::{FACTS_TABLE, Numbered, TaskSource};
-
-/// What stands before a data binding that lies within the run.
-const IN_RUN: &str = "run:";
-
-/// Names our own chat template in a configuration.
-pub(crate) const SMALL_TEMPLATE: &str = "small";
 
 /// Everything of a run but its weights.
 pub(crate) struct Parts {
@@ -373,11 +367,6 @@ fn bindings(
         }
     }
     policies
-}
-
-/// Whether a data binding points into the run rather than to a path of the operator's.
-pub(crate) fn is_in_run(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
 }
 
 /// What turns messages into ids.

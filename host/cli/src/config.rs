@@ -18,7 +18,16 @@ use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
 use serde::{Deserialize, Serialize};
 
-use crate::assemble::{SMALL_TEMPLATE, is_in_run};
+/// What stands before a data binding that lies within the run.
+pub(crate) const IN_RUN: &str = "run:";
+
+/// Names our own chat template.
+pub(crate) const SMALL_TEMPLATE: &str = "small";
+
+/// Whether a data binding points into the run rather than to a path of the operator's.
+pub(crate) fn is_in_run(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
+}
 
 /// A whole configuration file.
 #[derive(Debug, Clone, Deserialize, Serialize)]

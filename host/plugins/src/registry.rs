@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rlf_sandbox::Sandbox;
+use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::discovery::{self, Place};
 use crate::loading;
-use crate::manifest::{PluginKind, is_valid_name};
+use crate::manifest::{Gate, PluginKind, is_valid_name};
 use crate::plugin::Plugin;
 use crate::policy::PluginPolicy;
 use crate::problem::{Problem, ProblemKind};
@@ -26,6 +26,19 @@ pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
     problems: Vec<Problem>,
     refused_tools: BTreeMap<String, String>,
+}
+
+/// What a plugin is, and what its author asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The file.
+    pub component: PathBuf,
+    /// BLAKE3 of the component, hexadecimal: what grants are bound to.
+    pub hash: String,
+    /// Gates it asks for.
+    pub gates: BTreeSet<Gate>,
+    /// Data slots that it wants filled.
+    pub data: Vec<String>,
 }
 
 /// A plugin that is to be loaded under a name.
@@ -175,6 +188,68 @@ impl Registry {
             .pop()
             .unwrap_or_else(|| unreachable!("one job has one result"))
             .map(Arc::new)
+    }
+
+    /// What the plugin `name` of a directory is and asks for, read from its files alone: nothing of it is
+    /// compiled or run, whatever it is granted.
+    pub fn identify(
+        directory: &Path,
+        policies: &BTreeMap<String, PluginPolicy>,
+        name: &str,
+    ) -> Result<Identity, Problem> {
+        let problem = |path: &Path, kind, what: String, mend: String| Problem {
+            plugin: name.to_owned(),
+            path: path.to_owned(),
+            kind,
+            what,
+            mend,
+        };
+        let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
+            problem(
+                path,
+                ProblemKind::File,
+                format!("cannot read it: {error}"),
+                "correct the path".into(),
+            )
+        };
+        let places = discovery::open(directory)
+            .and_then(|open| discovery::places(&open))
+            .map_err(|error| unreadable(directory, &error))?;
+        let mut problems = Vec::new();
+        let jobs = plan(directory, &places, policies, &mut problems);
+        let Some(job) = jobs.iter().find(|job| job.alias == name) else {
+            let names: Vec<&str> = jobs.iter().map(|job| job.alias.as_str()).collect();
+            let mend = match rlf_config::nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are: {}", names.join(", ")),
+            };
+            let known = problems.into_iter().find(|problem| problem.plugin == name);
+            return Err(known.unwrap_or_else(|| {
+                problem(
+                    directory,
+                    ProblemKind::Policy,
+                    "there is no such plugin".into(),
+                    mend,
+                )
+            }));
+        };
+        let open =
+            discovery::open(&job.directory).map_err(|error| unreadable(&job.directory, &error))?;
+        let found = discovery::read(&open, &job.directory, &job.place, &job.own_name())?;
+        let component = ComponentInfo::read(&found.component).map_err(|error| {
+            problem(
+                &found.component_path,
+                ProblemKind::Component,
+                error.to_string(),
+                String::new(),
+            )
+        })?;
+        Ok(Identity {
+            component: found.component_path,
+            hash: component.hash,
+            gates: found.manifest.gates,
+            data: found.manifest.data,
+        })
     }
 
     /// What was loaded, sorted by name.

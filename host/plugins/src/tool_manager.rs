@@ -217,9 +217,7 @@ impl ToolManager {
         started: Instant,
     ) -> End {
         let limits = &tool.plugin.policy().limits;
-        if let Err(explanation) = validate(&tool.loaded.schema, &call.arguments) {
-            return End::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
-        }
+        // Their size before their shape: what a schema costs grows with what it is asked about.
         let arguments = canonical_json(&call.arguments);
         if arguments.len() as u64 > limits.arguments_bytes {
             return End::by_model(
@@ -230,6 +228,9 @@ impl ToolManager {
                     bytes(limits.arguments_bytes)
                 )),
             );
+        }
+        if let Err(explanation) = validate(&tool.loaded.schema, &call.arguments) {
+            return End::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
         }
         let hints = tool.loaded.definition.hints;
         let cache = self

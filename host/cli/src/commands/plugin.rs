@@ -1,13 +1,14 @@
-//! `rlf-host plugin list | inspect | call | grade | check`: an author's first hour, before any training.
+//! `rlf-host plugin list | inspect | call | grade | grant | check`: an author's first hour, before any training.
 
 mod grade;
+mod grant;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_config::nearest;
 use rlf_dialogue::message::plain_text;
@@ -22,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{self, PluginCommand};
-use crate::assemble::is_in_run;
+use crate::config::is_in_run;
 use crate::display::printable;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
@@ -77,6 +78,15 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 trajectory: trajectory.as_deref(),
             };
             grade::run(&plugin, &graded, options.json)
+        }
+        PluginCommand::Grant { plugin, gates } => {
+            let file = options
+                .config
+                .as_deref()
+                .context("name the configuration that is to hold the grant: --config FILE")?;
+            let identity = Registry::identify(directory, &policies, plugin)
+                .map_err(|problem| anyhow!("{problem}"))?;
+            grant::run(file, plugin, &identity, gates)
         }
         PluginCommand::Check {
             path,

@@ -1,0 +1,80 @@
+//! `rlf-host plugin grant`: the operator's word on one component, written where it is read.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use console::style;
+use rlf_plugins::registry::Identity;
+use toml_edit::{Array, DocumentMut, Item, Table, value};
+
+/// Pins `plugin` to the component that it is now in the configuration at `file`, and opens `gates` to
+/// it. The rest of the file stays as it is, comments included.
+pub(super) fn run(
+    file: &Path,
+    plugin: &str,
+    identity: &Identity,
+    gates: &[String],
+) -> anyhow::Result<ExitCode> {
+    let asked: Vec<&str> = identity.gates.iter().map(|gate| gate.as_str()).collect();
+    if let Some(other) = gates.iter().find(|gate| !asked.contains(&gate.as_str())) {
+        let asked = if asked.is_empty() {
+            "none".to_owned()
+        } else {
+            asked.join(", ")
+        };
+        bail!("`{plugin}` does not ask for the gate `{other}`; it asks for: {asked}");
+    }
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut document: DocumentMut = text
+        .parse()
+        .with_context(|| format!("{} is no TOML", file.display()))?;
+    let mut implicit = Table::new();
+    implicit.set_implicit(true);
+    let plugins = document
+        .entry("plugins")
+        .or_insert(Item::Table(implicit))
+        .as_table_mut()
+        .with_context(|| format!("{}: `plugins` is not a table", file.display()))?;
+    let entry = plugins
+        .entry(plugin)
+        .or_insert(Item::Table(Table::new()))
+        .as_table_like_mut()
+        .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))?;
+    let before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
+    entry.insert("hash", value(&identity.hash));
+    if !gates.is_empty() {
+        entry.insert("grants", value(gates.iter().collect::<Array>()));
+    }
+    let partial = file.with_extension("toml.partial");
+    std::fs::write(&partial, document.to_string())
+        .and_then(|()| std::fs::rename(&partial, file))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+
+    say!(
+        "{} [plugins.{plugin}] in {} is about {}",
+        style("granted").green().bold(),
+        file.display(),
+        identity.component.display()
+    );
+    match before {
+        Some(before) if before == identity.hash => say!("hash    {before}, as before"),
+        Some(before) => say!("hash    was {before}\n        is  {}", identity.hash),
+        None => say!("hash    {}", identity.hash),
+    }
+    if !gates.is_empty() {
+        say!("gates   {}", gates.join(", "));
+    }
+    let shut: Vec<&str> = asked
+        .into_iter()
+        .filter(|gate| gates.iter().all(|open| open != gate))
+        .collect();
+    if !shut.is_empty() {
+        say!("not opened here, though it asks for: {}", shut.join(", "));
+    }
+    if !identity.data.is_empty() {
+        say!("data slots it wants filled: {}", identity.data.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
