@@ -52,10 +52,15 @@ fn unwritten(error: std::io::Error) {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // What plugins do wrong in a soak is what it is for.
+    let quiet = match arguments.command {
+        Command::Bench(_) => "error",
+        _ => "warn",
+    };
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(quiet)),
         )
         .with_writer(std::io::stderr)
         .without_time()

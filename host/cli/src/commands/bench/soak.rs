@@ -95,6 +95,9 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         options.at_once
     );
     for (tool, counts) in tools.counts() {
+        if counts.total() == 0 {
+            continue;
+        }
         say!("{tool:<16} {}", serde_json::to_string(&counts)?);
     }
     let left = runtime.block_on(async {
