@@ -344,4 +344,16 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     let inspected = inspected.succeeded().json();
     assert_eq!(inspected["granted"], json!(["http"]));
     assert_eq!(inspected["pinned"], true);
+
+    // Said anew without a gate, none stays open.
+    let renewed = grant(&[]);
+    assert!(
+        renewed
+            .succeeded()
+            .stdout
+            .contains("not opened here, though it asks for: http"),
+        "{renewed}"
+    );
+    let written = fs::read_to_string(&config).expect("is there");
+    assert!(!written.contains("grants"), "{written}");
 }

@@ -216,7 +216,7 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "JSON")]
         plugin_config: Option<String>,
     },
-    /// Write a plugin's hash, and the gates it asks for, into the configuration given with --config
+    /// Pin a plugin to what it is now in the configuration given with --config, and open gates to it
     Grant {
         /// The plugin's name or alias
         plugin: String,

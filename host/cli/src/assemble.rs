@@ -85,8 +85,8 @@ impl Parts {
                 .with_context(|| format!("cannot read {}", file.display()))?;
             if kept != world.table().to_csv() {
                 bail!(
-                    "this rlf-host makes other facts of these settings than the run has in {}; use the one that \
-                     began the run, or the settings that it was begun with",
+                    "other facts follow from these settings than the run has in {}; go on with the seed and the [tasks.facts] \
+                     that it was begun with, and the rlf-host that began it",
                     file.display()
                 );
             }

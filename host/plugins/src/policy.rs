@@ -13,7 +13,7 @@
 //! plugin = "search"                  # the folder in the plugin directory
 //! data.corpus = "data/hotpotqa/corpus.json"
 //! rename.search = "search_wikipedia" # so that two searches can stand side by side
-//! config.passage_chars = 600
+//! config.max_passage_chars = 600
 //! limits.wall_ms = 2000
 //! "#,
 //!     "example.toml",

@@ -44,7 +44,10 @@ pub(super) fn run(
         .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))?;
     let before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
     entry.insert("hash", value(&identity.hash));
-    if !gates.is_empty() {
+    // What was open to the component before it is not open to this one, unless it is said again.
+    if gates.is_empty() {
+        entry.remove("grants");
+    } else {
         entry.insert("grants", value(gates.iter().collect::<Array>()));
     }
     let partial = file.with_extension("toml.partial");
