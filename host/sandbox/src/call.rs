@@ -199,7 +199,6 @@ where
         seed,
         data: Arc::clone(&template.data),
         gates: template.gates.clone(),
-        depth,
         deadline: started + wall,
     };
     let (mut store, meter) =

@@ -40,14 +40,8 @@ impl CpuMeter {
             .store(nanoseconds(thread_cpu()), Ordering::Relaxed);
     }
 
-    /// Adds what was used elsewhere on the call's behalf.
-    pub(crate) fn charge(&self, used: Duration) {
-        self.before_ns
-            .fetch_add(nanoseconds(used), Ordering::Relaxed);
-    }
-
     /// Used up to now; only meaningful on the thread that polls.
-    pub(crate) fn used(&self) -> Duration {
+    fn used(&self) -> Duration {
         let running =
             nanoseconds(thread_cpu()).saturating_sub(self.poll_began_ns.load(Ordering::Relaxed));
         Duration::from_nanos(self.before_ns.load(Ordering::Relaxed) + running)

@@ -25,8 +25,8 @@ pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
     /// The most calls that run at once; more wait inside their deadline. Calls that calls make have a
-    /// quarter as many places on top, for each of two levels. Default: one per 64 MiB of the machine's memory, between 32 and 512, and at most what
-    /// `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
+    /// quarter as many places on top, for each of two levels. Default: one per 64 MiB of the machine's
+    /// memory, between 32 and 512, and at most what `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
     pub instances: Option<u32>,
     /// The most that the memory limits of all live calls may sum to; calls beyond it wait inside their
     /// deadline. Default: half of the machine's memory.

@@ -153,7 +153,6 @@ fn initialise<T>(
         seed: INIT_SEED,
         data: Arc::clone(&job.data),
         gates: Gates::default(),
-        depth: 0,
         deadline: Instant::now() + job.record.limits().init,
     };
     let deadlines = Deadlines::of_init(job.record.limits());

@@ -62,6 +62,8 @@ struct Request {
 enum Answer {
     Ready {
         entry: Entry,
+        /// Of the data that `init` read.
+        data: Option<String>,
         #[serde(with = "milliseconds")]
         prepare: Duration,
         #[serde(with = "milliseconds")]
@@ -79,6 +81,7 @@ enum Answer {
 pub(crate) struct Compiled {
     pub(crate) code: Vec<u8>,
     pub(crate) entry: Entry,
+    data: Option<String>,
     pub(crate) prepare: Duration,
     pub(crate) compile: Duration,
 }
@@ -155,8 +158,21 @@ pub(crate) fn prepare_elsewhere(
                 config.prepare_memory_bytes,
             ));
         }
-        read_answer(&answer).map_err(|error| failed("answers nonsense", &error))?
+        let compiled =
+            read_answer(&answer).map_err(|error| failed("answers nonsense", &error))??;
+        // Both opened the same paths; what is kept under the hash of one must be made from it.
+        if compiled.data != data_hash(&job.data) {
+            return Err(LoadError::Preparation {
+                reason: "the data bound to it changed while it was being prepared; load it again"
+                    .into(),
+            });
+        }
+        Ok(compiled)
     })
+}
+
+fn data_hash(data: &DataSet) -> Option<String> {
+    data.hash().map(|hash| hash.to_hex().to_string())
 }
 
 fn read_at_most(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
@@ -179,11 +195,13 @@ fn read_answer(bytes: &[u8]) -> io::Result<Result<Compiled, LoadError>> {
     Ok(match answer {
         Answer::Ready {
             entry,
+            data,
             prepare,
             compile,
         } => Ok(Compiled {
             code: bytes[end + 1..].to_vec(),
             entry,
+            data,
             prepare,
             compile,
         }),
@@ -322,6 +340,7 @@ fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answ
         Ok((
             Answer::Ready {
                 entry,
+                data: data_hash(&job.data),
                 prepare: preparation.prepare,
                 compile: preparation.compile,
             },

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result, Store};
@@ -35,10 +35,7 @@ pub struct State {
     randomness: Randomness,
     gates: Gates,
     kept: Kept,
-    seed: u64,
-    depth: usize,
     deadline: Instant,
-    cpu: (Arc<CpuMeter>, Duration),
 }
 
 /// What distinguishes one guest from another of the same template.
@@ -48,8 +45,6 @@ pub(crate) struct Guest {
     pub(crate) seed: u64,
     pub(crate) data: Arc<DataSet>,
     pub(crate) gates: Gates,
-    /// How deep the call is nested.
-    pub(crate) depth: usize,
     /// When it is dropped.
     pub(crate) deadline: Instant,
 }
@@ -70,10 +65,7 @@ impl State {
         let state = Self {
             gates: guest.gates,
             kept: Kept::default(),
-            seed: guest.seed,
-            depth: guest.depth,
             deadline: guest.deadline,
-            cpu: (Arc::clone(&meter), clock.cpu),
             plugin: guest.plugin,
             label: guest.label,
             data: guest.data,
@@ -109,32 +101,6 @@ impl State {
     /// When this call is dropped.
     pub fn deadline(&self) -> Instant {
         self.deadline
-    }
-
-    /// How deep it is nested: 0 for a call of the host's.
-    pub fn depth(&self) -> usize {
-        self.depth
-    }
-
-    /// The seed of everything random in it.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The call's name in logs.
-    pub fn label(&self) -> &str {
-        &self.label
-    }
-
-    /// CPU time that it may still use.
-    pub fn cpu_left(&self) -> Duration {
-        let (meter, budget) = &self.cpu;
-        budget.saturating_sub(meter.used())
-    }
-
-    /// Takes CPU time that was used on the call's behalf elsewhere off its budget.
-    pub fn charge_cpu(&self, used: Duration) {
-        self.cpu.0.charge(used);
     }
 
     /// Waits for something outside the sandbox. A call whose time is up meanwhile was held up by the
