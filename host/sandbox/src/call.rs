@@ -1,14 +1,20 @@
 //! One call: a fresh instance under a deadline, a budget and a meter, and how it ended.
 
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use crate::admission::{LEVELS, NotAdmitted};
+use crate::caller::Caller;
 use crate::cpu::{CpuMeter, Metered};
 use crate::ended::{Clock, Ended, LimitReached, Stopped};
 use crate::files::FilesReport;
@@ -34,8 +40,10 @@ pub struct CallSpec {
     pub limits: Option<Limits>,
     /// Earlier than the limit `wall` allows, where the caller has less time left.
     pub deadline: Option<Instant>,
-    /// 0 for a call of the host's, 1 for one that a guest makes, and so on: see [`LEVELS`].
-    pub depth: usize,
+    /// The call that makes this one, if a guest does: see [`State::as_caller`].
+    pub caller: Option<Caller>,
+    /// What gates of the template want to know of this call: see [`State::context`].
+    pub context: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Everything known of a call once it is over.
@@ -85,7 +93,8 @@ impl Template {
     /// # Ok(()) }
     /// ```
     ///
-    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on. Dropping the
+    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on; where calls of
+    /// this template have been brief lately it begins on the caller's (see `pace.rs`). Dropping the
     /// future stops it within an epoch tick; its instance, permit and memory are given back then.
     pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
     where
@@ -95,34 +104,36 @@ impl Template {
             + 'static,
     {
         let started = Instant::now();
-        let CallSpec {
-            label,
-            seed,
-            limits,
-            deadline,
-            depth,
-        } = spec;
-        let limits = limits.map_or_else(|| Arc::clone(&self.inner.limits), Arc::new);
-        let record = Record::new(limits, self.inner.files.open());
-        let run = run(
-            Arc::clone(&self.inner),
-            Arc::clone(&record),
-            label,
-            seed,
-            deadline,
-            depth,
-            body,
-        );
-        let mut guest = StopOnDrop(self.inner.sandbox.guests().spawn(run));
-        let outcome = match (&mut guest.0).await {
-            Ok(outcome) => outcome,
-            Err(error) if error.is_cancelled() => {
-                Err(Stopped::new(Ended::Cancelled, "the sandbox was shut down"))
-            }
-            Err(_) => Err(Stopped::unavailable(
-                "the host broke while serving this call",
-            )),
+        let limits = match &spec.limits {
+            Some(limits) => Arc::new(limits.clone()),
+            None => Arc::clone(&self.inner.limits),
         };
+        let record = Record::new(limits, self.inner.files.open());
+        let guests = self.inner.sandbox.guests();
+        let begins_here = spec.caller.is_none() && self.inner.pace.is_brief();
+        let run = run(Arc::clone(&self.inner), Arc::clone(&record), spec, body);
+        let mut run = Box::pin(run);
+        let begun = if begins_here {
+            // Callers that never have to wait must let others run all the same.
+            tokio::task::coop::consume_budget().await;
+            poll_once(run.as_mut(), guests).await
+        } else {
+            Poll::Pending
+        };
+        let outcome = match begun {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => {
+                let mut guest = StopOnDrop(guests.spawn(run));
+                match (&mut guest.0).await {
+                    Ok(outcome) => outcome,
+                    Err(error) if error.is_cancelled() => {
+                        Err(Stopped::new(Ended::Cancelled, "the sandbox was shut down"))
+                    }
+                    Err(_) => Err(host_broke()),
+                }
+            }
+        };
+        self.inner.pace.note(record.cpu());
         CallReport {
             files: record.files().report(outcome.is_ok()),
             outcome,
@@ -146,14 +157,28 @@ impl<T> Drop for StopOnDrop<T> {
     }
 }
 
-#[allow(clippy::too_many_arguments)] // Each is one word of what a call is.
+fn host_broke() -> Stopped {
+    Stopped::unavailable("the host broke while serving this call")
+}
+
+/// Polls a call on the caller's thread, once: to its end if it is brief, else to where it first waits
+/// or is interrupted, which an epoch tick does. Its timers belong to the guests' runtime already.
+async fn poll_once<R>(
+    mut run: Pin<&mut impl Future<Output = Result<R, Stopped>>>,
+    guests: &Handle,
+) -> Poll<Result<R, Stopped>> {
+    poll_fn(|context| {
+        let _guests = guests.enter();
+        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
+        Poll::Ready(polled.unwrap_or_else(|_| Poll::Ready(Err(host_broke()))))
+    })
+    .await
+}
+
 async fn run<R, F>(
     template: Arc<Loaded>,
     record: Arc<Record>,
-    label: String,
-    seed: u64,
-    deadline: Option<Instant>,
-    depth: usize,
+    spec: CallSpec,
     body: F,
 ) -> Result<R, Stopped>
 where
@@ -168,21 +193,23 @@ where
         .check(sandbox.pools.max_memory_bytes)
         .map_err(Stopped::unavailable)?;
     let started = Instant::now();
-    let wall = deadline.map_or(limits.wall, |deadline| {
-        limits.wall.min(deadline.saturating_duration_since(started))
-    });
+    let level = Caller::level_below(spec.caller.as_ref());
+    let callers = spec.caller.as_ref().map(Caller::deadline);
+    let wall = (spec.deadline.into_iter().chain(callers))
+        .map(|deadline| deadline.saturating_duration_since(started))
+        .fold(limits.wall, Duration::min);
 
     // Before instantiating, so that the pool itself never runs out.
     let admitted = sandbox
         .admission
-        .admit(depth, limits.memory_bytes, wall)
+        .admit(level, limits.memory_bytes, wall)
         .await;
     let queued = started.elapsed();
     record.set_queued(queued);
     let _admitted = match admitted {
         Ok(admitted) => admitted,
         Err(NotAdmitted::TooDeep) => {
-            let (most, wanted) = (LEVELS as u64, depth as u64 + 1);
+            let (most, wanted) = (LEVELS as u64, level as u64 + 1);
             let limit = LimitReached::new("nesting", most, wanted);
             let reason = format!("calls nest no deeper ({limit})");
             return Err(Stopped::by_limit(Ended::Denied, reason, limit));
@@ -195,10 +222,12 @@ where
 
     let guest = Guest {
         plugin: Arc::clone(&template.name),
-        label,
-        seed,
+        label: spec.label,
+        seed: spec.seed,
         data: Arc::clone(&template.data),
         gates: template.gates.clone(),
+        context: spec.context,
+        caller: spec.caller,
         deadline: started + wall,
     };
     let (mut store, meter) =

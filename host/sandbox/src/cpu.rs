@@ -25,32 +25,66 @@ fn thread_cpu() -> Duration {
     )
 }
 
-/// Shared by the future that is metered and the interrupt that asks how much is left.
-#[derive(Default)]
+/// What one call has used of its budget, with the calls that it makes. Shared by the future that is
+/// metered, the interrupt that asks how much is left, and the meters of those calls.
 pub(crate) struct CpuMeter {
+    budget: Duration,
+    /// The call that made this one: what is used here is charged there as well.
+    caller: Option<Arc<CpuMeter>>,
     /// Of the polls that are over.
     before_ns: AtomicU64,
     /// The thread's clock when the running poll began.
     poll_began_ns: AtomicU64,
+    /// Of the polls that are over of calls that this one made.
+    nested_ns: AtomicU64,
 }
 
 impl CpuMeter {
+    pub(crate) fn new(budget: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self {
+            budget,
+            caller,
+            before_ns: AtomicU64::new(0),
+            poll_began_ns: AtomicU64::new(0),
+            nested_ns: AtomicU64::new(0),
+        })
+    }
+
     fn begin(&self) {
         self.poll_began_ns
             .store(nanoseconds(thread_cpu()), Ordering::Relaxed);
     }
 
-    /// Used up to now; only meaningful on the thread that polls.
-    fn used(&self) -> Duration {
-        let running =
-            nanoseconds(thread_cpu()).saturating_sub(self.poll_began_ns.load(Ordering::Relaxed));
-        Duration::from_nanos(self.before_ns.load(Ordering::Relaxed) + running)
+    /// Of the poll that is running; only meaningful on the thread that polls.
+    fn running_ns(&self) -> u64 {
+        nanoseconds(thread_cpu()).saturating_sub(self.poll_began_ns.load(Ordering::Relaxed))
     }
 
+    /// Ends a poll. What the call itself has used by then.
     fn end(&self) -> Duration {
-        let used = self.used();
-        self.before_ns.store(nanoseconds(used), Ordering::Relaxed);
-        used
+        let running = self.running_ns();
+        let mut caller = self.caller.as_ref();
+        while let Some(meter) = caller {
+            meter.nested_ns.fetch_add(running, Ordering::Relaxed);
+            caller = meter.caller.as_ref();
+        }
+        Duration::from_nanos(self.before_ns.fetch_add(running, Ordering::Relaxed) + running)
+    }
+
+    /// The first budget of this call and its callers that is used up, and what was used of it.
+    fn exhausted(&self) -> Option<(Duration, Duration)> {
+        let running = self.running_ns();
+        let mut meter = Some(self);
+        while let Some(this) = meter {
+            let over =
+                this.before_ns.load(Ordering::Relaxed) + this.nested_ns.load(Ordering::Relaxed);
+            let used = Duration::from_nanos(over + running);
+            if used >= this.budget {
+                return Some((this.budget, used));
+            }
+            meter = this.caller.as_deref();
+        }
+        None
     }
 }
 
@@ -88,22 +122,17 @@ impl<F: Future> Future for Metered<F> {
 
 /// Makes every epoch tick of a running guest a place where its budget is checked and where others
 /// get the thread. A guest that has none left ends there.
-pub(crate) fn interrupt_by_budget(
-    store: &mut Store<State>,
-    meter: Arc<CpuMeter>,
-    budget: Duration,
-) {
+pub(crate) fn interrupt_by_budget(store: &mut Store<State>, meter: Arc<CpuMeter>) {
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
-        let used = meter.used();
-        if used < budget {
+        let Some((budget, used)) = meter.exhausted() else {
             // Not `Yield`: that only wakes itself, and tokio looks at its timers every 61 polls.
             return Ok(UpdateDeadline::YieldCustom(
                 1,
                 Box::pin(tokio::task::yield_now()),
             ));
-        }
+        };
         let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
         let reason = format!("the plugin computed longer than it may ({limit})");
         Err(Stopped::by_limit(Ended::Timeout { clock: Clock::Cpu }, reason, limit).into())

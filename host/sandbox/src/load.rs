@@ -13,6 +13,7 @@ use crate::engine::{Inner, Sandbox};
 use crate::files::FileGrant;
 use crate::gate::{Gate, Gates};
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::prepare::{InitMode, Job, prepare};
 use crate::prepare_process::prepare_elsewhere;
 use crate::record::Record;
@@ -161,6 +162,7 @@ pub(crate) struct Loaded {
     pub(crate) instances: InstancePre<State>,
     /// What `init` needs where it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
+    pub(crate) pace: Pace,
     info: ComponentInfo,
     init: InitMode,
     preparation: Preparation,
@@ -274,6 +276,7 @@ impl Sandbox {
             gates,
             instances,
             init_per_call,
+            pace: Pace::default(),
             info,
             init: entry.init,
             preparation,

@@ -153,6 +153,8 @@ fn initialise<T>(
         seed: INIT_SEED,
         data: Arc::clone(&job.data),
         gates: Gates::default(),
+        context: None,
+        caller: None,
         deadline: Instant::now() + job.record.limits().init,
     };
     let deadlines = Deadlines::of_init(job.record.limits());

@@ -10,6 +10,7 @@ use wasmtime_wasi::p2::bindings as wasi;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::rlf::plugin::{data, log};
+use crate::caller::Caller;
 use crate::clock::{HasTime, TimeView, VirtualClock};
 use crate::cpu::{CpuMeter, interrupt_by_budget};
 use crate::data::DataSet;
@@ -35,7 +36,8 @@ pub struct State {
     randomness: Randomness,
     gates: Gates,
     kept: Kept,
-    deadline: Instant,
+    context: Option<Arc<dyn Any + Send + Sync>>,
+    as_caller: Caller,
 }
 
 /// What distinguishes one guest from another of the same template.
@@ -45,6 +47,10 @@ pub(crate) struct Guest {
     pub(crate) seed: u64,
     pub(crate) data: Arc<DataSet>,
     pub(crate) gates: Gates,
+    /// What the caller of the sandbox hands to gates.
+    pub(crate) context: Option<Arc<dyn Any + Send + Sync>>,
+    /// The guest that makes this call, if one does.
+    pub(crate) caller: Option<Caller>,
     /// When it is dropped.
     pub(crate) deadline: Instant,
 }
@@ -61,11 +67,13 @@ impl State {
         let limits = Arc::clone(record.limits());
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.resources as usize);
-        let meter = Arc::new(CpuMeter::default());
+        let as_caller = Caller::new(guest.caller, guest.deadline, clock.cpu);
+        let meter = Arc::clone(&as_caller.meter);
         let state = Self {
             gates: guest.gates,
             kept: Kept::default(),
-            deadline: guest.deadline,
+            context: guest.context,
+            as_caller,
             plugin: guest.plugin,
             label: guest.label,
             data: guest.data,
@@ -80,7 +88,7 @@ impl State {
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         store.set_max_component_handles(limits.component_handles as usize);
-        interrupt_by_budget(&mut store, Arc::clone(&meter), clock.cpu);
+        interrupt_by_budget(&mut store, Arc::clone(&meter));
         (store, meter)
     }
 
@@ -98,9 +106,19 @@ impl State {
         self.kept.get_or_make(|| unreachable!("made above"))
     }
 
+    /// What the caller of the sandbox handed in for gates, if it is of this type.
+    pub fn context<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.context.as_ref()?).downcast().ok()
+    }
+
     /// When this call is dropped.
     pub fn deadline(&self) -> Instant {
-        self.deadline
+        self.as_caller.deadline
+    }
+
+    /// This call as one that makes others: see [`CallSpec::caller`](crate::CallSpec).
+    pub fn as_caller(&self) -> Caller {
+        self.as_caller.clone()
     }
 
     /// Waits for something outside the sandbox. A call whose time is up meanwhile was held up by the

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rlf_sandbox::{
-    BoxFuture, CallReport, CallSpec, Clock, Ended, InUse, LEVELS, Limits, Sandbox, SandboxConfig,
-    Template,
+    BoxFuture, CallReport, CallSpec, Caller, Clock, Ended, InUse, LEVELS, Limits, Sandbox,
+    SandboxConfig, Stopped, Template,
 };
 
 use crate::guest::{assert_unharmed, block_on, call, load, sandbox_with};
@@ -47,6 +47,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
     });
     let large = load(&sandbox, BUSY, limits(5_000, 10_000, 256 * MIB));
     block_on(async {
+        let caller = as_caller(&large).await;
         let holder = tokio::spawn({
             let large = large.clone();
             async move { run(&large, CallSpec::default()).await }
@@ -69,10 +70,10 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
         assert_eq!(limit.used, 512 * MIB);
 
         // A call that a guest makes has memory of its own level.
-        let nested = CallSpec { depth: 1, ..spec };
         let nested = CallSpec {
+            caller: Some(caller),
             limits: Some(limits(20, 5_000, 128 * MIB)),
-            ..nested
+            ..spec
         };
         let ended = run(&large, nested).await.outcome.unwrap_err().ended;
         assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
@@ -83,23 +84,40 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
     assert_unharmed(&sandbox);
 }
 
-/// Each level is entered while the one above it still holds its place: as a tool that calls a tool.
-fn nest(template: Template, depth: usize) -> BoxFuture<'static, usize> {
+/// A call that has computed nothing, as one that makes others.
+async fn as_caller(template: &Template) -> Caller {
+    let report = template
+        .call(CallSpec::default(), |store, _| {
+            let caller = store.data().as_caller();
+            Box::pin(async move { Ok(caller) })
+        })
+        .await;
+    report.outcome.expect("it does nothing")
+}
+
+/// Nests `depth` calls. Each level is entered while the one above it still holds its place: as a tool
+/// that calls a tool.
+fn nest(
+    template: Template,
+    caller: Option<Caller>,
+    depth: usize,
+) -> BoxFuture<'static, Result<usize, Stopped>> {
     Box::pin(async move {
-        if depth == LEVELS {
-            return 0;
+        if depth == 0 {
+            return Ok(0);
         }
         let spec = CallSpec {
-            depth,
+            caller,
             ..CallSpec::default()
         };
         let inner = template.clone();
         let report = template
-            .call(spec, move |_, _| {
-                Box::pin(async move { Ok(nest(inner, depth + 1).await) })
+            .call(spec, move |store, _| {
+                let caller = store.data().as_caller();
+                Box::pin(async move { Ok(nest(inner, Some(caller), depth - 1).await) })
             })
             .await;
-        report.outcome.expect("somebody can always go on") + 1
+        report.outcome?.map(|deeper| deeper + 1)
     })
 }
 
@@ -113,10 +131,10 @@ fn calls_that_all_nest_as_deep_as_they_may_all_end() {
     // Twice as many as there are places.
     block_on(async {
         let callers: Vec<_> = (0..8)
-            .map(|_| tokio::spawn(nest(template.clone(), 0)))
+            .map(|_| tokio::spawn(nest(template.clone(), None, LEVELS)))
             .collect();
         for caller in callers {
-            assert_eq!(caller.await.unwrap(), LEVELS);
+            assert_eq!(caller.await.unwrap(), Ok(LEVELS));
         }
         settled(&sandbox).await;
     });
@@ -129,13 +147,52 @@ fn calls_nest_no_deeper_than_the_levels_there_are() {
         instances: Some(2),
         ..SandboxConfig::default()
     });
-    let template = load(&sandbox, BUSY, limits(5, 1_000, 1 << 20));
-    let spec = CallSpec {
-        depth: LEVELS,
+    let template = load(&sandbox, BUSY, limits(5, 10_000, 1 << 20));
+    let stopped = block_on(nest(template, None, LEVELS + 1)).unwrap_err();
+    assert_eq!(stopped.ended, Ended::Denied);
+    let limit = stopped.limit.unwrap();
+    assert_eq!((limit.name.as_str(), limit.used), ("nesting", 4));
+    assert_unharmed(&sandbox);
+}
+
+#[test]
+fn what_the_calls_of_a_call_compute_is_charged_to_it_and_they_end_when_it_does() {
+    let sandbox = sandbox_with(&SandboxConfig::default());
+    let busy = load(&sandbox, BUSY, limits(60_000, 60_000, 8 << 20));
+    // A caller with little CPU time left, or little of any.
+    let with = |limits: Limits| CallSpec {
+        limits: Some(limits),
         ..CallSpec::default()
     };
-    let stopped = block_on(run(&template, spec)).outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::Denied);
-    assert_eq!(stopped.limit.unwrap().name, "nesting");
+    let nested = |limits| {
+        let (outer, inner) = (busy.clone(), busy.clone());
+        block_on(async move {
+            let report = outer
+                .call(with(limits), move |store, _| {
+                    let spec = CallSpec {
+                        caller: Some(store.data().as_caller()),
+                        ..CallSpec::default()
+                    };
+                    Box::pin(async move { Ok(run(&inner, spec).await.outcome.unwrap_err()) })
+                })
+                .await;
+            report.outcome
+        })
+    };
+    let stopped = nested(limits(30, 60_000, 8 << 20)).expect("the caller is told");
+    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Cpu });
+    let limit = stopped.limit.unwrap();
+    assert_eq!((limit.name.as_str(), limit.value), ("cpu_ms", 30));
+    let stopped = nested(limits(60_000, 50, 8 << 20));
+    assert!(
+        matches!(
+            stopped
+                .as_ref()
+                .map_or_else(|outer| outer.ended, |inner| inner.ended),
+            Ended::Timeout { clock: Clock::Wall }
+        ),
+        "{stopped:?}"
+    );
+    block_on(settled(&sandbox));
     assert_unharmed(&sandbox);
 }

@@ -245,3 +245,39 @@ fn no_instance_inside_the_deadline_is_unavailable() {
         let _ = holder.await;
     });
 }
+
+#[test]
+fn a_call_that_began_on_its_callers_thread_is_handed_over_when_it_computes_on() {
+    let sandbox = sandbox();
+    let text = r#"(component
+        (core module $m (func (export "run") (param $n i32) (result i32)
+            (loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+            (i32.const 7)))
+        (core instance $i (instantiate $m))
+        (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))"#;
+    let limits = Limits {
+        cpu: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let template = load(&sandbox, text, limits);
+    block_on(async {
+        for _ in 0..100 {
+            let brief = call::<_, u32>(&template, CallSpec::default(), "run", (1_u32,)).await;
+            assert_eq!(brief.outcome.unwrap(), 7);
+        }
+        // One thread for the caller and everything else: 2^32 rounds on it would leave no turn for others.
+        let long = tokio::spawn({
+            let template = template.clone();
+            async move { call::<_, u32>(&template, CallSpec::default(), "run", (0_u32,)).await }
+        });
+        let mut turns = 0;
+        while !long.is_finished() {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        let ended = long.await.unwrap().outcome.unwrap_err().ended;
+        assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
+        assert!(turns > 100, "others had {turns} turns while it ran");
+    });
+    assert_unharmed(&sandbox);
+}

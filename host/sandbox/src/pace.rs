@@ -1,0 +1,92 @@
+//! Where a call begins: on the guests' threads, or on the caller's.
+//!
+//! Guests have threads of their own so that none of them delays a deadline or a rollout. But handing a
+//! call over and being woken when it is done costs tens of microseconds, many times what a calculator
+//! computes. So where the calls of a template are brief, the next one begins on the caller's thread. If
+//! it waits for something, or is not done when the epoch ticks, it is handed over after all; and one
+//! that computes for so long is followed by some that are handed over at once. What a guest can take
+//! from the caller's thread that way is one tick in fourteen calls.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A call of this much CPU time costs its caller about what handing it over would.
+const BRIEF: Duration = Duration::from_micros(100);
+/// What a longer call counts as: the default tick.
+const MOST: Duration = Duration::from_millis(5);
+/// The weight of a call in the average is one over this.
+const WEIGHT: u32 = 8;
+
+/// What calls of one template use on average, the latest ones most.
+pub(crate) struct Pace {
+    average_ns: AtomicU32,
+}
+
+impl Default for Pace {
+    /// Nothing is known yet, so nothing is taken for brief.
+    fn default() -> Self {
+        Self {
+            average_ns: AtomicU32::new(MOST.as_nanos() as u32),
+        }
+    }
+}
+
+impl Pace {
+    pub(crate) fn is_brief(&self) -> bool {
+        u128::from(self.average_ns.load(Ordering::Relaxed)) < BRIEF.as_nanos()
+    }
+
+    /// Counts a call that used so much CPU time.
+    pub(crate) fn note(&self, cpu: Duration) {
+        let cpu = cpu.min(MOST).as_nanos() as u32;
+        let before = self.average_ns.load(Ordering::Relaxed);
+        // A count lost to another thread makes no difference.
+        self.average_ns
+            .store(before - before / WEIGHT + cpu / WEIGHT, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls of so many microseconds until the next one begins on the caller's thread.
+    fn until_brief(pace: &Pace, micros: u64) -> usize {
+        let mut calls = 0;
+        while !pace.is_brief() {
+            pace.note(Duration::from_micros(micros));
+            calls += 1;
+        }
+        calls
+    }
+
+    #[test]
+    fn a_template_shows_that_it_is_brief_and_a_long_call_takes_the_trust_away() {
+        let pace = Pace::default();
+        assert_eq!(until_brief(&pace, 20), 31);
+        for _ in 0..8 {
+            pace.note(Duration::from_micros(20));
+        }
+        pace.note(Duration::from_micros(300));
+        assert!(pace.is_brief(), "one that was held up is no reason");
+        pace.note(Duration::from_secs(2));
+        assert_eq!(until_brief(&pace, 20), 16);
+    }
+
+    #[test]
+    fn no_mixture_of_long_and_brief_calls_begins_more_than_one_long_call_in_fourteen() {
+        for brief_calls in 0..64 {
+            let pace = Pace::default();
+            let (mut begun, mut calls) = (0, 0);
+            while calls < 10_000 {
+                begun += usize::from(pace.is_brief());
+                pace.note(MOST);
+                for _ in 0..brief_calls {
+                    pace.note(Duration::ZERO);
+                }
+                calls += 1 + brief_calls;
+            }
+            assert!(begun * 14 <= calls, "{begun} of {calls} with {brief_calls}");
+        }
+    }
+}
