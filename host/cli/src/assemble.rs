@@ -10,6 +10,7 @@ use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
+use rlf_plugins::follower::Follower;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
@@ -32,9 +33,11 @@ pub(crate) struct Parts {
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) dialogue: Arc<Dialogue>,
     pub(crate) registry: Registry,
-    pub(crate) tools: Arc<ToolManager>,
+    pub(crate) tools: ToolManager,
     pub(crate) rewards: Arc<RewardStack>,
     pub(crate) tasks: Arc<TaskSource>,
+    /// Serves later calls from plugins that are replaced on disk.
+    _follower: Option<Follower>,
 }
 
 /// Where compiled components are kept: the user's cache folder, if there is one.
@@ -128,8 +131,12 @@ impl Parts {
             );
         }
         let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
-        let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
         let tools = ToolManager::new(&registry, &config.tools).context("[tools]")?;
+        let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
+        let follower = (config.tools.reload)
+            .then(|| Follower::start(&registry, &sandbox))
+            .transpose()
+            .context("cannot start a thread that looks after plugins")?;
         let dialogue = Arc::new(dialogue);
         tasks.check(&tools, &dialogue)?;
         Ok(Self {
@@ -137,8 +144,9 @@ impl Parts {
             tokenizer,
             dialogue,
             registry,
-            tools: Arc::new(tools),
-            rewards: Arc::new(rewards),
+            rewards: Arc::new(rewards.with_tools(&tools)),
+            tools,
+            _follower: follower,
             tasks: Arc::new(tasks),
         })
     }

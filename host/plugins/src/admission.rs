@@ -43,6 +43,7 @@ pub(crate) fn admit(
         // A changed component is a stranger until the operator says otherwise.
         policy.grants.clear();
         policy.http = None;
+        policy.tools.clear();
         policy.data.clear();
         policy.files = None;
         policy.unsandboxed_host_directory = None;

@@ -148,7 +148,7 @@ pub(crate) fn definition_from_guest(
     })
 }
 
-fn definition_to_guest(definition: &ToolDefinition) -> types::ToolDefinition {
+pub(crate) fn definition_to_guest(definition: &ToolDefinition) -> types::ToolDefinition {
     let hints = [
         (definition.hints.read_only, types::Hints::READ_ONLY),
         (definition.hints.idempotent, types::Hints::IDEMPOTENT),
@@ -201,7 +201,7 @@ fn message_to_guest(message: &Message) -> types::Message {
     }
 }
 
-fn observation_to_guest(observation: &Observation) -> types::Observation {
+pub(crate) fn observation_to_guest(observation: &Observation) -> types::Observation {
     types::Observation {
         content: observation.content.iter().map(content_to_guest).collect(),
         failed: observation.failed,
@@ -217,7 +217,7 @@ fn observation_to_guest(observation: &Observation) -> types::Observation {
     }
 }
 
-fn ended_to_guest(ended: Ended) -> types::Ended {
+pub(crate) fn ended_to_guest(ended: Ended) -> types::Ended {
     match ended {
         Ended::Ok => types::Ended::Ok,
         Ended::Failed => types::Ended::Failed,

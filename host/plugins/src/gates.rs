@@ -1,6 +1,7 @@
 //! The gates that this host has: ways out of the sandbox which an operator can open to a plugin.
 
 mod http;
+mod tools;
 
 use std::sync::Arc;
 
@@ -10,15 +11,19 @@ use rlf_sandbox::Gate as OpenGate;
 use crate::manifest::Gate;
 use crate::policy::PluginPolicy;
 
+pub(crate) use self::tools::Nesting;
+
 /// What an operator can open in this version.
-pub(crate) const AVAILABLE: &[Gate] = &[Gate::Http];
+pub(crate) const AVAILABLE: &[Gate] = &[Gate::Tools, Gate::Http];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {
     let http = http::HttpGate::open(&HttpPolicy::default());
-    http.into_iter()
-        .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>)
-        .collect()
+    let http = http
+        .into_iter()
+        .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>);
+    let tools: Arc<dyn OpenGate> = Arc::new(tools::ToolsGate::open(&[]));
+    http.chain([tools]).collect()
 }
 
 /// The gates of `wanted` as the policy opens them. The error says what is wrong with the policy.
@@ -37,6 +42,10 @@ pub(crate) fn open(
                 let gate = http::HttpGate::open(policy).map_err(|error| error.to_string())?;
                 Ok(Arc::new(gate) as Arc<dyn OpenGate>)
             }
+            Gate::Tools if policy.tools.is_empty() => Err(
+                "`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`".to_owned(),
+            ),
+            Gate::Tools => Ok(Arc::new(tools::ToolsGate::open(&policy.tools)) as Arc<dyn OpenGate>),
             other => Err(format!(
                 "`{}` is not available in this version of rlf-host",
                 other.as_str()

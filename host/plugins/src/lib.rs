@@ -16,6 +16,7 @@
 //! | what a plugin says of itself | [`manifest`] |
 //! | what the operator lets it have | [`policy`] |
 //! | how plugins are found and loaded | [`registry`] |
+//! | how they are replaced while calls run | [`follower`] |
 //! | what is wrong with one that is not there | [`problem`] |
 //! | calls of tools | [`tool_manager`], [`schema`], [`arguments`] |
 //! | ways out of the sandbox | [`gates`] |
@@ -54,12 +55,14 @@
 
 mod admission;
 pub mod arguments;
+pub mod bench;
 mod bindings;
 mod concurrently;
 mod convert;
 pub mod counters;
 pub mod discovery;
 pub mod expression;
+pub mod follower;
 mod formula;
 pub mod gates;
 pub mod loading;

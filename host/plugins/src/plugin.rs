@@ -3,14 +3,15 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{CallReport, CallSpec, Stopped, Template};
+use rlf_sandbox::{CallReport, CallSpec, Caller, Stopped, Template};
 
 use crate::bindings::{reward, tool, types};
-use crate::manifest::{PluginKind, PluginManifest};
+use crate::gates::Nesting;
+use crate::manifest::{Gate, PluginKind, PluginManifest};
 use crate::outcome::End;
 use crate::policy::PluginPolicy;
 use crate::reward::GradingRequest;
@@ -45,6 +46,7 @@ pub struct Plugin {
     pub(crate) exports: Exports,
     pub(crate) tools: Vec<LoadedTool>,
     last_trap: Mutex<Option<String>>,
+    successor: RwLock<Option<Arc<Plugin>>>,
 }
 
 /// One call to a tool, ready to be handed to the guest.
@@ -55,6 +57,8 @@ pub(crate) struct ToolRequest {
     pub(crate) arguments: String,
     pub(crate) context: types::CallContext,
     pub(crate) deadline: Instant,
+    pub(crate) caller: Option<Caller>,
+    pub(crate) nesting: Option<Arc<Nesting>>,
 }
 
 /// What a guest answers to a tool call.
@@ -83,6 +87,7 @@ impl Plugin {
             exports,
             tools: Vec::new(),
             last_trap: Mutex::default(),
+            successor: RwLock::default(),
         }
     }
 
@@ -141,6 +146,29 @@ impl Plugin {
     /// How it was prepared and what its component imports.
     pub fn template(&self) -> &Template {
         &self.template
+    }
+
+    /// The plugin that serves calls now: this one, or what replaced it on disk since it was loaded. See
+    /// [`Follower`](crate::follower::Follower).
+    pub fn latest(self: &Arc<Self>) -> Arc<Self> {
+        let successor = self
+            .successor
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(successor.as_ref().unwrap_or(self))
+    }
+
+    /// Lets later calls be served by another.
+    pub(crate) fn replace_by(&self, successor: Arc<Self>) {
+        *self
+            .successor
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(successor);
+    }
+
+    /// Whether its calls can make others.
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.policy.grants.contains(&Gate::Tools)
     }
 
     /// Remembers why it last trapped, for the message that stops a run.
@@ -213,7 +241,9 @@ impl Plugin {
             label: request.context.call_id.clone(),
             seed: request.context.seed,
             deadline: Some(request.deadline),
-            ..CallSpec::default()
+            caller: request.caller.clone(),
+            context: request.nesting.clone().map(|nesting| nesting as _),
+            limits: None,
         };
         let report = self
             .template
@@ -238,6 +268,7 @@ impl Plugin {
         &self,
         request: &Arc<GradingRequest>,
         seed: u64,
+        nesting: Option<Arc<Nesting>>,
     ) -> Result<GradingResult, Stopped> {
         let Exports::Reward(indices) = &self.exports else {
             return Err(Stopped::unavailable("the plugin is no reward"));
@@ -248,6 +279,7 @@ impl Plugin {
         let spec = CallSpec {
             label,
             seed,
+            context: nesting.map(|nesting| nesting as _),
             ..CallSpec::default()
         };
         let report = self

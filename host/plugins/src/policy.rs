@@ -61,6 +61,8 @@ pub struct PluginPolicy {
     pub grants: BTreeSet<Gate>,
     /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
     pub http: Option<HttpPolicy>,
+    /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
+    pub tools: Vec<String>,
     /// What one call may use. Every field has a default of its own.
     pub limits: Limits,
     /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
@@ -86,6 +88,7 @@ impl Default for PluginPolicy {
             unsandboxed_host_directory: None,
             grants: BTreeSet::new(),
             http: None,
+            tools: Vec::new(),
             limits: Limits::default(),
             max_concurrency: None,
             retries: 1,

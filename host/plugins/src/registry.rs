@@ -24,6 +24,8 @@ const MAX_LOADERS: usize = 4;
 #[derive(Debug)]
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
+    /// Where each plugin came from, by its name.
+    jobs: BTreeMap<String, Job>,
     problems: Vec<Problem>,
     refused_tools: BTreeMap<String, String>,
 }
@@ -43,7 +45,7 @@ pub struct Identity {
 
 /// A plugin that is to be loaded under a name.
 #[derive(Debug, Clone)]
-struct Job {
+pub(crate) struct Job {
     alias: String,
     directory: PathBuf,
     place: Place,
@@ -97,6 +99,16 @@ impl Job {
             ..problem
         })?;
         loading::load(&self.alias, candidate, &self.policy, sandbox)
+    }
+}
+
+impl Job {
+    /// Runs on a thread of its own: the caller's may belong to an async runtime.
+    pub(crate) fn run_apart(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+        let mut loaded = run_all(std::slice::from_ref(self), sandbox);
+        loaded
+            .pop()
+            .unwrap_or_else(|| unreachable!("one job has one result"))
     }
 }
 
@@ -162,9 +174,20 @@ impl Registry {
         }
         Self {
             plugins: plugins.into_iter().map(Arc::new).collect(),
+            jobs: jobs
+                .into_iter()
+                .map(|job| (job.alias.clone(), job))
+                .collect(),
             problems,
             refused_tools,
         }
+    }
+
+    /// What was loaded, with how to load it again.
+    pub(crate) fn with_jobs(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Job)> {
+        self.plugins
+            .iter()
+            .filter_map(|plugin| Some((plugin, self.jobs.get(plugin.name())?)))
     }
 
     /// Loads one plugin by its path: a folder, or a bare `.wasm`. Its name is the folder's or the
@@ -182,12 +205,7 @@ impl Registry {
             policy: policy.clone(),
         };
         job.alias = job.own_name();
-        // On a thread of its own: the caller's may belong to an async runtime.
-        let mut loaded = run_all(&[job], sandbox);
-        loaded
-            .pop()
-            .unwrap_or_else(|| unreachable!("one job has one result"))
-            .map(Arc::new)
+        job.run_apart(sandbox).map(Arc::new)
     }
 
     /// What the plugin `name` of a directory is and asks for, read from its files alone: nothing of it is

@@ -1,7 +1,7 @@
 //! Results of deterministic tools, kept so that the same call is not run twice.
 //!
-//! A manager's tools are loaded once, so a tool's index stands for its component, its config and
-//! its data; with the canonical arguments it is the whole key. Only `ok` results are kept. The
+//! A manager's tools are loaded once, so a tool's index stands for its config and its data; with the
+//! component's hash and the canonical arguments it is the whole key. Only `ok` results are kept. The
 //! bound is in bytes, and what was not used for longest goes first, to within a generation: a full
 //! generation becomes the old one, and what is found there moves to the young one.
 
@@ -37,12 +37,12 @@ impl ResultCache {
         }
     }
 
-    pub(crate) fn get(&self, tool: usize, arguments: &str) -> Option<Observation> {
+    pub(crate) fn get(&self, tool: usize, component: &str, arguments: &str) -> Option<Observation> {
         let mut generations = self
             .generations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let key = (tool, arguments.to_owned());
+        let key = (tool, key(component, arguments));
         if let Some(found) = generations.young.get(&key) {
             return Some(found.clone());
         }
@@ -51,12 +51,19 @@ impl ResultCache {
         Some(found)
     }
 
-    pub(crate) fn insert(&self, tool: usize, arguments: String, observation: &Observation) {
+    pub(crate) fn insert(
+        &self,
+        tool: usize,
+        component: &str,
+        arguments: &str,
+        observation: &Observation,
+    ) {
         let mut generations = self
             .generations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.insert_young(&mut generations, (tool, arguments), observation.clone());
+        let key = (tool, key(component, arguments));
+        self.insert_young(&mut generations, key, observation.clone());
     }
 
     fn insert_young(
@@ -77,6 +84,10 @@ impl ResultCache {
             generations.young_bytes += bytes;
         }
     }
+}
+
+fn key(component: &str, arguments: &str) -> String {
+    format!("{component} {arguments}")
 }
 
 fn size(observation: &Observation) -> usize {
@@ -108,22 +119,23 @@ mod tests {
     #[test]
     fn a_result_is_found_by_tool_and_arguments() {
         let cache = ResultCache::new(1 << 20);
-        cache.insert(0, "{\"a\":1}".into(), &text(3));
-        assert_eq!(cache.get(0, "{\"a\":1}"), Some(text(3)));
-        assert_eq!(cache.get(1, "{\"a\":1}"), None);
-        assert_eq!(cache.get(0, "{\"a\":2}"), None);
+        cache.insert(0, "c", "{\"a\":1}", &text(3));
+        assert_eq!(cache.get(0, "c", "{\"a\":1}"), Some(text(3)));
+        assert_eq!(cache.get(1, "c", "{\"a\":1}"), None);
+        assert_eq!(cache.get(0, "another", "{\"a\":1}"), None);
+        assert_eq!(cache.get(0, "c", "{\"a\":2}"), None);
     }
 
     #[test]
     fn the_cache_stays_in_its_bounds_and_keeps_what_is_used() {
         let cache = ResultCache::new(20_000);
-        cache.insert(0, "used".into(), &text(800));
+        cache.insert(0, "c", "used", &text(800));
         for n in 0..100 {
-            cache.insert(0, format!("{n}"), &text(800));
-            assert!(cache.get(0, "used").is_some(), "after {n}");
+            cache.insert(0, "c", &format!("{n}"), &text(800));
+            assert!(cache.get(0, "c", "used").is_some(), "after {n}");
         }
-        assert!(cache.get(0, "0").is_none());
-        assert!(cache.get(0, "99").is_some());
+        assert!(cache.get(0, "c", "0").is_none());
+        assert!(cache.get(0, "c", "99").is_some());
         let generations = cache.generations.lock().unwrap();
         assert!(generations.young.len() + generations.old.len() <= 20);
     }
@@ -131,7 +143,7 @@ mod tests {
     #[test]
     fn what_would_fill_the_cache_alone_is_not_kept() {
         let cache = ResultCache::new(2_000);
-        cache.insert(0, "big".into(), &text(1_500));
-        assert_eq!(cache.get(0, "big"), None);
+        cache.insert(0, "c", "big", &text(1_500));
+        assert_eq!(cache.get(0, "c", "big"), None);
     }
 }

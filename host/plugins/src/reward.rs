@@ -14,9 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::bindings::reward;
 use crate::convert::{error_text, finite, metrics, task_to_guest, trajectory_to_guest};
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
+use crate::gates::Nesting;
 use crate::outcome::End;
 use crate::plugin::Plugin;
 use crate::seed;
+use crate::tool_manager::{ToolManager, TurnContext};
 
 /// What a task is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -118,9 +120,10 @@ pub struct PluginScore {
 }
 
 /// Grades one trajectory with one plugin alone, as its author does to try it. The error is the
-/// plugin's own, or says how the call ended.
+/// plugin's own, or says how the call ended. `tools` are those that it can ask, where its policy opens any.
 pub async fn grade_alone(
     plugin: &Arc<Plugin>,
+    tools: &ToolManager,
     task: &Task,
     trajectory: &Trajectory,
     grading: Grading,
@@ -130,7 +133,7 @@ pub async fn grade_alone(
         format!("plugin `{}` is a {kind}, not a reward", plugin.name())
     })?;
     let request = Arc::new(GradingRequest::new(task, &[trajectory], grading));
-    let mut scores = reward.grade(&request).await?;
+    let mut scores = reward.grade(&request, Some(tools)).await?;
     scores
         .pop()
         .unwrap_or_else(|| Err("it returned no score".to_owned()))
@@ -253,12 +256,28 @@ impl RewardPlugin {
 
     /// Grades a group. A reward has no side effects, so a call that failed because something was
     /// unavailable is tried once more.
-    pub(crate) async fn grade(&self, request: &Arc<GradingRequest>) -> PluginAnswer {
+    ///
+    /// `tools` are those that it can ask, where its policy opens any.
+    pub(crate) async fn grade(
+        &self,
+        request: &Arc<GradingRequest>,
+        tools: Option<&ToolManager>,
+    ) -> PluginAnswer {
         let started = Instant::now();
         let seed = request.seed(self.name());
+        let plugin = self.plugin.latest();
         let mut attempt = 0;
         let (answer, ended, fault) = loop {
-            let (error, end) = match self.plugin.grade(request, seed).await {
+            let nesting = tools.filter(|_| plugin.calls_tools()).map(|tools| {
+                let task = &request.task.id;
+                let turn = TurnContext {
+                    trajectory_id: format!("{}: grade {task}", self.name()),
+                    turn: 0,
+                    seed,
+                };
+                Nesting::new(tools, turn, &format!("{}/{task}", self.name()))
+            });
+            let (error, end) = match plugin.grade(request, seed, nesting).await {
                 Ok(Ok(scores)) => {
                     let answer = check_scores(scores, &request.events);
                     break match answer {

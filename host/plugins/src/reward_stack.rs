@@ -19,6 +19,7 @@ pub use crate::reward::Grading;
 use crate::reward::{GradingRequest, RewardPlugin};
 pub use crate::rewards_config::RewardsConfig;
 pub use crate::score::{Excluded, ExclusionCause, Graded, Score};
+use crate::tool_manager::ToolManager;
 
 /// Why a `[rewards]` table cannot be used with a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,7 @@ pub struct RewardStack {
     /// Each plugin once, in order of first mention.
     plugins: Vec<Arc<RewardPlugin>>,
     formula: Formula,
+    tools: Option<ToolManager>,
 }
 
 impl RewardStack {
@@ -109,7 +111,20 @@ impl RewardStack {
             };
             plugins.push(Arc::new(reward));
         }
-        Ok(Self { plugins, formula })
+        Ok(Self {
+            plugins,
+            formula,
+            tools: None,
+        })
+    }
+
+    /// With the tools that its plugins may ask about what they grade, as far as their policies open them.
+    #[must_use]
+    pub fn with_tools(self, tools: &ToolManager) -> Self {
+        Self {
+            tools: Some(tools.clone()),
+            ..self
+        }
     }
 
     /// The names of the plugins that grade, in order of first mention.
@@ -130,7 +145,12 @@ impl RewardStack {
             return group.iter().map(|t| Err(excluded_by_rollout(t))).collect();
         }
         let request = Arc::new(GradingRequest::new(task, &gradable, *grading));
-        let answers = all(self.plugins.iter().map(|plugin| plugin.grade(&request))).await;
+        let tools = self.tools.as_ref();
+        let answers = all(self
+            .plugins
+            .iter()
+            .map(|plugin| plugin.grade(&request, tools)))
+        .await;
         let mut scores = self.formula.scores(&answers, gradable.len()).into_iter();
         group
             .iter()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
+use rlf_sandbox::{BoxFuture, Caller, LEVELS};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -13,6 +14,7 @@ use crate::arguments::{canonical_json, validate};
 use crate::bindings::types;
 use crate::concurrently::all;
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
+use crate::gates::Nesting;
 use crate::outcome::{End, bytes, invalid_arguments};
 use crate::plugin::{LoadedTool, Plugin, ToolRequest};
 use crate::registry::Registry;
@@ -30,6 +32,10 @@ pub struct ToolManagerConfig {
     /// is not run twice. Costs a look-up a call, and believes the tool's word: worth it where a
     /// call takes milliseconds. Default: 0, which is off.
     pub cache_bytes: usize,
+    /// Whether later calls are served by a plugin's new component where its file is replaced while the
+    /// run goes on, if its policy allows that one. Calls under way end on the old one, and the hash of the
+    /// component that served is kept with each call. Default: true.
+    pub reload: bool,
     /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
     /// evaluation stops the run. 0 to 1; default 0.2.
     pub max_trap_share: f64,
@@ -40,6 +46,7 @@ impl Default for ToolManagerConfig {
         Self {
             max_concurrency: 256,
             cache_bytes: 0,
+            reload: true,
             max_trap_share: 0.2,
         }
     }
@@ -70,6 +77,14 @@ pub enum ToolError {
     /// A limit that would let nothing run.
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
+    /// A plugin is to call what there is not.
+    #[error("[plugins.{plugin}] `tools`: {error}")]
+    Opened {
+        /// The plugin that calls.
+        plugin: String,
+        /// What is not there.
+        error: Box<Self>,
+    },
     /// A share that is none.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
@@ -80,14 +95,20 @@ pub enum ToolError {
 struct Tool {
     plugin: Arc<Plugin>,
     loaded: LoadedTool,
-    permits: Semaphore,
+    /// On each level of nesting its own, so that a call never waits for those that it is made by.
+    permits: [Semaphore; LEVELS],
     counters: CallCounters,
 }
 
-/// Calls tools. Shared by all trajectories; cheap to call, and calls never wait for each other
-/// except where a limit says so.
-#[derive(Debug)]
+/// Calls tools. Shared by all trajectories; cheap to clone and to call, and calls never wait for each
+/// other except where a limit says so.
+#[derive(Debug, Clone)]
 pub struct ToolManager {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     /// In the order that models are shown them: by plugin, then as the plugin lists them.
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
@@ -100,6 +121,12 @@ pub struct ToolManager {
 /// What one attempt has in common with the next.
 struct Attempt<'a> {
     arguments: &'a str,
+    /// The plugin as it is when the call is made: see [`Plugin::latest`].
+    plugin: &'a Arc<Plugin>,
+    /// The guest that makes the call, if one does.
+    caller: Option<Caller>,
+    /// Handed to the gate `tools`, where the plugin has it.
+    nesting: Option<Arc<Nesting>>,
     deadline: Instant,
     seed: u64,
     number: u32,
@@ -120,11 +147,12 @@ impl ToolManager {
                 .policy()
                 .max_concurrency
                 .unwrap_or(config.max_concurrency);
+            let permits = permits.min(Semaphore::MAX_PERMITS);
             for loaded in plugin.tools() {
                 tools.push(Tool {
                     plugin: Arc::clone(plugin),
                     loaded: loaded.clone(),
-                    permits: Semaphore::new(permits.min(Semaphore::MAX_PERMITS)),
+                    permits: std::array::from_fn(|_| Semaphore::new(permits)),
                     counters: CallCounters::default(),
                 });
             }
@@ -134,19 +162,30 @@ impl ToolManager {
             .enumerate()
             .map(|(i, t)| (t.name().to_owned(), i))
             .collect();
-        Ok(Self {
-            tools,
-            by_name,
-            cache: (config.cache_bytes > 0).then(|| ResultCache::new(config.cache_bytes)),
-            unknown: CallCounters::default(),
-            missing: registry.missing_tools(),
-        })
+        let manager = Self {
+            inner: Arc::new(Inner {
+                tools,
+                by_name,
+                cache: (config.cache_bytes > 0).then(|| ResultCache::new(config.cache_bytes)),
+                unknown: CallCounters::default(),
+                missing: registry.missing_tools(),
+            }),
+        };
+        for plugin in registry.plugins() {
+            let opened = manager.definitions(Some(&plugin.policy().tools));
+            opened.map_err(|error| ToolError::Opened {
+                plugin: plugin.name().to_owned(),
+                error: Box::new(error),
+            })?;
+        }
+        Ok(manager)
     }
 
     /// The definitions of these tools in this order; of all of them without names.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
         let Some(names) = names else {
             return Ok(self
+                .inner
                 .tools
                 .iter()
                 .map(|tool| tool.loaded.definition.clone())
@@ -154,22 +193,24 @@ impl ToolManager {
         };
         names
             .iter()
-            .map(|name| match self.by_name.get(name) {
-                Some(index) => Ok(self.tools[*index].loaded.definition.clone()),
+            .map(|name| match self.inner.by_name.get(name) {
+                Some(index) => Ok(self.inner.tools[*index].loaded.definition.clone()),
                 None => Err(self.no_such_tool(name)),
             })
             .collect()
     }
 
     fn no_such_tool(&self, name: &str) -> ToolError {
-        let hint = if let Some(why) = self.missing.get(name) {
+        let hint = if let Some(why) = self.inner.missing.get(name) {
             format!(": {why}")
-        } else if let Some(near) = rlf_config::nearest(name, self.tools.iter().map(Tool::name)) {
+        } else if let Some(near) =
+            rlf_config::nearest(name, self.inner.tools.iter().map(Tool::name))
+        {
             format!("; did you mean `{near}`?")
-        } else if self.tools.is_empty() {
+        } else if self.inner.tools.is_empty() {
             "; no tool is loaded".to_owned()
         } else {
-            let names: Vec<&str> = self.tools.iter().map(Tool::name).collect();
+            let names: Vec<&str> = self.inner.tools.iter().map(Tool::name).collect();
             format!("; there are: {}", names.join(", "))
         };
         ToolError::NoSuchTool {
@@ -180,18 +221,42 @@ impl ToolManager {
 
     /// Runs the calls of one turn side by side. One outcome for each, in call order.
     pub async fn invoke(&self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
-        all(calls.into_iter().map(|call| self.invoke_one(call, context))).await
+        all(calls
+            .into_iter()
+            .map(|call| self.invoke_one(call, context, None)))
+        .await
     }
 
-    async fn invoke_one(&self, call: ToolCall, context: &TurnContext) -> CallOutcome {
+    /// Runs a call that a guest makes.
+    pub(crate) async fn invoke_from(
+        &self,
+        call: ToolCall,
+        context: &TurnContext,
+        caller: Caller,
+    ) -> CallOutcome {
+        // Boxed, because this is inside a call of the same type.
+        let outcome: BoxFuture<'_, CallOutcome> =
+            Box::pin(self.invoke_one(call, context, Some(caller)));
+        outcome.await
+    }
+
+    async fn invoke_one(
+        &self,
+        call: ToolCall,
+        context: &TurnContext,
+        caller: Option<Caller>,
+    ) -> CallOutcome {
         let started = Instant::now();
-        let (end, counters, component) = match self.by_name.get(&call.name) {
+        let (end, counters, component) = match self.inner.by_name.get(&call.name) {
             Some(index) => {
-                let tool = &self.tools[*index];
-                let end = self.run(*index, tool, &call, context, started).await;
-                (end, &tool.counters, tool.plugin.hash())
+                let tool = &self.inner.tools[*index];
+                let plugin = tool.plugin.latest();
+                let end = self
+                    .run(*index, &plugin, &call, context, caller, started)
+                    .await;
+                (end, &tool.counters, plugin.hash().to_owned())
             }
-            None => (unknown_tool(&call.name), &self.unknown, ""),
+            None => (unknown_tool(&call.name), &self.inner.unknown, String::new()),
         };
         let wall = started.elapsed();
         counters.count(end.ended, end.fault, wall);
@@ -204,19 +269,21 @@ impl ToolManager {
             step_reward: None,
             detail: end.detail,
             wall_us: wall.as_micros() as u64,
-            component: component.to_owned(),
+            component,
         }
     }
 
     async fn run(
         &self,
         index: usize,
-        tool: &Tool,
+        plugin: &Arc<Plugin>,
         call: &ToolCall,
         context: &TurnContext,
+        caller: Option<Caller>,
         started: Instant,
     ) -> End {
-        let limits = &tool.plugin.policy().limits;
+        let tool = &self.inner.tools[index];
+        let limits = &plugin.policy().limits;
         // Their size before their shape: what a schema costs grows with what it is asked about.
         let arguments = canonical_json(&call.arguments);
         if arguments.len() as u64 > limits.arguments_bytes {
@@ -234,24 +301,38 @@ impl ToolManager {
         }
         let hints = tool.loaded.definition.hints;
         let cache = self
+            .inner
             .cache
             .as_ref()
             .filter(|_| hints.deterministic && !hints.open_world);
-        if let Some(observation) = cache.and_then(|cache| cache.get(index, &arguments)) {
+        if let Some(observation) =
+            cache.and_then(|cache| cache.get(index, plugin.hash(), &arguments))
+        {
             tool.counters.count_cached();
             return End::by_cache(observation);
         }
+        let seed = seed::derive(context.seed, "call", &[&call.call_id]);
+        let nesting = plugin.calls_tools().then(|| {
+            let turn = TurnContext {
+                seed,
+                ..context.clone()
+            };
+            Nesting::new(self, turn, &call.call_id)
+        });
         let mut attempt = Attempt {
             arguments: &arguments,
+            plugin,
+            caller,
+            nesting,
             deadline: started + limits.wall,
-            seed: seed::derive(context.seed, "call", &[&call.call_id]),
+            seed,
             number: 0,
         };
         let end = loop {
             let end = tool.attempt(call, context, &attempt).await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
-                && attempt.number < tool.plugin.policy().retries;
+                && attempt.number < plugin.policy().retries;
             if !again {
                 break end;
             }
@@ -263,14 +344,14 @@ impl ToolManager {
         if end.ended == Ended::Trap {
             tool.plugin.note_trap(&end);
             tracing::warn!(
-                plugin = tool.plugin.name(),
+                plugin = plugin.name(),
                 call = call.call_id,
                 detail = end.detail.as_deref().unwrap_or_default(),
                 "a tool trapped"
             );
         }
         if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
-            cache.insert(index, arguments, observation);
+            cache.insert(index, plugin.hash(), &arguments, observation);
         }
         end
     }
@@ -278,11 +359,12 @@ impl ToolManager {
     /// Calls so far, by tool; calls of names that no tool has stand under `""`.
     pub fn counts(&self) -> BTreeMap<String, CallCounts> {
         let mut counts: BTreeMap<String, CallCounts> = self
+            .inner
             .tools
             .iter()
             .map(|tool| (tool.name().to_owned(), tool.counters.snapshot()))
             .collect();
-        let unknown = self.unknown.snapshot();
+        let unknown = self.inner.unknown.snapshot();
         if unknown.total() > 0 {
             counts.insert(String::new(), unknown);
         }
@@ -297,7 +379,7 @@ impl ToolManager {
         max_trap_share: f64,
     ) -> Result<(), Unhealthy> {
         let mut by_plugin: BTreeMap<&str, (&Plugin, CallCounts)> = BTreeMap::new();
-        for tool in &self.tools {
+        for tool in &self.inner.tools {
             let entry = by_plugin
                 .entry(tool.plugin.name())
                 .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
@@ -316,7 +398,8 @@ impl Tool {
     }
 
     async fn attempt(&self, call: &ToolCall, context: &TurnContext, attempt: &Attempt<'_>) -> End {
-        let Ok(_permit) = self.permit(attempt.deadline).await else {
+        let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
+        let Ok(_permit) = self.permit(level, attempt.deadline).await else {
             return End::by_infrastructure(
                 Ended::Timeout,
                 format!(
@@ -327,7 +410,7 @@ impl Tool {
                 ),
             );
         };
-        let limits = &self.plugin.policy().limits;
+        let limits = &attempt.plugin.policy().limits;
         let request = ToolRequest {
             name: self.loaded.own_name.clone(),
             arguments: attempt.arguments.to_owned(),
@@ -341,20 +424,30 @@ impl Tool {
                 extra: Vec::new(),
             },
             deadline: attempt.deadline,
+            caller: attempt.caller.clone(),
+            nesting: attempt.nesting.clone(),
         };
-        match self.plugin.call_tool(request).await {
+        match attempt.plugin.call_tool(request).await {
             Ok(result) => End::of_result(result, limits.result_bytes),
             Err(stopped) => End::of_stopped(&stopped),
         }
     }
 
-    /// A place to run in, if there is one before the deadline.
-    async fn permit(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, ()> {
-        if let Ok(permit) = self.permits.try_acquire() {
-            return Ok(permit);
+    /// A place to run in on a level of nesting, if there is one before the deadline.
+    async fn permit(
+        &self,
+        level: usize,
+        deadline: Instant,
+    ) -> Result<Option<SemaphorePermit<'_>>, ()> {
+        // What nests deeper is refused by the sandbox.
+        let Some(permits) = self.permits.get(level) else {
+            return Ok(None);
+        };
+        if let Ok(permit) = permits.try_acquire() {
+            return Ok(Some(permit));
         }
-        match tokio::time::timeout_at(deadline.into(), self.permits.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
+        match tokio::time::timeout_at(deadline.into(), permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(Some(permit)),
             _ => Err(()),
         }
     }

@@ -31,7 +31,7 @@ pub struct Workshop {
     /// Template, protocol and budgets.
     pub dialogue: Arc<Dialogue>,
     /// Invokes tool calls.
-    pub tools: Arc<ToolManager>,
+    pub tools: ToolManager,
     /// Grades groups.
     pub rewards: Arc<RewardStack>,
     /// Produces the model's turns.

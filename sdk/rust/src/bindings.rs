@@ -43,6 +43,17 @@ pub mod tool {
     });
 }
 
+pub mod tools {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-tools; world tools-import { import rlf:plugin/tools@0.1.0; }",
+        world: "rlf:sdk-tools/tools-import",
+        additional_derives: [PartialEq, Clone],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
 pub mod http {
     wit_bindgen::generate!({
         path: "../../wit",

@@ -47,6 +47,7 @@
 //! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
 //! | write to the operator's log | [`log`] |
 //! | ask hosts that the operator opens | [`http`] |
+//! | call other tools | [`tools`] |
 //! | test without WebAssembly | [`testing`] |
 //!
 //! # What it must not know
@@ -67,6 +68,7 @@ pub mod reward;
 mod schema;
 pub mod testing;
 pub mod tool;
+pub mod tools;
 
 pub use bindings::lifecycle::rlf::plugin::types::{
     Blob, CallContext, Content, Ended, Error, Hints, Message, Metric, Observation, Role,

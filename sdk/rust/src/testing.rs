@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::data::Entry;
 use crate::http::{Request, Response};
 use crate::log::Level;
+use crate::tools;
 use crate::{
     CallContext, CallResult, Content, Ended, Error, Event, Finish, Grading, MalformedCall, Message,
     ModelTurn, Observation, RewardPlugin, Role, Score, Task, ToolCall, ToolPlugin, Trajectory,
@@ -21,9 +22,32 @@ thread_local! {
     static DATA: RefCell<Slots> = const { RefCell::new(Slots::new()) };
     static LOGGED: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
     static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
+    static TOOLS: RefCell<Option<Tools>> = const { RefCell::new(None) };
 }
 
 type Network = Box<dyn FnMut(&Request) -> Result<Response, Error>>;
+type Tools = Box<dyn FnMut(&tools::Request) -> Result<tools::Response, Error>>;
+
+/// Answers for other tools in this test, as those that the operator opens would.
+pub fn invoke_with(tools: impl FnMut(&tools::Request) -> Result<tools::Response, Error> + 'static) {
+    TOOLS.set(Some(Box::new(tools)));
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn invoke(request: &tools::Request) -> Result<tools::Response, Error> {
+    TOOLS.with_borrow_mut(|tools| match tools {
+        Some(tools) => tools(request),
+        None => Err(Error::Denied(
+            "no tool is open in this test; see `testing::invoke_with`".to_owned(),
+        )),
+    })
+}
+
+/// Of other tools, tests know only what answers for them.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn tools() -> Vec<crate::ToolDefinition> {
+    Vec::new()
+}
 
 /// Answers for the network in this test, as hosts that the operator opens would.
 pub fn answer_with(network: impl FnMut(&Request) -> Result<Response, Error> + 'static) {

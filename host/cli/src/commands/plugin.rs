@@ -52,6 +52,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
             call(
                 directory,
+                &policies,
                 plugin,
                 &policy,
                 tool,
@@ -70,14 +71,16 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             plugin_config,
         } => {
             let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
-            let policies = BTreeMap::from([(plugin.clone(), policy)]);
-            let (_, plugin) = find(directory, &policies, plugin, &sandbox)?;
+            let mut policies = policies;
+            policies.insert(plugin.clone(), policy);
+            let (registry, plugin) = find(directory, &policies, plugin, &sandbox)?;
+            let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
             let graded = grade::Graded {
                 answer: answer.as_deref(),
                 reference,
                 trajectory: trajectory.as_deref(),
             };
-            grade::run(&plugin, &graded, options.json)
+            grade::run(&plugin, &tools, &graded, options.json)
         }
         PluginCommand::Grant { plugin, gates } => {
             let file = options
@@ -195,19 +198,24 @@ fn list(
     })
 }
 
-/// The plugin `name` of a directory, alone in its registry so that what is wrong with others does not matter; or
-/// why there is none.
+/// The plugin `name` of a directory, in a registry with the plugins whose tools it may call and no others, so that
+/// what is wrong with them does not matter; or why there is none.
 fn find(
     directory: &Path,
     policies: &BTreeMap<String, PluginPolicy>,
     name: &str,
     sandbox: &Sandbox,
 ) -> anyhow::Result<(Registry, Arc<Plugin>)> {
-    let registry = Registry::load_only(directory, policies, name, sandbox);
+    let calls_others = policies
+        .get(name)
+        .is_some_and(|policy| !policy.tools.is_empty());
+    let wanted = |other: &str| other == name || calls_others;
+    let registry = Registry::load_where(directory, policies, sandbox, wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok((registry, plugin));
     }
-    if let Some(problem) = registry.problems().first() {
+    let mut problems = registry.problems().iter();
+    if let Some(problem) = problems.find(|problem| [name, "*"].contains(&problem.plugin.as_str())) {
         bail!("{problem}");
     }
     let registry = Registry::load(directory, policies, sandbox);
@@ -362,6 +370,7 @@ fn print_report(report: &PluginReport) {
 #[allow(clippy::too_many_arguments)] // Each is one word of the command line.
 fn call(
     directory: &Path,
+    policies: &BTreeMap<String, PluginPolicy>,
     plugin: &str,
     policy: &PluginPolicy,
     tool: &str,
@@ -377,7 +386,8 @@ fn call(
     if !arguments.is_object() {
         bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
     }
-    let policies = BTreeMap::from([(plugin.to_owned(), policy.clone())]);
+    let mut policies = policies.clone();
+    policies.insert(plugin.to_owned(), policy.clone());
     let (registry, found) = find(directory, &policies, plugin, sandbox)?;
     let tools: Vec<&str> = found
         .tools()

@@ -8,12 +8,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_plugins::bench::{warm as warm_calls, while_held};
+use rlf_plugins::plugin::Plugin;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
 use rlf_sandbox::{Sandbox, SandboxConfig, bench};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::soak::memory_bytes;
 
 /// Passages of the corpus that is made up where none is given.
 const PASSAGES: usize = 2_000;
@@ -74,13 +79,13 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
 
     loading(options.plugins, corpus, &sandbox)?;
     let registry = load(options.plugins, corpus, &sandbox)?;
-    let tools = Arc::new(ToolManager::new(
+    let tools = ToolManager::new(
         &registry,
         &ToolManagerConfig {
             max_concurrency: 1_000,
             ..ToolManagerConfig::default()
         },
-    )?);
+    )?;
     let runtime = crate::commands::runtime()?;
 
     say!(
@@ -112,17 +117,15 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
             samples.calls_per_s,
         );
     };
+    let pure = ("calculate", vec![json!({"expression": "1+1"})]);
+    let search = ("search", queries(corpus)?);
     let native = repeat(options.time, || native(&json!({"a": 1, "b": 1})));
     row(
         "a plain Rust function on JSON, no sandbox",
         &native,
         mcp_one,
     );
-    let pure = ("calculate", json!({"expression": "1+1"}));
-    let search = (
-        "search",
-        json!({"query": "river bridge empire", "top_k": 3}),
-    );
+    let (mut fresh, mut own) = (Vec::new(), Vec::new());
     for (tool, arguments) in [&pure, &search] {
         for at_once in AT_ONCE {
             let samples = runtime.block_on(call(&tools, tool, arguments, at_once, options.time))?;
@@ -132,7 +135,17 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
                 &samples,
                 peer,
             );
+            if at_once == 1 {
+                fresh.push(samples.at(0.5));
+            }
         }
+        let warm = warm(&registry, &runtime, tool, arguments)?;
+        own.push(warm.at(0.5));
+        row(
+            &format!("`{tool}` again and again in one instance"),
+            &warm,
+            mcp_one,
+        );
     }
     if let Some((one, at_32)) = &mcp {
         row("resident Python MCP server over stdio", one, mcp_one);
@@ -165,9 +178,14 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         }
     }
 
+    say!(
+        "\n`search` from a fresh instance takes {:.2} times the search itself (again and again in one instance)",
+        fresh[1] / own[1]
+    );
+    memory(&registry, &runtime, &search)?;
     let cost = bench::interruption(options.time).map_err(|error| anyhow::anyhow!("{error:#}"))?;
     say!(
-        "\na compute-bound call: {:.1} ms with interruption and limits, {:.1} ms without: {:+.1} %",
+        "a compute-bound call: {:.1} ms with interruption and limits, {:.1} ms without: {:+.1} %",
         cost.with.as_secs_f64() * 1e3,
         cost.without.as_secs_f64() * 1e3,
         (cost.with.as_secs_f64() / cost.without.as_secs_f64() - 1.0) * 100.0
@@ -229,16 +247,16 @@ fn load(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<Regi
 
 /// Calls a tool over and over, `at_once` of them side by side.
 async fn call(
-    tools: &Arc<ToolManager>,
+    tools: &ToolManager,
     tool: &str,
-    arguments: &Value,
+    arguments: &[Value],
     at_once: usize,
     time: Duration,
 ) -> anyhow::Result<Samples> {
     let began = Instant::now();
     let callers: Vec<_> = (0..at_once)
         .map(|caller| {
-            let (tools, tool, arguments) = (tools.clone(), tool.to_owned(), arguments.clone());
+            let (tools, tool, arguments) = (tools.clone(), tool.to_owned(), arguments.to_vec());
             tokio::spawn(async move {
                 let mut seconds = Vec::new();
                 let context = TurnContext {
@@ -250,7 +268,7 @@ async fn call(
                     let call = ToolCall {
                         call_id: format!("bench/{caller}/{}", seconds.len()),
                         name: tool.clone(),
-                        arguments: arguments.clone(),
+                        arguments: arguments[(caller + seconds.len()) % arguments.len()].clone(),
                     };
                     let started = Instant::now();
                     let outcomes = tools.invoke(vec![call], &context).await;
@@ -272,6 +290,54 @@ async fn call(
         seconds.extend(caller.await.context("a caller broke")??);
     }
     Ok(Samples::of(seconds, began.elapsed().as_secs_f64()))
+}
+
+/// The tool alone, without what a fresh sandbox costs.
+fn warm(
+    registry: &Registry,
+    runtime: &Runtime,
+    tool: &str,
+    arguments: &[Value],
+) -> anyhow::Result<Samples> {
+    let plugin = offering(registry, tool)?;
+    let began = Instant::now();
+    let arguments = arguments.iter().map(Value::to_string).collect();
+    let each = runtime.block_on(warm_calls(plugin, tool, arguments, 2_000))?;
+    let seconds = each.iter().map(Duration::as_secs_f64).collect();
+    Ok(Samples::of(seconds, began.elapsed().as_secs_f64()))
+}
+
+/// What a live instance has to itself, beside what all share.
+fn memory(
+    registry: &Registry,
+    runtime: &Runtime,
+    (tool, arguments): &(&str, Vec<Value>),
+) -> anyhow::Result<()> {
+    const INSTANCES: usize = 24;
+    let plugin = offering(registry, tool)?;
+    let arguments = arguments[0].to_string();
+    // What a call wrote to: the rest is shared with the snapshot.
+    let look = || memory_bytes("RssAnon:");
+    let hold = |count| -> anyhow::Result<u64> {
+        let seen = runtime.block_on(while_held(plugin, tool, &arguments, count, look))?;
+        seen.context("the kernel does not say what memory is private (RssAnon)")
+    };
+    let (few, many) = (hold(1)?, hold(1 + INSTANCES)?);
+    say!(
+        "a live instance of `{tool}` after a call: {} KiB of its own; the component it starts from has {} KiB",
+        (many.saturating_sub(few) / INSTANCES as u64) >> 10,
+        plugin.report().preparation.prepared_bytes >> 10
+    );
+    Ok(())
+}
+
+fn offering<'a>(registry: &'a Registry, tool: &str) -> anyhow::Result<&'a Arc<Plugin>> {
+    let has = |plugin: &&Arc<Plugin>| {
+        let mut tools = plugin.tools().iter();
+        tools.any(|offered| offered.definition.name == tool)
+    };
+    let found = registry.plugins().iter().find(has);
+    found.with_context(|| format!("no plugin has `{tool}`"))
 }
 
 /// What a tool does at the least: arguments in, text out.
@@ -342,6 +408,33 @@ fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
         Samples::of(figures.seconds, elapsed),
         figures.calls_per_s_at_32,
     ))
+}
+
+/// Arguments of searches: the beginnings of some passages, as long as the questions of the field.
+fn queries(corpus: &Path) -> anyhow::Result<Vec<Value>> {
+    const QUERIES: usize = 64;
+    const WORDS: usize = 14;
+    let text = std::fs::read_to_string(corpus)
+        .with_context(|| format!("cannot read {}", corpus.display()))?;
+    let passages: Vec<Value> = serde_json::from_str(&text).or_else(|_| {
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        lines.map(serde_json::from_str).collect()
+    })?;
+    let queries: Vec<Value> = passages
+        .iter()
+        .step_by((passages.len() / QUERIES).max(1))
+        .filter_map(|passage| passage["text"].as_str())
+        .map(|text| {
+            let words: Vec<&str> = text.split_whitespace().take(WORDS).collect();
+            json!({"query": words.join(" "), "top_k": 3})
+        })
+        .collect();
+    ensure!(
+        !queries.is_empty(),
+        "{} has no passages with a `text`",
+        corpus.display()
+    );
+    Ok(queries)
 }
 
 /// JSON lines of passages with words as frequent as in a language: the n-th word 1/n as often.

@@ -59,13 +59,13 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }
-    let tools = Arc::new(ToolManager::new(
+    let tools = ToolManager::new(
         &registry,
         &ToolManagerConfig {
             max_concurrency: options.at_once.max(1),
             ..ToolManagerConfig::default()
         },
-    )?);
+    )?;
     let runtime = crate::commands::runtime()?;
     let next = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
@@ -121,7 +121,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
 
 /// Makes calls until number `until`, `at_once` of them side by side; how many good ones went wrong.
 async fn calls(
-    tools: &Arc<ToolManager>,
+    tools: &ToolManager,
     next: &Arc<AtomicU64>,
     until: u64,
     at_once: usize,
@@ -207,9 +207,12 @@ fn mixed(number: u64) -> u64 {
 }
 
 fn resident_bytes() -> Option<u64> {
+    memory_bytes("VmRSS:")
+}
+
+/// A line of this process's memory as the kernel tells it.
+pub(super) fn memory_bytes(line: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|found| found.strip_prefix(line))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }

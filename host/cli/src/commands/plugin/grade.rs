@@ -9,6 +9,7 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::reward::{Grading, Split, grade_alone};
+use rlf_plugins::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 
 /// What is graded, as given on the command line.
@@ -20,6 +21,7 @@ pub(super) struct Graded<'a> {
 
 pub(super) fn run(
     plugin: &Arc<Plugin>,
+    tools: &ToolManager,
     graded: &Graded<'_>,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -45,7 +47,7 @@ pub(super) fn run(
         seed: 0,
     };
     let score = crate::commands::runtime()?
-        .block_on(grade_alone(plugin, &task, &trajectory, grading))
+        .block_on(grade_alone(plugin, tools, &task, &trajectory, grading))
         .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()))?;
     if as_json {
         let object = |pairs: &[(String, f64)]| -> Map<String, Value> {

@@ -1,0 +1,200 @@
+//! Plugins that are replaced on disk while calls run.
+//!
+//! Calls under way end on the component they began with; later ones are served by the new component,
+//! if it loads, if the operator's pin allows it, and if it offers the very same tools: models were
+//! shown their names, descriptions and schemas, and go on in the middle of a conversation. Otherwise
+//! what was loaded goes on serving, and the log says why.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use rlf_sandbox::Sandbox;
+
+use crate::manifest::MANIFEST_FILE;
+use crate::plugin::Plugin;
+use crate::registry::{Job, Registry};
+
+/// How often the files are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Looks after the files of a registry's plugins until it is dropped.
+#[derive(Debug)]
+pub struct Follower {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Follower {
+    /// Starts to look, once a second, from a thread of its own.
+    pub fn start(registry: &Registry, sandbox: &Sandbox) -> io::Result<Self> {
+        let mut watch = Watch::new(registry, sandbox);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let looking = move || {
+            while !stopped.load(Ordering::Relaxed) {
+                thread::park_timeout(EVERY);
+                for change in watch.look() {
+                    tracing::warn!(plugin = change.plugin, "{}", change.what);
+                }
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("rlf-follow".to_owned())
+            .spawn(looking)?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // Nothing is lost where it broke: what was loaded goes on serving.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What became of a plugin whose files changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its name.
+    pub plugin: String,
+    /// The component that serves from now on, or why it is the old one.
+    pub what: String,
+}
+
+/// The files of a registry's plugins as they were when last looked at.
+pub struct Watch {
+    sandbox: Sandbox,
+    plugins: Vec<Watched>,
+}
+
+struct Watched {
+    /// As it was first loaded: the one whose [`Plugin::latest`] calls ask for.
+    plugin: Arc<Plugin>,
+    job: Job,
+    known: Option<Files>,
+    /// Seen once: a file that is being written looks different the next time.
+    changed: Option<Files>,
+}
+
+/// What tells a component and its manifest from others without reading them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Files([Option<(u64, u64, SystemTime)>; 2]);
+
+impl Files {
+    fn of(plugin: &Plugin) -> Self {
+        let look = |path: &Path| {
+            let metadata = fs::metadata(path).ok()?;
+            let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+            Some((number, metadata.len(), metadata.modified().ok()?))
+        };
+        Self([
+            look(&plugin.component_path),
+            look(&plugin.path.join(MANIFEST_FILE)),
+        ])
+    }
+}
+
+impl Watch {
+    /// Remembers how the files of all plugins look now.
+    pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
+        let plugins = registry.with_jobs().map(|(plugin, job)| Watched {
+            plugin: Arc::clone(plugin),
+            job: job.clone(),
+            known: Some(Files::of(plugin)),
+            changed: None,
+        });
+        Self {
+            sandbox: sandbox.clone(),
+            plugins: plugins.collect(),
+        }
+    }
+
+    /// Looks at all files. What changed and looks the same twice in a row is loaded; blocks for as long
+    /// as that takes.
+    pub fn look(&mut self) -> Vec<Change> {
+        let sandbox = &self.sandbox;
+        self.plugins
+            .iter_mut()
+            .filter_map(|watched| {
+                let what = watched.look(sandbox)?;
+                Some(Change {
+                    plugin: watched.plugin.name().to_owned(),
+                    what,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Watched {
+    fn look(&mut self, sandbox: &Sandbox) -> Option<String> {
+        let files = Files::of(&self.plugin);
+        if self.known.as_ref() == Some(&files) {
+            self.changed = None;
+            return None;
+        }
+        if self.changed.as_ref() != Some(&files) {
+            self.changed = Some(files);
+            return None;
+        }
+        self.known = self.changed.take();
+        let serving = self.plugin.latest();
+        match self.load(&serving, sandbox) {
+            Ok(plugin) if plugin.hash() == serving.hash() => None,
+            Ok(plugin) => {
+                let what = format!(
+                    "its file was replaced: later calls are served by {} in place of {}; to keep what a \
+                     run began with, pin `hash` in [plugins.{}] or write `reload = false` in [tools]",
+                    plugin.hash(),
+                    serving.hash(),
+                    plugin.name(),
+                );
+                self.plugin.replace_by(Arc::new(plugin));
+                Some(what)
+            }
+            Err(why) => Some(format!(
+                "its files changed, but {why}; {} goes on serving",
+                serving.hash()
+            )),
+        }
+    }
+
+    /// The plugin as its files have it now, if it can take the place of the one that serves.
+    fn load(&self, serving: &Plugin, sandbox: &Sandbox) -> Result<Plugin, String> {
+        let plugin = self
+            .job
+            .run_apart(sandbox)
+            .map_err(|problem| problem.to_string())?;
+        if !serving.policy().trusts(plugin.hash()) {
+            return Err(format!(
+                "[plugins.{}] pins another component than {}",
+                plugin.name(),
+                plugin.hash()
+            ));
+        }
+        let definitions = |plugin: &Plugin| {
+            let tools = plugin.tools().iter();
+            tools
+                .map(|tool| tool.definition.clone())
+                .collect::<Vec<_>>()
+        };
+        if plugin.kind() != serving.kind() || definitions(&plugin) != definitions(serving) {
+            return Err(
+                "it offers other tools than models were shown; start anew to use them".into(),
+            );
+        }
+        Ok(plugin)
+    }
+}

@@ -1,0 +1,190 @@
+//! `rlf:plugin/tools`: a plugin that calls tools of others, through the tool manager like a model.
+//!
+//! What it calls runs in the time it has left itself, one level deeper in the sandbox's pools. Its
+//! calls have ids and seeds under its own, so they are the same in every replay. One that fails for
+//! want of something ends the call that made it: a trajectory must not be judged by what a plugin made
+//! of that.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
+use rlf_sandbox::{Gate, State, Stopped};
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker};
+
+use crate::bindings::types::{Error, ToolDefinition};
+use crate::concurrently::all;
+use crate::convert::{definition_to_guest, ended_to_guest, observation_to_guest};
+use crate::tool_manager::{ToolManager, TurnContext};
+
+#[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package rlf:tools-gate; world gate { import rlf:plugin/tools@0.1.0; }",
+        world: "rlf:tools-gate/gate",
+        imports: { default: async | trappable },
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::rlf::plugin::types },
+    });
+}
+
+use bindings::rlf::plugin::tools as wit;
+
+/// Calls that one call may make in all: their results wait in the host's memory together.
+const MOST_CALLS: u32 = 64;
+
+/// The way to the tools that a policy names.
+pub(crate) struct ToolsGate {
+    names: Arc<[String]>,
+}
+
+impl ToolsGate {
+    pub(crate) fn open(names: &[String]) -> Self {
+        Self {
+            names: Arc::from(names),
+        }
+    }
+}
+
+impl Gate for ToolsGate {
+    fn interface(&self) -> &'static str {
+        "rlf:plugin/tools"
+    }
+
+    fn link(&self, linker: &mut Linker<State>) -> Result<()> {
+        wit::add_to_linker::<State, HasTools>(linker, |state| View(state))
+    }
+}
+
+/// What a call has to know of itself to make others. Handed to the sandbox with the call.
+pub(crate) struct Nesting {
+    manager: ToolManager,
+    turn: TurnContext,
+    call_id: String,
+    made: AtomicU32,
+}
+
+impl Nesting {
+    /// For a call with this id, whose own calls derive their seeds from `turn.seed`.
+    pub(crate) fn new(manager: &ToolManager, turn: TurnContext, call_id: &str) -> Arc<Self> {
+        Arc::new(Self {
+            manager: manager.clone(),
+            turn,
+            call_id: call_id.to_owned(),
+            made: AtomicU32::new(0),
+        })
+    }
+}
+
+impl fmt::Debug for Nesting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nesting")
+            .field("call_id", &self.call_id)
+            .finish_non_exhaustive()
+    }
+}
+
+struct HasTools;
+
+impl HasData for HasTools {
+    type Data<'a> = View<'a>;
+}
+
+struct View<'a>(&'a mut State);
+
+impl View<'_> {
+    /// The names that are open, and what this call is; nothing where no tool runs beside it.
+    fn open(&self) -> Option<(Arc<[String]>, Arc<Nesting>)> {
+        let names = Arc::clone(&self.0.gate::<ToolsGate>()?.names);
+        Some((names, self.0.context()?))
+    }
+}
+
+impl wit::Host for View<'_> {
+    async fn list_tools(&mut self) -> Result<Vec<ToolDefinition>> {
+        let Some((names, nesting)) = self.open() else {
+            return Ok(Vec::new());
+        };
+        // Their names were checked when the manager was made.
+        let definitions = nesting.manager.definitions(Some(&names));
+        let definitions = definitions.unwrap_or_default();
+        Ok(definitions.iter().map(definition_to_guest).collect())
+    }
+
+    async fn invoke(
+        &mut self,
+        requests: Vec<wit::Request>,
+    ) -> Result<Vec<Result<wit::Response, Error>>> {
+        let Some((names, nesting)) = self.open() else {
+            let refusal = || Err(Error::Denied("no tools can be called from here".to_owned()));
+            return Ok(requests.iter().map(|_| refusal()).collect());
+        };
+        let caller = self.0.as_caller();
+        let answers = all(requests.into_iter().map(|request| {
+            let call = allowed(request, &names, &nesting);
+            let (nesting, caller) = (&nesting, caller.clone());
+            async move {
+                match call {
+                    Ok(call) => Ok(nesting
+                        .manager
+                        .invoke_from(call, &nesting.turn, caller)
+                        .await),
+                    Err(refusal) => Err(refusal),
+                }
+            }
+        }));
+        let answers = self.0.outside(answers).await;
+        answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(outcome) => response(&outcome).map(Ok),
+                Err(refusal) => Ok(Err(refusal)),
+            })
+            .collect()
+    }
+}
+
+/// A request as the call it is, if it may be made.
+fn allowed(request: wit::Request, names: &[String], nesting: &Nesting) -> Result<ToolCall, Error> {
+    if !names.contains(&request.name) {
+        let name: String = request.name.chars().take(64).collect();
+        let open = names.join(", ");
+        return Err(Error::NotFound(format!(
+            "no tool {name:?} is open to this plugin; there are: {open}"
+        )));
+    }
+    let number = nesting.made.fetch_add(1, Ordering::Relaxed);
+    if number >= MOST_CALLS {
+        nesting.made.store(MOST_CALLS, Ordering::Relaxed);
+        return Err(Error::Exhausted(format!(
+            "a call makes {MOST_CALLS} others at the most"
+        )));
+    }
+    let arguments = serde_json::from_str(&request.arguments).map_err(|error| {
+        Error::InvalidArguments(format!(
+            "the arguments of {:?} are not JSON: {error}",
+            request.name
+        ))
+    })?;
+    Ok(ToolCall {
+        call_id: format!("{}/{number}", nesting.call_id),
+        name: request.name,
+        arguments,
+    })
+}
+
+/// What the plugin is answered; or the end of its own call, where something was missing that is
+/// neither its doing nor the tool's.
+fn response(outcome: &CallOutcome) -> Result<wit::Response> {
+    if outcome.fault == Fault::Infrastructure || outcome.ended == Ended::Unavailable {
+        let detail = outcome.detail.as_deref().unwrap_or("no more is known");
+        let reason = format!("its call of `{}` could not be made: {detail}", outcome.name);
+        return Err(Stopped::unavailable(reason).into());
+    }
+    Ok(wit::Response {
+        ended: ended_to_guest(outcome.ended),
+        observation: outcome.observation.as_ref().map(observation_to_guest),
+    })
+}

@@ -1,0 +1,75 @@
+//! Other tools, for plugins that the operator opens the gate `tools` to.
+//!
+//! A plugin asks for it in `plugin.toml` (`gates = ["tools"]`); which tools stand behind it is the
+//! operator's business. A call made here takes its time from the caller's budget and is answered as a
+//! model's would be: checked arguments, the tool's own limits, an observation.
+
+pub use crate::bindings::tools::rlf::plugin::tools::{Request, Response};
+
+use serde_json::Value;
+
+use crate::{Error, Observation, ToolDefinition};
+
+/// The tools that can be called.
+pub fn list() -> Vec<ToolDefinition> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::tools::rlf::plugin::tools::list_tools();
+    #[cfg(not(target_family = "wasm"))]
+    crate::testing::tools()
+}
+
+/// Makes the calls side by side; one result for each, in order.
+pub fn invoke(requests: &[Request]) -> Vec<Result<Response, Error>> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::tools::rlf::plugin::tools::invoke(requests);
+    #[cfg(not(target_family = "wasm"))]
+    requests.iter().map(crate::testing::invoke).collect()
+}
+
+/// Makes one call. What it shows is in the observation, also where it failed; a call that shows nothing is the
+/// error `unavailable`.
+pub fn invoke_one(name: &str, arguments: &Value) -> Result<Observation, Error> {
+    let request = Request {
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
+    };
+    let response = invoke(&[request])
+        .pop()
+        .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))?;
+    response.observation.ok_or_else(|| {
+        Error::Unavailable(format!(
+            "`{name}` ended without an observation: {:?}",
+            response.ended
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ended, IntoObservation as _, testing};
+    use serde_json::json;
+
+    #[test]
+    fn a_native_test_answers_for_the_tools() {
+        let arguments = json!({"expression": "1+1"});
+        assert!(matches!(
+            invoke_one("calculate", &arguments),
+            Err(Error::Denied(_))
+        ));
+        testing::invoke_with(|request| {
+            assert_eq!(request.name, "calculate");
+            let observation = format!("called with {}", request.arguments).into_observation();
+            Ok(Response {
+                ended: Ended::Ok,
+                observation: Some(observation),
+            })
+        });
+        let observation = invoke_one("calculate", &arguments).unwrap();
+        assert_eq!(
+            testing::text(&observation),
+            r#"called with {"expression":"1+1"}"#
+        );
+        assert!(list().is_empty());
+    }
+}
