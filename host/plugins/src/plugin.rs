@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{CallReport, CallSpec, Stopped, Template};
+use rlf_sandbox::{CallReport, CallSpec, Captured, Stopped, Template};
+use serde::Serialize;
 
 use crate::bindings::{reward, tool, types};
 use crate::manifest::{PluginKind, PluginManifest};
@@ -45,6 +46,16 @@ pub struct Plugin {
     pub(crate) exports: Exports,
     pub(crate) tools: Vec<LoadedTool>,
     last_trap: Mutex<Option<String>>,
+    printed: Mutex<Option<Printed>>,
+}
+
+/// What a plugin printed in one call: for its author, never for a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Printed {
+    /// On standard output.
+    pub stdout: Captured,
+    /// On standard error.
+    pub stderr: Captured,
 }
 
 /// One call to a tool, ready to be handed to the guest.
@@ -83,6 +94,7 @@ impl Plugin {
             exports,
             tools: Vec::new(),
             last_trap: Mutex::default(),
+            printed: Mutex::default(),
         }
     }
 
@@ -161,6 +173,14 @@ impl Plugin {
             .clone()
     }
 
+    /// What the last call that printed anything printed, once: for an author who makes one call at a time.
+    pub fn take_printed(&self) -> Option<Printed> {
+        self.printed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
     /// Makes an instance of a reward and looks at its functions: whether they have the contract's types is known
     /// only then. A tool shows it by listing its tools.
     pub(crate) async fn probe_reward(&self) -> Result<(), Stopped> {
@@ -178,7 +198,7 @@ impl Plugin {
                 Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Asks a tool plugin what it offers.
@@ -200,7 +220,7 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Calls a tool.
@@ -230,7 +250,7 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Asks a reward to grade a group.
@@ -262,13 +282,15 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
-    fn finish<R>(report: CallReport<R>) -> Result<R, Stopped> {
-        report.outcome.map_err(|mut stopped| {
-            let printed = report.stderr.text.trim();
+    /// The rest is kept aside.
+    fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
+        let (stdout, stderr) = (report.stdout, report.stderr);
+        let outcome = report.outcome.map_err(|mut stopped| {
+            let printed = stderr.text.trim();
             if !printed.is_empty() {
                 let start = printed
                     .char_indices()
@@ -278,7 +300,12 @@ impl Plugin {
                 stopped.reason = format!("{}; it printed: {}", stopped.reason, &printed[start..]);
             }
             stopped
-        })
+        });
+        if !stdout.is_empty() || !stderr.is_empty() {
+            *self.printed.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Printed { stdout, stderr });
+        }
+        outcome
     }
 }
 

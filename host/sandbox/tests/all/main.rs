@@ -4,6 +4,7 @@
 mod admission;
 mod cache;
 mod cancellation;
+mod cost;
 mod data;
 mod determinism;
 mod endings;
