@@ -44,7 +44,7 @@ impl Setting {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
-    /// Where each key is first named, tables included.
+    /// Where each key is set: a table at its own header, or where it is first named.
     lines: BTreeMap<Vec<String>, usize>,
     table: toml::Table,
 }
@@ -60,7 +60,7 @@ impl Lines {
         Ok(Self { lines, table })
     }
 
-    /// The line on which a key is first named; none where the file does not name it.
+    /// The line of a key: of a table its header, or where it is first named; none where the file does not name it.
     pub fn line(&self, key: &[&str]) -> Option<usize> {
         let key: Vec<String> = key.iter().map(|&part| part.to_owned()).collect();
         self.lines.get(&key).copied()
@@ -187,10 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_table_stands_where_it_is_first_named() {
+    fn a_table_stands_at_its_own_header_or_where_it_is_first_named() {
         let text = "seed = 1\n[plugins.x.http]\ntimeout_ms = 1\n[plugins.x]\nretries = 0\n[rl]\n";
         let lines = Lines::of(text, "c.toml").unwrap();
-        assert_eq!(lines.line(&["plugins", "x"]), Some(2));
+        assert_eq!(lines.line(&["plugins", "x"]), Some(4));
+        assert_eq!(lines.line(&["plugins", "x", "http"]), Some(2));
         assert_eq!(lines.line(&["plugins", "y"]), None);
         assert_eq!(lines.top_level(), [("seed", 1), ("plugins", 2), ("rl", 6)]);
         assert_eq!(lines.settings(&["plugins", "y"]), []);

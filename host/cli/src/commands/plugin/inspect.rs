@@ -269,7 +269,7 @@ fn granted(screen: &Screen, decided: &Decided) {
 
 /// What of the world its calls can see and change.
 fn reaches(screen: &Screen, report: &PluginReport) {
-    let open = |gate| report.granted.contains(&gate) && report.asked.contains(&gate);
+    let open = |gate| report.granted.contains(&gate);
     let mut reached = Vec::new();
     for (slot, path) in &report.data {
         if let Some(path) = path {
