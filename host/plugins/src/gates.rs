@@ -11,7 +11,7 @@ use crate::manifest::Gate;
 use crate::policy::PluginPolicy;
 
 /// What an operator can open in this version.
-pub(crate) const AVAILABLE: &[Gate] = &[Gate::Http];
+pub(crate) const AVAILABLE: &[Gate] = &[Gate::Http, Gate::RealClock, Gate::RealRandom];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {

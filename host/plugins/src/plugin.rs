@@ -140,6 +140,11 @@ impl Plugin {
         &self.policy
     }
 
+    /// Whether the same call can end otherwise when it is made again, whatever its tools say of themselves.
+    pub(crate) fn is_granted_chance(&self) -> bool {
+        self.policy.grants.iter().any(|gate| gate.is_behind_wasi())
+    }
+
     /// What the author says of it.
     pub fn manifest(&self) -> &PluginManifest {
         &self.manifest

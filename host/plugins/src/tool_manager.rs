@@ -236,7 +236,8 @@ impl ToolManager {
         let cache = self
             .cache
             .as_ref()
-            .filter(|_| hints.deterministic && !hints.open_world);
+            .filter(|_| hints.deterministic && !hints.open_world)
+            .filter(|_| !tool.plugin.is_granted_chance());
         if let Some(observation) = cache.and_then(|cache| cache.get(index, &arguments)) {
             tool.counters.count_cached();
             return End::by_cache(observation);

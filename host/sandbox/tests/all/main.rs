@@ -17,4 +17,5 @@ mod loading;
 mod log;
 mod memory;
 mod output;
+mod real_sources;
 mod time;
