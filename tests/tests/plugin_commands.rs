@@ -555,3 +555,48 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     let written = fs::read_to_string(&config).expect("is there");
     assert!(!written.contains("grants"), "{written}");
 }
+
+#[test]
+fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plugin = folder.path().join("misbehave");
+    fs::create_dir(&plugin).expect("can be made");
+    let built = Host::with_test_plugins();
+    fs::copy(
+        built.plugins().join("misbehave/misbehave.wasm"),
+        plugin.join("misbehave.wasm"),
+    )
+    .expect("can be copied");
+    fs::write(
+        plugin.join("plugin.toml"),
+        "gates = [\"real-clock\", \"real-random\"]\n",
+    )
+    .expect("is written");
+    let config = folder.path().join("ops.toml");
+    fs::write(&config, "").expect("is written");
+    let run = |arguments: &[&str]| {
+        let plugins = folder.path().to_str().expect("a plain name");
+        let config = config.to_str().expect("a plain name");
+        let fixed = ["plugin", "--plugins", plugins, "--config", config];
+        built.run(fixed.iter().chain(arguments))
+    };
+    run(&["call", "misbehave", "read_clock"])
+        .refused_with(&["it asks for `real-clock`, `real-random`, which nobody granted"]);
+    run(&["grant", "misbehave", "--gate", "real-clock"]).succeeded();
+    run(&["call", "misbehave", "read_clock"])
+        .refused_with(&["it asks for `real-random`, which nobody granted"]);
+    let gates = ["--gate", "real-clock", "--gate", "real-random"];
+    run(&[&["grant", "misbehave"][..], &gates].concat()).succeeded();
+    let inspected = run(&["inspect", "misbehave"]);
+    for part in ["the machine's clock", "the machine's entropy"] {
+        assert!(inspected.succeeded().stdout.contains(part), "{inspected}");
+    }
+    let clock = run(&["call", "misbehave", "read_clock"]);
+    let clock: Value = serde_json::from_str(&clock.succeeded().stdout).expect("is JSON");
+    // Virtual time begins with 2024.
+    let year = 365 * 86_400 * 1_000_000_000_u64;
+    assert!(
+        clock["wall"][0].as_u64() > Some(1_704_067_200_000_000_000 + year),
+        "{clock}"
+    );
+}

@@ -121,8 +121,7 @@ impl Pools {
         let [calls, nested, deepest] = self.levels;
         let mebibytes = |level: Level| level.memory_bytes >> 20;
         format!(
-            "{} calls at once, which share {} MiB; {} more with {} MiB for calls that these make, {} with {} MiB for the \
-             next level",
+            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper",
             calls.places,
             mebibytes(calls),
             nested.places,

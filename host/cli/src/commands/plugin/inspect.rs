@@ -204,7 +204,7 @@ fn asked(screen: &Screen, info: &ComponentInfo, manifest: &PluginManifest) {
         .partition(|import| import.starts_with("wasi:"));
     let mut imports = list(&ours);
     if !wasi.is_empty() {
-        let _ = write!(imports, "; and {} of WASI, all virtual", wasi.len());
+        let _ = write!(imports, "; and {} of WASI", wasi.len());
     }
     screen.row("imports", &imports);
     let mut asks = Vec::new();
@@ -324,6 +324,12 @@ fn reaches(screen: &Screen, report: &PluginReport) {
             bytes(http.max_request_bytes),
             bytes(http.max_response_bytes),
         ));
+    }
+    if open(Gate::RealClock) {
+        reached.push("the machine's clock: not deterministic, sleeping takes real time".to_owned());
+    }
+    if open(Gate::RealRandom) {
+        reached.push("the machine's entropy: not deterministic".to_owned());
     }
     if reached.is_empty() {
         screen.row(
