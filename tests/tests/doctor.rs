@@ -24,7 +24,13 @@ fn the_doctor_tells_processor_devices_cache_and_pools() {
     let cache = report["component_cache"].as_str().expect("is a path");
     assert!(cache.ends_with("rlf-host/components"), "{cache}");
     let printed = host.run(["doctor"]);
-    for row in ["processor", "cuda", "wasm target", "sandbox pools"] {
+    for row in [
+        "processor",
+        "cuda",
+        "wasm target",
+        "sandbox  ",
+        "calls at once",
+    ] {
         assert!(
             printed.succeeded().stdout.contains(row),
             "no `{row}`: {printed}"

@@ -68,3 +68,31 @@ fn too_much_is_an_ordinary_error_and_nothing_else_can_be_read() {
         );
     }
 }
+
+#[test]
+fn what_a_call_leaves_is_kept_where_the_operator_wants_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("policy.toml");
+    let text = "[plugins.misbehave.files]\noutputs = [\"/\"]\n";
+    fs::write(&config, text).expect("can be written");
+    let outputs = folder.path().join("kept");
+    let call = |more: &[&str]| {
+        let arguments = json!({"path": "/work"}).to_string();
+        let config = config.to_str().expect("a plain name");
+        let mut words = vec!["call", "misbehave", "use_files", &arguments];
+        words.extend(["--json", "--config", config]);
+        words.extend(more);
+        let outcome = Host::with_test_plugins().plugin(words).succeeded().json();
+        outcome["detail"].as_str().expect("says so").to_owned()
+    };
+    assert!(call(&[]).ends_with("which nobody keeps"));
+    let said = call(&["--outputs", outputs.to_str().expect("a plain name")]);
+    assert!(said.starts_with("kept "), "{said}");
+    let calls: Vec<_> = fs::read_dir(&outputs)
+        .expect("was made")
+        .map(|entry| entry.expect("can be read").path())
+        .collect();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    let left = fs::read_to_string(calls[0].join("left.txt")).expect("was left");
+    assert_eq!(left, "left behind");
+}

@@ -109,6 +109,7 @@ fn the_frozen_reward_grades() {
             "terms": {"agrees": 1.0, "turns": 1.0, "calls": 0.0},
             "metrics": {"step": 0.0},
             "per_event": [],
+            "printed": {"stdout": "", "stderr": ""},
         })
     );
     let wrong = grade(&["--reference", "no", "--answer", "yes"]);

@@ -138,21 +138,35 @@ fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need()
 }
 
 #[test]
-fn inspect_tells_schema_limits_interfaces_and_grants() {
+fn inspect_tells_on_one_screen_what_a_plugin_is_and_costs() {
     let host = Host::new();
     let text = host.plugin(["inspect", "calculator"]);
+    let text = &text.succeeded().stdout;
     for part in [
-        "tool (world tool-plugin)",
+        "calculator, a tool (world tool-plugin)",
+        "tools      calculate(expression: string)",
+        "says it is read-only, idempotent, deterministic",
         "rlf:plugin/tool@0.1.0",
-        "asks for none; granted none",
-        "cpu_ms 2000",
-        "\"required\"",
+        "asks for   nothing",
+        "granted    nothing: no configuration was named",
+        " cpu_ms            2,000 ms",
+        " memory_bytes      128 MiB",
+        "init       ran once",
+        "not pinned",
+        " us, the median of ",
     ] {
-        assert!(
-            text.succeeded().stdout.contains(part),
-            "no `{part}`: {text}"
-        );
+        assert!(text.contains(part), "no `{part}`: {text}");
     }
+    assert!(text.lines().count() <= 40, "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert!(
+        !text.contains("* by default"),
+        "a limit that is the default is marked: {text}"
+    );
+
     let report = host
         .plugin(["inspect", "calculator", "--json"])
         .succeeded()
@@ -163,6 +177,187 @@ fn inspect_tells_schema_limits_interfaces_and_grants() {
     let component = host.plugins().join("calculator/calculator.wasm");
     let bytes = fs::metadata(component).expect("is built").len();
     assert_eq!(report["bytes"], bytes);
+    assert_eq!(
+        (&report["entry"], &report["settings"]),
+        (&Value::Null, &json!([]))
+    );
+    let instance = &report["instance"];
+    assert!(instance["measured"].as_u64() >= Some(1), "{report}");
+    assert!(instance["median_us"].as_f64() > Some(0.0), "{report}");
+    assert!(
+        instance["memory_bytes"].as_u64() >= Some(65_536),
+        "{report}"
+    );
+}
+
+#[test]
+fn inspect_names_the_line_that_grants_each_thing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = folder.path().join("table.csv");
+    fs::write(&table, "name,capital\nNorway,Oslo\n").expect("can be written");
+    let config = folder.path().join("ops.toml");
+    let path = config.to_str().expect("a plain name");
+    let inspect = |text: &str| {
+        fs::write(&config, text).expect("can be written");
+        Host::new().plugin(["inspect", "lookup", "--config", path])
+    };
+    for (text, lines) in [
+        (
+            "[plugins.lookup]\nretries = 0\ndata.table = \"table.csv\"\n[plugins.lookup.limits]\nwall_ms = 20_000\n\
+             [plugins.lookup.rename]\nlookup = \"find\"\n[plugins.lookup.files]\nbytes = 4096\n",
+            [2, 3, 5, 7, 9],
+        ),
+        (
+            "plugins.lookup = { retries = 0,\n  data = { table = \"table.csv\" },\n  limits.wall_ms = 20_000,\n\
+             rename = { lookup = \"find\" }, files = { bytes = 4096 } }\n",
+            [1, 2, 3, 4, 4],
+        ),
+        (
+            "seed = 1\n[plugins]\nlookup.retries = 0\nlookup.data.table = \"table.csv\"\nlookup.limits.wall_ms = 20_000\n\
+             lookup.rename.lookup = \"find\"\nlookup.files.bytes = 4096\n[rl]\n",
+            [3, 4, 5, 6, 7],
+        ),
+    ] {
+        let inspected = inspect(text);
+        let seen = &inspected.succeeded().stdout;
+        let settings = [
+            "retries = 0",
+            "data.table = \"table.csv\"",
+            "limits.wall_ms = 20000",
+            "rename.lookup = \"find\"",
+            "files.bytes = 4096",
+        ];
+        // A long name of a temporary folder breaks rows, at spaces.
+        let flat = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (line, setting) in lines.into_iter().zip(settings) {
+            let row = format!("{path}:{line} {setting}");
+            assert!(flat.contains(&row), "no `{row}`: {seen}");
+        }
+        for part in [
+            "find(entity: string, column: \"capital\")",
+            "*wall_ms           20,000 ms",
+            "* by default wall_ms 10,000 ms",
+            "scratch files at /work: 4 KiB,",
+        ] {
+            assert!(
+                flat.contains(&part.split_whitespace().collect::<Vec<_>>().join(" ")),
+                "no `{part}`: {seen}"
+            );
+        }
+    }
+    let other = inspect("[plugins.search]\nretries = 0\n");
+    assert!(
+        other
+            .stdout
+            .contains(&format!("nothing: no entry in {path}"))
+            || other
+                .stdout
+                .replace('\n', " ")
+                .contains("nothing: no entry in"),
+        "{other}"
+    );
+    // It does not load without its table, and what its files say is shown all the same.
+    assert!(other.stdout.contains("asks for   data table"), "{other}");
+    other.refused_with(&["it needs data that is not bound: `table`"]);
+
+    let report = Host::new().plugin([
+        "inspect",
+        "lookup",
+        "--json",
+        "--data",
+        &format!("table={}", table.display()),
+    ]);
+    let report = report.succeeded().json();
+    assert_eq!(report["settings"][0]["key"], "data.table");
+    assert_eq!(report["settings"][0]["at"], "--data");
+}
+
+#[test]
+fn data_that_lies_in_a_run_is_said_to_and_no_slot_goes_unbound_in_silence() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("ops.toml");
+    fs::write(
+        &config,
+        "[plugins.lookup]\ndata.table = \"run:facts.csv\"\n",
+    )
+    .expect("is written");
+    let path = config.to_str().expect("a plain name");
+    let host = Host::new();
+    let place = format!("({path}:2)");
+    host.plugin(["call", "lookup", "lookup", "--config", path])
+        .refused_with(&["`run:facts.csv`", &place, "--data table=RUN/data/facts.csv"]);
+    let listed = host.plugin(["list", "--config", path]);
+    assert!(
+        listed
+            .succeeded()
+            .stdout
+            .contains("--data table=RUN/data/facts.csv"),
+        "{listed}"
+    );
+    let table = folder.path().join("facts.csv");
+    fs::write(&table, "name,capital\nNorway,Oslo\n").expect("can be written");
+    let arguments = r#"{"entity": "Norway", "column": "capital"}"#;
+    let data = format!("table={}", table.display());
+    let found = host.plugin([
+        "call", "lookup", "lookup", arguments, "--config", path, "--data", &data,
+    ]);
+    assert_eq!(found.succeeded().stdout, "Oslo\n");
+}
+
+#[test]
+fn a_misspelt_table_of_a_policy_is_an_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("ops.toml");
+    fs::write(&config, "[plugin.calculator]\nretries = 0\n").expect("is written");
+    let path = config.to_str().expect("a plain name");
+    Host::new()
+        .plugin(["inspect", "calculator", "--config", path])
+        .refused_with(&[&format!(
+            "{path}:1: unknown key `plugin`; did you mean `plugins`?"
+        )]);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let host = Host::new();
+    host.run(["plugin", "list", "--plugins", "no/such/folder"])
+        .refused_with(&[
+            "no/such/folder",
+            "cannot read the plugin directory",
+            "--plugins DIR",
+        ]);
+    let listed = host.run(["plugin", "list", "--json", "--plugins", "no/such/folder"]);
+    assert_eq!(listed.code(), Some(1), "{listed}");
+    assert_eq!(listed.json()["problems"][0]["path"], "no/such/folder");
+}
+
+#[test]
+fn what_a_plugin_prints_is_shown_to_its_author_and_is_no_part_of_its_result() {
+    let host = Host::with_test_plugins();
+    let arguments =
+        r#"{"stdout": "hello\nthere\u001b[2J", "stderr": "careful", "then_loop": false}"#;
+    let called = host.plugin(["call", "misbehave", "print", arguments]);
+    assert!(!called.succeeded().stdout.contains("hello"), "{called}");
+    assert_eq!(
+        called.stderr,
+        "stdout | hello\nstdout | there\u{241b}[2J\nstderr | careful\n"
+    );
+    let called = host.plugin(["call", "misbehave", "print", arguments, "--json"]);
+    let called = called.succeeded().json();
+    assert_eq!(called["printed"]["stdout"], "hello\nthere\u{241b}[2J");
+    assert_eq!(called["printed"]["stderr"], "careful");
+    assert!(
+        !called["observation"].to_string().contains("hello"),
+        "{called}"
+    );
+
+    let panicked = host.plugin(["call", "misbehave", "panic"]);
+    assert_eq!(
+        panicked.stderr.matches("a panic in a guest").count(),
+        1,
+        "{panicked}"
+    );
+    assert!(!panicked.stderr.contains("WARN"), "{panicked}");
 }
 
 #[test]
@@ -340,6 +535,9 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
         "{written}"
     );
     assert!(written.contains("grants = [\"http\"]"), "{written}");
+    let again = grant(&["--gate", "http", "--json"]).succeeded().json();
+    assert_eq!(again["granted"], json!(["http"]));
+    assert_eq!(again["hash"], again["hash_before"]);
     let inspected = host.plugin(["inspect", "fetch", "--config", path, "--json"]);
     let inspected = inspected.succeeded().json();
     assert_eq!(inspected["granted"], json!(["http"]));
@@ -356,4 +554,49 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     );
     let written = fs::read_to_string(&config).expect("is there");
     assert!(!written.contains("grants"), "{written}");
+}
+
+#[test]
+fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plugin = folder.path().join("misbehave");
+    fs::create_dir(&plugin).expect("can be made");
+    let built = Host::with_test_plugins();
+    fs::copy(
+        built.plugins().join("misbehave/misbehave.wasm"),
+        plugin.join("misbehave.wasm"),
+    )
+    .expect("can be copied");
+    fs::write(
+        plugin.join("plugin.toml"),
+        "gates = [\"real-clock\", \"real-random\"]\n",
+    )
+    .expect("is written");
+    let config = folder.path().join("ops.toml");
+    fs::write(&config, "").expect("is written");
+    let run = |arguments: &[&str]| {
+        let plugins = folder.path().to_str().expect("a plain name");
+        let config = config.to_str().expect("a plain name");
+        let fixed = ["plugin", "--plugins", plugins, "--config", config];
+        built.run(fixed.iter().chain(arguments))
+    };
+    run(&["call", "misbehave", "read_clock"])
+        .refused_with(&["it asks for `real-clock`, `real-random`, which nobody granted"]);
+    run(&["grant", "misbehave", "--gate", "real-clock"]).succeeded();
+    run(&["call", "misbehave", "read_clock"])
+        .refused_with(&["it asks for `real-random`, which nobody granted"]);
+    let gates = ["--gate", "real-clock", "--gate", "real-random"];
+    run(&[&["grant", "misbehave"][..], &gates].concat()).succeeded();
+    let inspected = run(&["inspect", "misbehave"]);
+    for part in ["the machine's clock", "the machine's entropy"] {
+        assert!(inspected.succeeded().stdout.contains(part), "{inspected}");
+    }
+    let clock = run(&["call", "misbehave", "read_clock"]);
+    let clock: Value = serde_json::from_str(&clock.succeeded().stdout).expect("is JSON");
+    // Virtual time begins with 2024.
+    let year = 365 * 86_400 * 1_000_000_000_u64;
+    assert!(
+        clock["wall"][0].as_u64() > Some(1_704_067_200_000_000_000 + year),
+        "{clock}"
+    );
 }

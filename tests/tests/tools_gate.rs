@@ -91,7 +91,10 @@ fn a_call_makes_so_many_others_and_no_more() {
     );
     assert_eq!(refused.len(), 36);
     for answer in refused {
-        assert_eq!(answer["refused"], "a call makes 64 others at the most");
+        assert_eq!(
+            answer["refused"],
+            "a call makes 64 others at the most (nested_calls)"
+        );
     }
 }
 

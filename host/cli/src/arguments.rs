@@ -168,14 +168,34 @@ pub(crate) struct PluginDirectoryGlobal {
     pub(crate) plugins: PathBuf,
 }
 
+/// What a plugin is given on the command line, over what a configuration says.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PluginBindings {
+    /// Bind data without a configuration: NAME=FILE, may be repeated
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) data: Vec<String>,
+    /// The plugin's `config` as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) plugin_config: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
     /// Every plugin of the directory, and what is wrong with those that do not load
     List,
-    /// One plugin: what it exports, asks for and is granted, its tools, limits and hash
+    /// One plugin on one screen: what it exports, asks for and is granted, by which line, its limits and its cost
+    ///
+    /// Everything that a configuration grants is shown with the file and line that grant it. Limits that are not the
+    /// default are marked with `*`. `instance` is measured: fresh instances are made one after another for 50 ms with
+    /// nothing called in them, `init` included where it runs in every call; of their times the median. Of the memory
+    /// that one begins with, "its own" is what the machine has to find for each of several that are alive together:
+    /// pages it wrote to, its stack and the host's records; the rest is shared, or not there until it is touched.
+    /// `--json` has all of it, and the full schema of every tool.
     Inspect {
         /// Its name, or the alias a configuration gives it
         name: String,
+        #[command(flatten)]
+        bindings: PluginBindings,
     },
     /// Call a tool in its sandbox
     Call {
@@ -189,12 +209,11 @@ pub(crate) enum PluginCommand {
         /// Seed of the call's clock and randomness
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Bind data without a configuration: NAME=FILE, may be repeated
-        #[arg(long, value_name = "NAME=FILE")]
-        data: Vec<String>,
-        /// The plugin's `config` as a JSON object
-        #[arg(long, value_name = "JSON")]
-        plugin_config: Option<String>,
+        /// Folder for the files that the call leaves (`files.outputs` of its policy)
+        #[arg(long, value_name = "DIR")]
+        outputs: Option<PathBuf>,
+        #[command(flatten)]
+        bindings: PluginBindings,
     },
     /// Grade an answer with a reward, in its sandbox
     Grade {
@@ -209,12 +228,8 @@ pub(crate) enum PluginCommand {
         /// Instead of `--answer`: a trajectory as `rlf-host rollout --json` prints it
         #[arg(long, value_name = "FILE", conflicts_with = "answer")]
         trajectory: Option<PathBuf>,
-        /// Bind data without a configuration: NAME=FILE, may be repeated
-        #[arg(long, value_name = "NAME=FILE")]
-        data: Vec<String>,
-        /// The plugin's `config` as a JSON object
-        #[arg(long, value_name = "JSON")]
-        plugin_config: Option<String>,
+        #[command(flatten)]
+        bindings: PluginBindings,
     },
     /// Pin a plugin to what it is now in the configuration given with --config, and open gates to it
     Grant {
@@ -228,12 +243,8 @@ pub(crate) enum PluginCommand {
     Check {
         /// A component, or a folder with a plugin.toml
         path: PathBuf,
-        /// Bind data without a configuration: NAME=FILE, may be repeated
-        #[arg(long, value_name = "NAME=FILE")]
-        data: Vec<String>,
-        /// The plugin's `config` as a JSON object
-        #[arg(long, value_name = "JSON")]
-        plugin_config: Option<String>,
+        #[command(flatten)]
+        bindings: PluginBindings,
     },
 }
 

@@ -131,7 +131,9 @@ impl Parts {
             );
         }
         let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
-        let tools = ToolManager::new(&registry, &config.tools).context("[tools]")?;
+        let tools = ToolManager::new(&registry, &config.tools)
+            .context("[tools]")?
+            .keeping_outputs_in(&run.join("outputs"));
         let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
         let follower = (config.tools.reload)
             .then(|| Follower::start(&registry, &sandbox))

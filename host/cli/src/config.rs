@@ -25,8 +25,17 @@ pub(crate) const IN_RUN: &str = "run:";
 pub(crate) const SMALL_TEMPLATE: &str = "small";
 
 /// Whether a data binding points into the run rather than to a path of the operator's.
-pub(crate) fn is_in_run(path: &Path) -> bool {
+fn is_in_run(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
+}
+
+/// Takes the data bindings that point into the run out of a policy.
+pub(crate) fn take_in_run(policy: &mut PluginPolicy) -> BTreeMap<String, PathBuf> {
+    let (in_run, elsewhere) = std::mem::take(&mut policy.data)
+        .into_iter()
+        .partition(|(_, path)| is_in_run(path));
+    policy.data = elsewhere;
+    in_run
 }
 
 /// A whole configuration file.
@@ -219,16 +228,15 @@ impl Config {
             .into_iter()
             .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
             .flatten();
-        let data = self.plugins.values_mut().flat_map(|policy| {
-            policy
-                .path
-                .iter_mut()
-                .chain(policy.data.values_mut().filter(|path| !is_in_run(path)))
-        });
-        for path in paths.chain(data) {
+        for path in paths {
             if path.is_relative() {
                 *path = base.join(&*path);
             }
+        }
+        for policy in self.plugins.values_mut() {
+            let in_run = take_in_run(policy);
+            policy.resolve_paths(base);
+            policy.data.extend(in_run);
         }
         if let Some(template) = &mut self.template
             && template != SMALL_TEMPLATE

@@ -52,9 +52,11 @@ fn unwritten(error: std::io::Error) {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // What plugins do wrong in a soak is what it is for.
     let quiet = match arguments.command {
+        // What plugins do wrong in a soak is what it is for.
         Command::Bench(_) => "error",
+        // Which says itself how a call ended.
+        Command::Plugin(_) => "warn,rlf_plugins::tool_manager=error",
         _ => "warn",
     };
     tracing_subscriber::fmt()

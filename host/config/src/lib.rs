@@ -18,10 +18,14 @@
 //! );
 //! ```
 
+mod lines;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+
+pub use lines::{Lines, Setting};
 
 /// Why a configuration file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,17 +67,19 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
 
 /// Checks `text`; `origin` names it in messages.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigError> {
-    toml::from_str(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start.min(text.len()));
-        let (line, column) = position(text, offset);
-        let message = explain(error.message());
-        ConfigError::Invalid {
-            origin: origin.to_owned(),
-            line,
-            column,
-            message,
-        }
-    })
+    toml::from_str(text).map_err(|error| invalid(text, origin, &error))
+}
+
+fn invalid(text: &str, origin: &str, error: &toml::de::Error) -> ConfigError {
+    let offset = error.span().map_or(0, |span| span.start.min(text.len()));
+    let (line, column) = position(text, offset);
+    let message = explain(error.message());
+    ConfigError::Invalid {
+        origin: origin.to_owned(),
+        line,
+        column,
+        message,
+    }
 }
 
 /// The known name nearest to `name`, if one is near enough to be meant.
@@ -84,6 +90,10 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(name.len()) + 1)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    position(text, offset).0
 }
 
 fn position(text: &str, offset: usize) -> (usize, usize) {

@@ -57,6 +57,7 @@ pub(crate) fn admit(
             gate.as_str()
         ));
     }
+    policy.grants.retain(|gate| manifest.gates.contains(gate));
     Ok(Admitted {
         kind,
         policy,
@@ -138,10 +139,13 @@ fn gates(
     component: &ComponentInfo,
     trusted: bool,
 ) -> Result<(), Refusal> {
+    // What it would use: gates that it imports, and those that it need not import.
+    let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
     let imported: BTreeSet<Gate> = component
         .imports
         .iter()
         .filter_map(|import| Gate::of_import(import))
+        .chain(asked_alone.copied())
         .collect();
     let not_asked: Vec<Gate> = imported.difference(&manifest.gates).copied().collect();
     let not_granted: Vec<Gate> = imported.difference(&policy.grants).copied().collect();
@@ -450,12 +454,49 @@ mod tests {
         assert!(admitted.notices[0].starts_with("the component changed"));
     }
 
+    #[test]
+    fn the_machines_clock_and_entropy_are_asked_for_without_an_import_and_need_both_words() {
+        let (asks, plain) = ("gates = [\"real-clock\", \"real-random\"]", tool(&[]));
+        assert_eq!(
+            refusal(asks, "", &plain),
+            format!(
+                "it asks for `real-clock`, `real-random`, which nobody granted; if you trust it, write in the \
+                 configuration: [plugins.p] hash = \"{HASH}\", grants = [\"real-clock\", \"real-random\"]"
+            )
+        );
+        let granted = policy(&format!(
+            "hash = \"{HASH}\"\ngrants = [\"real-clock\", \"real-random\"]"
+        ));
+        let admitted = admit("p", &manifest(asks), &granted, &plain).unwrap();
+        assert_eq!(
+            admitted.policy.grants,
+            BTreeSet::from([Gate::RealClock, Gate::RealRandom])
+        );
+        // Who does not ask gets neither.
+        let admitted = admit("p", &manifest("gates = [\"real-clock\"]"), &granted, &plain).unwrap();
+        assert_eq!(admitted.policy.grants, BTreeSet::from([Gate::RealClock]));
+        assert_eq!(
+            admitted.notices,
+            ["`real-random` is granted, but the plugin does not ask for it"]
+        );
+        let unpinned = refusal(asks, "grants = [\"real-clock\", \"real-random\"]", &plain);
+        assert!(
+            unpinned.contains("bind the grant to this component"),
+            "{unpinned}"
+        );
+        let changed = format!("hash = \"{}\"\ngrants = [\"real-clock\"]", "cd".repeat(32));
+        let changed = refusal("gates = [\"real-clock\"]", &changed, &plain);
+        assert!(changed.contains("the component changed"), "{changed}");
+    }
+
     proptest! {
         // The reason is "asked for", then "granted", then "available", never another.
         #[test]
         fn a_component_loads_only_if_it_uses_no_gate_that_is_not_asked_for_and_granted(
-            imported in 0_usize..16, asked in 0_usize..16, granted in 0_usize..16,
+            imported in 0_usize..16, asked in 0_usize..64, granted in 0_usize..64,
         ) {
+            // The last two are used by asking for them.
+            let used = imported | asked & 0b11_0000;
             let pick = |bits: usize| -> BTreeSet<Gate> {
                 Gate::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, g)| g).collect()
             };
@@ -470,15 +511,15 @@ mod tests {
             };
             match admit("p", &manifest, &policy, &component) {
                 Ok(_) => {
-                    prop_assert_eq!(imported & !asked, 0);
-                    prop_assert_eq!(imported & !granted, 0);
-                    prop_assert!(pick(imported).iter().all(|gate| AVAILABLE.contains(gate)));
+                    prop_assert_eq!(used & !asked, 0);
+                    prop_assert_eq!(used & !granted, 0);
+                    prop_assert!(pick(used).iter().all(|gate| AVAILABLE.contains(gate)));
                 }
                 Err((kind, what, _)) => {
                     prop_assert_eq!(kind, ProblemKind::Gates);
-                    let expected = if imported & !asked != 0 {
+                    let expected = if used & !asked != 0 {
                         "does not ask for"
-                    } else if imported & !granted != 0 {
+                    } else if used & !granted != 0 {
                         "nobody granted"
                     } else {
                         "not available in this version"

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use rlf_dialogue::tool::{Ended, Fault};
+use rlf_sandbox::FilesReport;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -18,6 +19,8 @@ pub(crate) struct CallCounters {
     infrastructure: AtomicU64,
     retried: AtomicU64,
     cached: AtomicU64,
+    host_writes: AtomicU64,
+    host_bytes_written: AtomicU64,
     wall_us: AtomicU64,
 }
 
@@ -38,19 +41,30 @@ impl CallCounters {
         self.cached.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn count_host_writes(&self, files: &FilesReport) {
+        if files.host_writes > 0 {
+            self.host_writes.fetch_add(files.host_writes, Relaxed);
+            self.host_bytes_written
+                .fetch_add(files.host_bytes_written, Relaxed);
+        }
+    }
+
     pub(crate) fn snapshot(&self) -> CallCounts {
         CallCounts {
             ended: std::array::from_fn(|index| self.ended[index].load(Relaxed)),
             infrastructure: self.infrastructure.load(Relaxed),
             retried: self.retried.load(Relaxed),
             cached: self.cached.load(Relaxed),
+            host_writes: self.host_writes.load(Relaxed),
+            host_bytes_written: self.host_bytes_written.load(Relaxed),
             wall: Duration::from_micros(self.wall_us.load(Relaxed)),
         }
     }
 }
 
 /// What was counted up to some moment. Serialises as one flat object: the endings that occurred
-/// by name, then `infrastructure`, `retried`, `cached` and `wall_s`.
+/// by name, then `infrastructure`, `retried`, `cached`, what was written to directories of the host where
+/// anything was, and `wall_s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallCounts {
     ended: [u64; Ended::ALL.len()],
@@ -60,6 +74,10 @@ pub struct CallCounts {
     pub retried: u64,
     /// Calls answered from the cache of results.
     pub cached: u64,
+    /// What was made, written, moved, changed or removed in a directory of the host, in operations.
+    pub host_writes: u64,
+    /// Bytes written to files there.
+    pub host_bytes_written: u64,
     /// Wall-clock time of all calls added up, queueing included.
     pub wall: Duration,
 }
@@ -88,6 +106,10 @@ impl CallCounts {
             infrastructure: self.infrastructure.saturating_sub(earlier.infrastructure),
             retried: self.retried.saturating_sub(earlier.retried),
             cached: self.cached.saturating_sub(earlier.cached),
+            host_writes: self.host_writes.saturating_sub(earlier.host_writes),
+            host_bytes_written: self
+                .host_bytes_written
+                .saturating_sub(earlier.host_bytes_written),
             wall: self.wall.saturating_sub(earlier.wall),
         }
     }
@@ -100,6 +122,8 @@ impl CallCounts {
             infrastructure: self.infrastructure + other.infrastructure,
             retried: self.retried + other.retried,
             cached: self.cached + other.cached,
+            host_writes: self.host_writes + other.host_writes,
+            host_bytes_written: self.host_bytes_written + other.host_bytes_written,
             wall: self.wall + other.wall,
         }
     }
@@ -133,6 +157,10 @@ impl Serialize for CallCounts {
         map.serialize_entry("infrastructure", &self.infrastructure)?;
         map.serialize_entry("retried", &self.retried)?;
         map.serialize_entry("cached", &self.cached)?;
+        if self.host_writes > 0 {
+            map.serialize_entry("host_writes", &self.host_writes)?;
+            map.serialize_entry("host_bytes_written", &self.host_bytes_written)?;
+        }
         map.serialize_entry("wall_s", &self.wall.as_secs_f64())?;
         map.end()
     }

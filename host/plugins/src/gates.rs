@@ -14,7 +14,7 @@ use crate::policy::PluginPolicy;
 pub(crate) use self::tools::Nesting;
 
 /// What an operator can open in this version.
-pub(crate) const AVAILABLE: &[Gate] = &[Gate::Tools, Gate::Http];
+pub(crate) const AVAILABLE: &[Gate] = &[Gate::Tools, Gate::Http, Gate::RealClock, Gate::RealRandom];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {

@@ -68,6 +68,7 @@ pub mod gates;
 pub mod loading;
 pub mod manifest;
 mod outcome;
+mod outputs;
 pub mod plugin;
 pub mod policy;
 pub mod problem;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, Sandbox};
+use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, RealSources, Sandbox};
 
 use crate::admission::{Refusal, admit};
 use crate::bindings::{reward, tool, types};
@@ -65,6 +65,10 @@ pub(crate) fn load(
             data: admitted.policy.data.clone(),
             files: admitted.policy.files.clone(),
             host_directory: admitted.policy.unsandboxed_host_directory.clone(),
+            real: RealSources {
+                clock: admitted.policy.grants.contains(&Gate::RealClock),
+                random: admitted.policy.grants.contains(&Gate::RealRandom),
+            },
         },
         limits: admitted.policy.limits.clone(),
     };

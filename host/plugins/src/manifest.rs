@@ -73,11 +73,22 @@ pub enum Gate {
     Execute,
     /// Talking to hosts over HTTP.
     Http,
+    /// The machine's clock in place of the virtual one.
+    RealClock,
+    /// The machine's entropy in place of the seeded one.
+    RealRandom,
 }
 
 impl Gate {
     /// Every gate.
-    pub const ALL: [Self; 4] = [Self::Model, Self::Tools, Self::Execute, Self::Http];
+    pub const ALL: [Self; 6] = [
+        Self::Model,
+        Self::Tools,
+        Self::Execute,
+        Self::Http,
+        Self::RealClock,
+        Self::RealRandom,
+    ];
 
     /// As written in `plugin.toml` and in grants.
     pub fn as_str(self) -> &'static str {
@@ -86,7 +97,15 @@ impl Gate {
             Self::Tools => "tools",
             Self::Execute => "execute",
             Self::Http => "http",
+            Self::RealClock => "real-clock",
+            Self::RealRandom => "real-random",
         }
+    }
+
+    /// True where asking is all that a plugin can do for it: every program imports a clock and randomness, used or not, and
+    /// the grant only decides whose they are.
+    pub fn is_behind_wasi(self) -> bool {
+        matches!(self, Self::RealClock | Self::RealRandom)
     }
 
     /// The gate that importing `interface` (with or without its version) goes through, if any.

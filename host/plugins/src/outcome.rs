@@ -77,7 +77,7 @@ impl End {
         }
     }
 
-    fn with_detail(self, detail: String) -> Self {
+    pub(crate) fn with_detail(self, detail: String) -> Self {
         Self {
             detail: Some(detail),
             ..self

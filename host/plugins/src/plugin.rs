@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{CallReport, CallSpec, Caller, Stopped, Template};
+use rlf_sandbox::{CallReport, CallSpec, Caller, Captured, FilesReport, Stopped, Template};
+use serde::Serialize;
 
 use crate::bindings::{reward, tool, types};
 use crate::gates::Nesting;
@@ -47,6 +48,16 @@ pub struct Plugin {
     pub(crate) tools: Vec<LoadedTool>,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
+    printed: Mutex<Option<Printed>>,
+}
+
+/// What a plugin printed in one call: for its author, never for a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Printed {
+    /// On standard output.
+    pub stdout: Captured,
+    /// On standard error.
+    pub stderr: Captured,
 }
 
 /// One call to a tool, ready to be handed to the guest.
@@ -88,6 +99,7 @@ impl Plugin {
             tools: Vec::new(),
             last_trap: Mutex::default(),
             successor: RwLock::default(),
+            printed: Mutex::default(),
         }
     }
 
@@ -133,6 +145,11 @@ impl Plugin {
         &self.policy
     }
 
+    /// Whether the same call can end otherwise when it is made again, whatever its tools say of themselves.
+    pub(crate) fn is_granted_chance(&self) -> bool {
+        self.policy.grants.iter().any(|gate| gate.is_behind_wasi())
+    }
+
     /// What the author says of it.
     pub fn manifest(&self) -> &PluginManifest {
         &self.manifest
@@ -166,6 +183,13 @@ impl Plugin {
             .unwrap_or_else(PoisonError::into_inner) = Some(successor);
     }
 
+    /// Whether its calls leave files that are to be kept.
+    pub(crate) fn leaves_files(&self) -> bool {
+        let files = self.policy.files.as_ref();
+        files.is_some_and(|files| !files.outputs.is_empty())
+            || self.policy.unsandboxed_host_directory.is_some()
+    }
+
     /// Whether its calls can make others.
     pub(crate) fn calls_tools(&self) -> bool {
         self.policy.grants.contains(&Gate::Tools)
@@ -189,6 +213,14 @@ impl Plugin {
             .clone()
     }
 
+    /// What the last call that printed anything printed, once: for an author who makes one call at a time.
+    pub fn take_printed(&self) -> Option<Printed> {
+        self.printed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
     /// Makes an instance of a reward and looks at its functions: whether they have the contract's types is known
     /// only then. A tool shows it by listing its tools.
     pub(crate) async fn probe_reward(&self) -> Result<(), Stopped> {
@@ -206,7 +238,7 @@ impl Plugin {
                 Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Asks a tool plugin what it offers.
@@ -228,13 +260,17 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
-    /// Calls a tool.
-    pub(crate) async fn call_tool(&self, request: ToolRequest) -> Result<ToolResult, Stopped> {
+    /// Calls a tool. Beside how it ended, what became of its files.
+    pub(crate) async fn call_tool(
+        &self,
+        request: ToolRequest,
+    ) -> (Result<ToolResult, Stopped>, FilesReport) {
         let Exports::Tool(indices) = &self.exports else {
-            return Err(Stopped::unavailable("the plugin offers no tools"));
+            let stopped = Stopped::unavailable("the plugin offers no tools");
+            return (Err(stopped), FilesReport::default());
         };
         let indices = Arc::clone(indices);
         let spec = CallSpec {
@@ -245,7 +281,7 @@ impl Plugin {
             context: request.nesting.clone().map(|nesting| nesting as _),
             limits: None,
         };
-        let report = self
+        let mut report = self
             .template
             .call(spec, move |store, instance| {
                 Box::pin(async move {
@@ -260,7 +296,8 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        let files = std::mem::take(&mut report.files);
+        (self.finish(report), files)
     }
 
     /// Asks a reward to grade a group.
@@ -294,13 +331,15 @@ impl Plugin {
                 })
             })
             .await;
-        Self::finish(report)
+        self.finish(report)
     }
 
     /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
-    fn finish<R>(report: CallReport<R>) -> Result<R, Stopped> {
-        report.outcome.map_err(|mut stopped| {
-            let printed = report.stderr.text.trim();
+    /// The rest is kept aside.
+    fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
+        let (stdout, stderr) = (report.stdout, report.stderr);
+        let outcome = report.outcome.map_err(|mut stopped| {
+            let printed = stderr.text.trim();
             if !printed.is_empty() {
                 let start = printed
                     .char_indices()
@@ -310,7 +349,12 @@ impl Plugin {
                 stopped.reason = format!("{}; it printed: {}", stopped.reason, &printed[start..]);
             }
             stopped
-        })
+        });
+        if !stdout.is_empty() || !stderr.is_empty() {
+            *self.printed.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Printed { stdout, stderr });
+        }
+        outcome
     }
 }
 

@@ -57,7 +57,7 @@ pub struct PluginPolicy {
     /// deterministic nor isolated between calls, nor limited; what is written is counted. Not with
     /// `files`. Default: none.
     pub unsandboxed_host_directory: Option<PathBuf>,
-    /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`. Default: none.
+    /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
     pub grants: BTreeSet<Gate>,
     /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
     pub http: Option<HttpPolicy>,

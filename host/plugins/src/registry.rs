@@ -12,7 +12,7 @@ use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::discovery::{self, Place};
 use crate::loading;
-use crate::manifest::{Gate, PluginKind, is_valid_name};
+use crate::manifest::{PluginKind, PluginManifest, is_valid_name};
 use crate::plugin::Plugin;
 use crate::policy::PluginPolicy;
 use crate::problem::{Problem, ProblemKind};
@@ -31,16 +31,14 @@ pub struct Registry {
 }
 
 /// What a plugin is, and what its author asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// The file.
-    pub component: PathBuf,
-    /// BLAKE3 of the component, hexadecimal: what grants are bound to.
-    pub hash: String,
-    /// Gates it asks for.
-    pub gates: BTreeSet<Gate>,
-    /// Data slots that it wants filled.
-    pub data: Vec<String>,
+    pub path: PathBuf,
+    /// Its hash, which grants are bound to, and what it imports and exports.
+    pub component: ComponentInfo,
+    /// What its author says of it.
+    pub manifest: PluginManifest,
 }
 
 /// A plugin that is to be loaded under a name.
@@ -263,10 +261,9 @@ impl Registry {
             )
         })?;
         Ok(Identity {
-            component: found.component_path,
-            hash: component.hash,
-            gates: found.manifest.gates,
-            data: found.manifest.data,
+            path: found.component_path,
+            component,
+            manifest: found.manifest,
         })
     }
 

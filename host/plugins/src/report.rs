@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{InitMode, Limits};
+use rlf_http::HttpPolicy;
+use rlf_sandbox::{InitMode, Limits, ScratchFiles};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -55,8 +56,18 @@ pub struct PluginReport {
     pub config: Value,
     /// What one call may use.
     pub limits: Limits,
+    /// The scratch directory of its calls, with the limits on it.
+    pub files: Option<ScratchFiles>,
+    /// The real directory that it may change.
+    pub unsandboxed_host_directory: Option<PathBuf>,
+    /// Where the gate `http` leads. Of secrets it has the names and where they come from.
+    pub http: Option<HttpPolicy>,
     /// Calls of one tool that may run at once, where the policy says.
     pub max_concurrency: Option<usize>,
+    /// How often a call is tried again.
+    pub retries: u32,
+    /// The tools' own names to those that the operator gives them.
+    pub rename: BTreeMap<String, String>,
     /// Whether calls start from the memory that `init` left, or run it each time, and why.
     pub init: InitMode,
     /// What making it ready took.
@@ -123,7 +134,12 @@ impl Plugin {
             granted: self.policy().grants.clone(),
             config: self.policy().effective_config(self.manifest()),
             limits: self.policy().limits.clone(),
+            files: self.policy().files.clone(),
+            unsandboxed_host_directory: self.policy().unsandboxed_host_directory.clone(),
+            http: self.policy().http.clone(),
             max_concurrency: self.policy().max_concurrency,
+            retries: self.policy().retries,
+            rename: self.policy().rename.clone(),
             init: self.template().init().clone(),
             preparation: PreparationReport {
                 from_cache: preparation.from_cache,

@@ -16,7 +16,7 @@ pub const MAX_SCHEMA_DEPTH: usize = 32;
 /// Most values in a schema after every `$ref` is replaced by what it stands for.
 pub const MAX_SCHEMA_NODES: usize = 20_000;
 /// Largest compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+pub const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

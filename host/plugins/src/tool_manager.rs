@@ -2,6 +2,7 @@
 //! in call order, and every call ends in one row of DESIGN's table.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::concurrently::all;
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
 use crate::gates::Nesting;
 use crate::outcome::{End, bytes, invalid_arguments};
+use crate::outputs::{Outputs, listed};
 use crate::plugin::{LoadedTool, Plugin, ToolRequest};
 use crate::registry::Registry;
 use crate::result_cache::ResultCache;
@@ -105,6 +107,7 @@ struct Tool {
 #[derive(Debug, Clone)]
 pub struct ToolManager {
     inner: Arc<Inner>,
+    outputs: Option<Arc<Outputs>>,
 }
 
 #[derive(Debug)]
@@ -170,6 +173,7 @@ impl ToolManager {
                 unknown: CallCounters::default(),
                 missing: registry.missing_tools(),
             }),
+            outputs: None,
         };
         for plugin in registry.plugins() {
             let opened = manager.definitions(Some(&plugin.policy().tools));
@@ -179,6 +183,16 @@ impl ToolManager {
             })?;
         }
         Ok(manager)
+    }
+
+    /// Keeps the files that calls leave behind (`files.outputs` of a policy) under this folder, which is made
+    /// when there are any.
+    #[must_use]
+    pub fn keeping_outputs_in(self, folder: &Path) -> Self {
+        Self {
+            outputs: Some(Arc::new(Outputs::new(folder))),
+            ..self
+        }
     }
 
     /// The definitions of these tools in this order; of all of them without names.
@@ -304,7 +318,8 @@ impl ToolManager {
             .inner
             .cache
             .as_ref()
-            .filter(|_| hints.deterministic && !hints.open_world);
+            .filter(|_| hints.deterministic && !hints.open_world)
+            .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
         if let Some(observation) =
             cache.and_then(|cache| cache.get(index, plugin.hash(), &arguments))
         {
@@ -329,7 +344,9 @@ impl ToolManager {
             number: 0,
         };
         let end = loop {
-            let end = tool.attempt(call, context, &attempt).await;
+            let end = tool
+                .attempt(call, context, &attempt, self.outputs.as_deref())
+                .await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
                 && attempt.number < plugin.policy().retries;
@@ -397,7 +414,13 @@ impl Tool {
         &self.loaded.definition.name
     }
 
-    async fn attempt(&self, call: &ToolCall, context: &TurnContext, attempt: &Attempt<'_>) -> End {
+    async fn attempt(
+        &self,
+        call: &ToolCall,
+        context: &TurnContext,
+        attempt: &Attempt<'_>,
+        outputs: Option<&Outputs>,
+    ) -> End {
         let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
         let Ok(_permit) = self.permit(level, attempt.deadline).await else {
             return End::by_infrastructure(
@@ -427,9 +450,28 @@ impl Tool {
             caller: attempt.caller.clone(),
             nesting: attempt.nesting.clone(),
         };
-        match attempt.plugin.call_tool(request).await {
+        let (returned, files) = attempt.plugin.call_tool(request).await;
+        self.counters.count_host_writes(&files);
+        let end = match returned {
             Ok(result) => End::of_result(result, limits.result_bytes),
             Err(stopped) => End::of_stopped(&stopped),
+        };
+        if end.ended != Ended::Ok || files.outputs.is_empty() {
+            return end;
+        }
+        let kept = match outputs {
+            Some(outputs) => outputs.keep(&call.call_id, &files.outputs),
+            None => Ok(format!(
+                "left {}, which nobody keeps",
+                listed(&files.outputs)
+            )),
+        };
+        match kept {
+            Ok(said) => end.with_detail(said),
+            Err(error) => {
+                let what = format!("its files cannot be kept: {error}");
+                End::by_infrastructure(Ended::Unavailable, what)
+            }
         }
     }
 

@@ -155,6 +155,22 @@ async fn arguments_that_do_not_fit_the_schema_never_reach_the_guest() {
 }
 
 #[tokio::test]
+async fn arguments_over_their_limit_never_reach_the_guest() {
+    let tools = [stub("trap", 0, TRAP), stub("echo", 0, ECHO)];
+    let manager = manager(&tools, "limits.arguments_bytes = 10\n");
+    assert_eq!(
+        shown(&invoke(&manager, "echo", json!({"a": 123})).await),
+        r#"{"a":123}"#.to_owned()
+    );
+    let outcome = invoke(&manager, "trap", json!({"a": 123_456})).await;
+    assert_eq!(outcome.ended, Ended::InvalidArguments);
+    assert_eq!(
+        shown(&outcome),
+        "error: invalid arguments: they have 12 bytes; at most 10 bytes are allowed"
+    );
+}
+
+#[tokio::test]
 async fn an_idempotent_call_is_tried_once_more_and_another_is_not() {
     let tools = [
         stub("flaky", IDEMPOTENT, FLAKY),
@@ -279,6 +295,33 @@ async fn deterministic_results_are_kept_when_asked_and_failures_never() {
         invoke(&plain, "echo", json!({})).await;
     }
     assert_eq!(plain.counts()["echo"].cached, 0, "off by default");
+}
+
+#[tokio::test]
+async fn no_result_is_kept_of_a_plugin_that_has_the_machines_clock_or_entropy() {
+    for (grant, kept) in [("", 2), ("\"real-clock\"", 0), ("\"real-random\"", 0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("stub");
+        fs::create_dir(&folder).unwrap();
+        let component = support::tools(&[stub("echo", DETERMINISTIC, ECHO)]);
+        fs::write(folder.join("stub.wasm"), &component).unwrap();
+        fs::write(folder.join("plugin.toml"), format!("gates = [{grant}]")).unwrap();
+        let hash = blake3::hash(&component).to_hex();
+        let policy = format!("hash = \"{hash}\"\ngrants = [{grant}]");
+        let policy: PluginPolicy = rlf_config::parse(&policy, "test.toml").unwrap();
+        let policies = BTreeMap::from([("stub".to_owned(), policy)]);
+        let registry = Registry::load(directory.path(), &policies, &sandbox());
+        assert_eq!(registry.problems(), []);
+        let config = ToolManagerConfig {
+            cache_bytes: 1 << 20,
+            ..ToolManagerConfig::default()
+        };
+        let manager = ToolManager::new(&registry, &config).unwrap();
+        for _ in 0..3 {
+            invoke(&manager, "echo", json!({})).await;
+        }
+        assert_eq!(manager.counts()["echo"].cached, kept, "{grant}");
+    }
 }
 
 #[tokio::test]

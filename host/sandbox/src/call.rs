@@ -247,6 +247,7 @@ where
                 );
             }
         }
+        store.data_mut().make_real(template.real);
         body(&mut store, instance).await
     };
     supervise(&record, meter, wall.saturating_sub(queued), called).await

@@ -5,16 +5,20 @@
 //! Virtual time counts against the call's deadline all the same, so that `sleep(1000)` under a
 //! limit of ten seconds is a timeout, at once.
 //!
+//! Where the operator grants the machine's clock, time is real instead, from the moment that `init` is over: the wall clock
+//! is the machine's, the other one goes on in real time from where it was, and sleeping takes as long as it says. Nothing
+//! of that is deterministic.
+//!
 //! wasmtime-wasi takes clocks for `now` alone and sleeps in real time whatever they say; hence the
 //! three interfaces here, which are linked in place of its own.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime::Result;
 use wasmtime::component::{HasData, Resource, ResourceTable};
@@ -36,42 +40,62 @@ const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
 /// What one look at a clock costs, in nanoseconds: programs that wait by looking get there.
 const LOOK: u64 = 1_000;
 
-/// Virtual time of one call, in nanoseconds since it started.
-pub(crate) struct VirtualClock {
+/// Time of one call, in nanoseconds since it started: virtual, unless it is made real.
+pub(crate) struct GuestClock {
     elapsed: AtomicU64,
+    /// When it was made real.
+    real: OnceLock<Instant>,
     deadline: Duration,
     /// Timers found unexpired since the last [`begin_wait`](Self::begin_wait), and the earliest.
     waiting: AtomicU32,
     earliest: AtomicU64,
 }
 
-impl VirtualClock {
+impl GuestClock {
     pub(crate) fn new(deadline: Duration) -> Arc<Self> {
         Arc::new(Self {
             elapsed: AtomicU64::new(0),
+            real: OnceLock::new(),
             deadline,
             waiting: AtomicU32::new(0),
             earliest: AtomicU64::new(u64::MAX),
         })
     }
 
-    fn elapsed(&self) -> u64 {
-        self.elapsed.load(Ordering::Relaxed)
+    /// From here on time is the machine's.
+    pub(crate) fn make_real(&self) {
+        self.real.get_or_init(Instant::now);
     }
 
-    /// Moves time on by a look, and says what it is then.
+    fn elapsed(&self) -> u64 {
+        let before = self.elapsed.load(Ordering::Relaxed);
+        self.real.get().map_or(before, |since| {
+            before.saturating_add(nanoseconds(since.elapsed()))
+        })
+    }
+
+    /// Moves virtual time on by a look, and says what it is then.
     fn look(&self) -> Result<u64> {
+        if self.real.get().is_some() {
+            return Ok(self.elapsed());
+        }
         self.jump_to(self.elapsed().saturating_add(LOOK))
     }
 
     /// The wall clock after a look at it, since 1970.
     pub(crate) fn wall(&self) -> Result<Duration> {
+        if self.real.get().is_some() {
+            // Before 1970 there is nothing that WASI could say.
+            return Ok(SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default());
+        }
         Ok(START + Duration::from_nanos(self.look()?))
     }
 
-    /// Moves time on to `target`, or to the deadline and there ends the call.
+    /// Moves virtual time on to `target`, or to the deadline and there ends the call.
     fn jump_to(&self, target: u64) -> Result<u64> {
-        let deadline = u64::try_from(self.deadline.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = nanoseconds(self.deadline);
         let now = target.max(self.elapsed());
         self.elapsed.store(now.min(deadline), Ordering::Relaxed);
         if now <= deadline {
@@ -95,9 +119,13 @@ impl VirtualClock {
     }
 }
 
-/// A pollable that is ready from an instant of virtual time on.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A pollable that is ready from an instant of the guest's time on.
 struct Timer {
-    clock: Arc<VirtualClock>,
+    clock: Arc<GuestClock>,
     when: u64,
 }
 
@@ -119,7 +147,7 @@ impl Pollable for Timer {
 
 /// What the clock and poll interfaces see of a store.
 pub(crate) struct TimeView<'a> {
-    pub(crate) clock: &'a Arc<VirtualClock>,
+    pub(crate) clock: &'a Arc<GuestClock>,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) record: &'a Record,
 }
@@ -176,10 +204,10 @@ impl monotonic_clock::Host for TimeView<'_> {
     }
 }
 
-/// Waits for the first of `sources`. As long as all that are not ready are timers, time jumps;
-/// where something outside may become ready, timers run in real time beside it.
+/// Waits for the first of `sources`. As long as all that are not ready are timers, virtual time jumps; where something
+/// outside may become ready, or time is real, timers run in real time, and the guest waits for the host.
 async fn wait<T>(
-    clock: &VirtualClock,
+    clock: &GuestClock,
     record: &Record,
     sources: usize,
     ready: impl Future<Output = Result<T>>,
@@ -192,7 +220,8 @@ async fn wait<T>(
             return outcome;
         }
         let earliest = clock.earliest.load(Ordering::Relaxed);
-        if clock.waiting.load(Ordering::Relaxed) as usize == sources {
+        let is_real = clock.real.get().is_some();
+        if !is_real && clock.waiting.load(Ordering::Relaxed) as usize == sources {
             clock.jump_to(earliest)?;
             continue;
         }
@@ -213,7 +242,9 @@ async fn wait<T>(
         if let Some(outcome) = outcome {
             return outcome;
         }
-        clock.jump_to(earliest)?;
+        if !is_real {
+            clock.jump_to(earliest)?;
+        }
     }
 }
 

@@ -33,6 +33,18 @@ pub struct Grants {
     /// other's files, and those of everybody else who writes there); no limit on bytes holds. What
     /// is written is counted in [`FilesReport`](crate::FilesReport). Default: none; not with `files`.
     pub host_directory: Option<PathBuf>,
+    /// What is the machine's own instead of virtual and seeded. Default: nothing.
+    pub real: RealSources,
+}
+
+/// Sources of the machine's own that a call gets once `init` is over; nothing that uses them is deterministic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RealSources {
+    /// The wall clock of the machine, clocks that run in real time, and waiting that takes as long as it says: inside the
+    /// host, until the call's deadline drops it. Default false.
+    pub clock: bool,
+    /// The entropy of the machine, whatever the call's seed. Default false.
+    pub random: bool,
 }
 
 /// A data binding that cannot be opened, listed or read.

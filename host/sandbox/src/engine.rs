@@ -118,11 +118,16 @@ pub struct Pools {
 impl Pools {
     /// The levels in a line, for people.
     pub fn describe_levels(&self) -> String {
-        let [calls, nested, deepest] = self
-            .levels
-            .map(|level| format!("{} with {} MiB", level.places, level.memory_bytes >> 20));
+        let [calls, nested, deepest] = self.levels;
+        let mebibytes = |level: Level| level.memory_bytes >> 20;
         format!(
-            "places: {calls} for calls, {nested} for those that they make, {deepest} for theirs"
+            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper",
+            calls.places,
+            mebibytes(calls),
+            nested.places,
+            mebibytes(nested),
+            deepest.places,
+            mebibytes(deepest),
         )
     }
 }
@@ -254,16 +259,13 @@ impl Sandbox {
         };
         format!(
             "wasmtime {WASMTIME}, pooling, copy-on-write memories, interrupt every {} ms\n\
-             {} instances at once, {} memories of at most {} MiB, {} tables, {} guest threads\n\
              {}\n\
+             at most {} MiB for one memory, {} threads\n\
              compiled components: {cache}",
             self.inner.config.tick.as_millis(),
-            pools.instances,
-            pools.memories,
-            pools.max_memory_bytes >> 20,
-            pools.tables,
-            pools.workers,
             pools.describe_levels(),
+            pools.max_memory_bytes >> 20,
+            pools.workers,
         )
     }
 

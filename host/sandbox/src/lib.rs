@@ -9,7 +9,7 @@
 //! Deny by default: WASI is there for every std guest, but virtual and empty. Data reaches a guest
 //! through the `data` interface, by the names in its [`Grants`]; where they have [`ScratchFiles`],
 //! every call finds an empty directory of its own, in memory. Time and randomness are virtual and
-//! seeded per call.
+//! seeded per call, unless [`RealSources`] are granted.
 //!
 //! This crate must not know what a tool, a reward or a model is. It knows two things of the
 //! contract in `wit/`: the host interfaces that every plugin may import (`log`, `data`), and
@@ -48,6 +48,7 @@ mod call;
 mod caller;
 mod clock;
 mod component;
+mod cost;
 mod cpu;
 mod data;
 mod ended;
@@ -70,7 +71,8 @@ pub use admission::{LEVELS, Level as PoolLevel};
 pub use call::{BoxFuture, CallReport, CallSpec};
 pub use caller::Caller;
 pub use component::{CONTRACT, ComponentInfo};
-pub use data::{DataError, Grants};
+pub use cost::InstanceCost;
+pub use data::{DataError, Grants, RealSources};
 pub use ended::{Clock, Ended, LimitReached, Stopped};
 pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
 pub use files::{FilesReport, ScratchFiles};

@@ -61,6 +61,8 @@ pub struct Limits {
     pub random_bytes: u64,
     /// The largest piece of `data` in one read. Default 64 MiB; more is the error `exhausted`.
     pub data_read_bytes: u64,
+    /// Calls that one call may make of others through gates. Default 64; more are the error `exhausted`.
+    pub nested_calls: u32,
 }
 
 impl Default for Limits {
@@ -83,6 +85,7 @@ impl Default for Limits {
             resources: 1_000,
             random_bytes: 1 << 20,
             data_read_bytes: 64 << 20,
+            nested_calls: 64,
         }
     }
 }

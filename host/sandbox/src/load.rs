@@ -8,7 +8,7 @@ use wasmtime::component::{Component, InstancePre};
 use crate::bindings::GuestIndices;
 use crate::cache::{self, Entry};
 use crate::component::{CONTRACT, ComponentInfo};
-use crate::data::{DataError, DataSet, Grants};
+use crate::data::{DataError, DataSet, Grants, RealSources};
 use crate::engine::{Inner, Sandbox};
 use crate::files::FileGrant;
 use crate::gate::{Gate, Gates};
@@ -159,6 +159,7 @@ pub(crate) struct Loaded {
     pub(crate) data: Arc<DataSet>,
     pub(crate) files: FileGrant,
     pub(crate) gates: Gates,
+    pub(crate) real: RealSources,
     pub(crate) instances: InstancePre<State>,
     /// What `init` needs where it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
@@ -274,6 +275,7 @@ impl Sandbox {
             data,
             files,
             gates,
+            real: request.grants.real,
             instances,
             init_per_call,
             pace: Pace::default(),

@@ -1,4 +1,5 @@
-//! `wasi:random` from a seed: the same call gets the same bytes, on every machine and version.
+//! `wasi:random` from a seed: the same call gets the same bytes, on every machine and version. Where the operator grants
+//! the machine's entropy, bytes come from there instead, from the moment that `init` is over.
 
 use blake3::OutputReader;
 use wasmtime::Result;
@@ -12,6 +13,7 @@ struct Source {
     seed: u64,
     purpose: &'static str,
     reader: Option<OutputReader>,
+    is_real: bool,
 }
 
 impl Source {
@@ -20,10 +22,16 @@ impl Source {
             seed,
             purpose,
             reader: None,
+            is_real: false,
         }
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
+        if self.is_real {
+            return getrandom::fill(bytes).map_err(|error| {
+                Stopped::unavailable(format!("the machine gives no entropy: {error}")).into()
+            });
+        }
         let reader = self.reader.get_or_insert_with(|| {
             blake3::Hasher::new_derive_key("rlf-host 2026-11 guest randomness")
                 .update(&self.seed.to_le_bytes())
@@ -31,16 +39,17 @@ impl Source {
                 .finalize_xof()
         });
         reader.fill(bytes);
+        Ok(())
     }
 
-    fn next(&mut self) -> u64 {
+    fn next(&mut self) -> Result<u64> {
         let mut bytes = [0; 8];
-        self.fill(&mut bytes);
-        u64::from_le_bytes(bytes)
+        self.fill(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
 }
 
-/// The three random sources of WASI, independent of each other, seeded per call.
+/// The three random sources of WASI, independent of each other, seeded per call unless they are made real.
 pub(crate) struct Randomness {
     secure: Source,
     insecure: Source,
@@ -55,6 +64,13 @@ impl Randomness {
             insecure: Source::new(seed, "insecure"),
             seed: Source::new(seed, "seed"),
             most_bytes,
+        }
+    }
+
+    /// From here on bytes are the machine's.
+    pub(crate) fn make_real(&mut self) {
+        for source in [&mut self.secure, &mut self.insecure, &mut self.seed] {
+            source.is_real = true;
         }
     }
 
@@ -78,29 +94,29 @@ impl HasData for HasRandomness {
 impl random::Host for Randomness {
     fn get_random_bytes(&mut self, length: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.size(length)?];
-        self.secure.fill(&mut bytes);
+        self.secure.fill(&mut bytes)?;
         Ok(bytes)
     }
 
     fn get_random_u64(&mut self) -> Result<u64> {
-        Ok(self.secure.next())
+        self.secure.next()
     }
 }
 
 impl insecure::Host for Randomness {
     fn get_insecure_random_bytes(&mut self, length: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.size(length)?];
-        self.insecure.fill(&mut bytes);
+        self.insecure.fill(&mut bytes)?;
         Ok(bytes)
     }
 
     fn get_insecure_random_u64(&mut self) -> Result<u64> {
-        Ok(self.insecure.next())
+        self.insecure.next()
     }
 }
 
 impl insecure_seed::Host for Randomness {
     fn insecure_seed(&mut self) -> Result<(u64, u64)> {
-        Ok((self.seed.next(), self.seed.next()))
+        Ok((self.seed.next()?, self.seed.next()?))
     }
 }

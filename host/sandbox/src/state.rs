@@ -11,9 +11,9 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::rlf::plugin::{data, log};
 use crate::caller::Caller;
-use crate::clock::{HasTime, TimeView, VirtualClock};
+use crate::clock::{GuestClock, HasTime, TimeView};
 use crate::cpu::{CpuMeter, interrupt_by_budget};
-use crate::data::DataSet;
+use crate::data::{DataSet, RealSources};
 use crate::files::ScratchView;
 use crate::gate::{Gate, Gates, Kept};
 use crate::limits::Limits;
@@ -32,7 +32,7 @@ pub struct State {
     /// Made when first asked for: a tool that only computes never does.
     wasi: Option<Box<WasiCtx>>,
     memory: MemoryLimiter,
-    clock: Arc<VirtualClock>,
+    clock: Arc<GuestClock>,
     randomness: Randomness,
     gates: Gates,
     kept: Kept,
@@ -80,7 +80,7 @@ impl State {
             table,
             wasi: None,
             memory: MemoryLimiter::new(Arc::clone(record)),
-            clock: VirtualClock::new(clock.virtual_time),
+            clock: GuestClock::new(clock.virtual_time),
             randomness: Randomness::new(guest.seed, limits.random_bytes),
             record: Arc::clone(record),
         };
@@ -116,6 +116,11 @@ impl State {
         self.as_caller.deadline
     }
 
+    /// What this call may use.
+    pub fn limits(&self) -> &Limits {
+        self.record.limits()
+    }
+
     /// This call as one that makes others: see [`CallSpec::caller`](crate::CallSpec).
     pub fn as_caller(&self) -> Caller {
         self.as_caller.clone()
@@ -130,6 +135,17 @@ impl State {
             let value = waiting.await;
             record.set_in_host(false);
             value
+        }
+    }
+
+    /// Opens the machine's clock and entropy to the guest, where they are granted. After `init`: what that leaves must not
+    /// depend on either.
+    pub(crate) fn make_real(&mut self, granted: RealSources) {
+        if granted.clock {
+            self.clock.make_real();
+        }
+        if granted.random {
+            self.randomness.make_real();
         }
     }
 

@@ -64,18 +64,15 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             |path| path.display().to_string(),
         ),
     );
+    row("sandbox", pools.describe_levels());
     row(
-        "sandbox pools",
+        "",
         format!(
-            "{} instances, {} memories of at most {} MiB, {} tables, {} guest threads",
-            pools.instances,
-            pools.memories,
+            "at most {} MiB for one memory, {} threads that run guests",
             pools.max_memory_bytes >> 20,
-            pools.tables,
             pools.workers
         ),
     );
-    row("", pools.describe_levels());
     match config {
         None => {}
         Some(Ok((device, reason, workers))) => {

@@ -1,156 +1,134 @@
 //! `rlf-host plugin list | inspect | call | grade | grant | check`: an author's first hour, before any training.
 
+mod call;
 mod grade;
 mod grant;
+mod inspect;
+mod operator;
+mod signature;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_config::nearest;
-use rlf_dialogue::message::plain_text;
-use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::report::PluginReport;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
-use rlf_sandbox::{InitMode, Sandbox, SandboxConfig};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
+use rlf_sandbox::Sandbox;
+use serde_json::json;
 
-use crate::arguments::{self, PluginCommand};
-use crate::config::is_in_run;
-use crate::display::printable;
+use self::operator::{Decided, Operator};
+use crate::arguments::{self, PluginBindings, PluginCommand};
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let directory = &options.plugins.plugins;
-    let Operator {
-        plugins: policies,
-        sandbox,
-    } = match &options.config {
-        Some(path) => operator(path)?,
-        None => Operator::default(),
+    let operator = Operator::load(options.config.as_deref())?;
+    if let PluginCommand::Grant { plugin, gates } = &options.command {
+        let file = options
+            .config
+            .as_deref()
+            .context("name the configuration that is to hold the grant: --config FILE")?;
+        let identity = Registry::identify(directory, &operator.policies, plugin)
+            .map_err(|problem| anyhow!("{problem}"))?;
+        return grant::run(file, plugin, &identity, gates, options.json);
+    }
+    let arguments = match &options.command {
+        PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
+        _ => None,
     };
-    let sandbox = crate::assemble::sandbox(&sandbox)?;
+    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let find = |name: &str, bindings: &PluginBindings| {
+        let decided = operator.decided(name, &bindings.data, bindings.plugin_config.as_deref())?;
+        let found = find(directory, &operator, &decided, name, &sandbox)?;
+        anyhow::Ok((found, decided))
+    };
     match &options.command {
-        PluginCommand::List => list(directory, &policies, &sandbox, options.json),
-        PluginCommand::Inspect { name } => {
-            inspect(directory, &policies, name, &sandbox, options.json)
+        PluginCommand::List => list(directory, &operator, &sandbox, options.json),
+        PluginCommand::Grant { .. } => unreachable!("done above"),
+        PluginCommand::Inspect { name, bindings } => {
+            let (found, decided) = find(name, bindings)?;
+            match found {
+                Ok((_, plugin)) => inspect::loaded(&plugin, decided, options.json, None),
+                Err(problem) => {
+                    let policies = BTreeMap::from([(name.clone(), decided.policy.clone())]);
+                    if let Ok(identity) = Registry::identify(directory, &policies, name) {
+                        inspect::refused(&identity, decided, &problem, options.json)?;
+                    }
+                    bail!("{problem}")
+                }
+            }
         }
         PluginCommand::Call {
             plugin,
             tool,
-            arguments,
             seed,
-            data,
-            plugin_config,
+            outputs,
+            bindings,
+            ..
         } => {
-            let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
-            call(
-                directory,
-                &policies,
-                plugin,
-                &policy,
-                tool,
-                arguments,
-                *seed,
-                &sandbox,
-                options.json,
-            )
+            let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
+            let arguments = arguments.unwrap_or_default();
+            let mut tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+            if let Some(folder) = outputs {
+                tools = tools.keeping_outputs_in(folder);
+            }
+            call::run(&tools, &found, tool, arguments, *seed, options.json)
         }
         PluginCommand::Grade {
             plugin,
             answer,
             reference,
             trajectory,
-            data,
-            plugin_config,
+            bindings,
         } => {
-            let policy = bound(policies.get(plugin), data, plugin_config.as_deref())?;
-            let mut policies = policies;
-            policies.insert(plugin.clone(), policy);
-            let (registry, plugin) = find(directory, &policies, plugin, &sandbox)?;
+            let (registry, found) = find(plugin, bindings)?.0.map_err(|no| anyhow!("{no}"))?;
             let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
             let graded = grade::Graded {
                 answer: answer.as_deref(),
                 reference,
                 trajectory: trajectory.as_deref(),
             };
-            grade::run(&plugin, &tools, &graded, options.json)
+            grade::run(&found, &tools, &graded, options.json)
         }
-        PluginCommand::Grant { plugin, gates } => {
-            let file = options
-                .config
-                .as_deref()
-                .context("name the configuration that is to hold the grant: --config FILE")?;
-            let identity = Registry::identify(directory, &policies, plugin)
-                .map_err(|problem| anyhow!("{problem}"))?;
-            grant::run(file, plugin, &identity, gates)
-        }
-        PluginCommand::Check {
-            path,
-            data,
-            plugin_config,
-        } => {
-            let policy = bound(None, data, plugin_config.as_deref())?;
-            check(path, &policy, &sandbox, options.json)
+        PluginCommand::Check { path, bindings } => {
+            let nobody = Operator::default();
+            let config = bindings.plugin_config.as_deref();
+            let decided = nobody.decided("", &bindings.data, config)?;
+            check(path, decided, &sandbox, options.json)
         }
     }
-}
-
-/// What a configuration says of plugins and the sandbox; the rest of it is not looked at.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Operator {
-    plugins: BTreeMap<String, PluginPolicy>,
-    sandbox: SandboxConfig,
-}
-
-fn operator(path: &Path) -> anyhow::Result<Operator> {
-    let mut operator = rlf_config::load::<Operator>(path)?;
-    let base = path.parent().unwrap_or(Path::new("."));
-    for policy in operator.plugins.values_mut() {
-        // There is no run here: whoever wants such data binds the file itself, with --data.
-        policy.data.retain(|_, path| !is_in_run(path));
-        policy.resolve_paths(base);
-    }
-    Ok(operator)
-}
-
-/// A policy with data and config from the command line on top.
-fn bound(
-    policy: Option<&PluginPolicy>,
-    data: &[String],
-    config: Option<&str>,
-) -> anyhow::Result<PluginPolicy> {
-    let mut policy = policy.cloned().unwrap_or_default();
-    for binding in data {
-        let (name, path) = binding
-            .split_once('=')
-            .with_context(|| format!("--data {binding}: write NAME=FILE"))?;
-        policy.data.insert(name.into(), PathBuf::from(path));
-    }
-    if let Some(config) = config {
-        let parsed: Map<String, Value> =
-            serde_json::from_str(config).context("--plugin-config must be a JSON object")?;
-        policy.config.extend(parsed);
-    }
-    Ok(policy)
 }
 
 fn list(
     directory: &Path,
-    policies: &BTreeMap<String, PluginPolicy>,
+    operator: &Operator,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = Registry::load(directory, policies, sandbox);
+    let registry = Registry::load(directory, &operator.policies, sandbox);
+    let explained = |problem: &Problem| {
+        let policy = operator.policies.get(&problem.plugin);
+        operator.explained(problem, &policy.cloned().unwrap_or_default())
+    };
+    // One broken plugin does not make a directory useless; one that cannot be read is.
+    let unreadable = registry
+        .problems()
+        .iter()
+        .find(|problem| problem.plugin == "*");
     if as_json {
-        say!("{}", serde_json::to_string_pretty(&registry.report())?);
+        let mut report = registry.report();
+        report.problems = report.problems.iter().map(explained).collect();
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else if let Some(Problem {
+        path, what, mend, ..
+    }) = unreadable
+    {
+        bail!("{}: {what}; {mend}", path.display());
     } else {
         for plugin in registry.plugins() {
             let report = plugin.report();
@@ -168,7 +146,7 @@ fn list(
                 report.description
             );
         }
-        for problem in registry.problems() {
+        for problem in registry.problems().iter().map(explained) {
             say!(
                 "{:<16} {} {}",
                 style(&problem.plugin).cyan(),
@@ -186,39 +164,40 @@ fn list(
             );
         }
     }
-    // One broken plugin does not make a directory useless; one that cannot be read is.
-    let unreadable = registry
-        .problems()
-        .iter()
-        .any(|problem| problem.plugin == "*");
-    Ok(if unreadable {
+    Ok(if unreadable.is_some() {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
 }
 
-/// The plugin `name` of a directory, in a registry with the plugins whose tools it may call and no others, so that
-/// what is wrong with them does not matter; or why there is none.
+/// A plugin in a registry with those whose tools it may call and no others, so that what is wrong with them does not
+/// matter; or what is wrong with it.
+type Found = Result<(Registry, Arc<Plugin>), Problem>;
+
+/// The plugin `name` of a directory; an error where there is none of that name.
 fn find(
     directory: &Path,
-    policies: &BTreeMap<String, PluginPolicy>,
+    operator: &Operator,
+    decided: &Decided,
     name: &str,
     sandbox: &Sandbox,
-) -> anyhow::Result<(Registry, Arc<Plugin>)> {
-    let calls_others = policies
-        .get(name)
-        .is_some_and(|policy| !policy.tools.is_empty());
+) -> anyhow::Result<Found> {
+    let mut policies = operator.policies.clone();
+    if decided.entry.is_some() || !decided.settings.is_empty() {
+        policies.insert(name.to_owned(), decided.policy.clone());
+    }
+    let calls_others = !decided.policy.tools.is_empty();
     let wanted = |other: &str| other == name || calls_others;
-    let registry = Registry::load_where(directory, policies, sandbox, wanted);
+    let registry = Registry::load_where(directory, &policies, sandbox, wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
-        return Ok((registry, plugin));
+        return Ok(Ok((registry, plugin)));
     }
-    let mut problems = registry.problems().iter();
-    if let Some(problem) = problems.find(|problem| [name, "*"].contains(&problem.plugin.as_str())) {
-        bail!("{problem}");
+    let about = |problem: &&Problem| [name, "*"].contains(&problem.plugin.as_str());
+    if let Some(problem) = registry.problems().iter().find(about) {
+        return Ok(Err(operator.explained(problem, &decided.policy)));
     }
-    let registry = Registry::load(directory, policies, sandbox);
+    let registry = Registry::load(directory, &policies, sandbox);
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -238,235 +217,16 @@ fn find(
     }
 }
 
-fn inspect(
-    directory: &Path,
-    policies: &BTreeMap<String, PluginPolicy>,
-    name: &str,
-    sandbox: &Sandbox,
-    as_json: bool,
-) -> anyhow::Result<ExitCode> {
-    let (_, plugin) = find(directory, policies, name, sandbox)?;
-    let report = plugin.report();
-    if as_json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print_report(&report);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print_report(report: &PluginReport) {
-    let row = |name: &str, value: &str| say!("{:<14} {value}", style(name).bold());
-    let list = |items: &mut dyn Iterator<Item = String>| {
-        let items: Vec<String> = items.collect();
-        if items.is_empty() {
-            "none".to_owned()
-        } else {
-            items.join(", ")
-        }
-    };
-    say!(
-        "{} {}",
-        style(&report.name).cyan().bold(),
-        report.description
-    );
-    row(
-        "kind",
-        &format!("{} (world {})", report.kind.as_str(), report.world),
-    );
-    if let Some(version) = &report.version {
-        row("version", version);
-    }
-    row(
-        "component",
-        &format!("{} ({} bytes)", report.component.display(), report.bytes),
-    );
-    row(
-        "hash",
-        &format!(
-            "{}{}",
-            report.hash,
-            if report.pinned { " (pinned)" } else { "" }
-        ),
-    );
-    row("exports", &list(&mut report.exports.iter().cloned()));
-    let (wasi, ours): (Vec<&String>, Vec<&String>) = report
-        .imports
-        .iter()
-        .partition(|import| import.starts_with("wasi:"));
-    row("imports", &list(&mut ours.into_iter().cloned()));
-    if !wasi.is_empty() {
-        row(
-            "",
-            &format!("and {} WASI interfaces, all virtual and empty", wasi.len()),
-        );
-    }
-    row(
-        "gates",
-        &format!(
-            "asks for {}; granted {}",
-            list(
-                &mut report
-                    .asked
-                    .iter()
-                    .map(|gate| format!("{gate:?}").to_lowercase())
-            ),
-            list(
-                &mut report
-                    .granted
-                    .iter()
-                    .map(|gate| format!("{gate:?}").to_lowercase())
-            ),
-        ),
-    );
-    row(
-        "data",
-        &list(&mut report.data.iter().map(|(slot, path)| match path {
-            Some(path) => format!("{slot} = {}", path.display()),
-            None => format!("{slot} (not bound)"),
-        })),
-    );
-    row("config", &report.config.to_string());
-    row(
-        "init",
-        &match &report.init {
-            InitMode::PerCall { reason } => format!("runs on every call, because {reason}"),
-            other => format!("{other:?}").to_lowercase(),
-        },
-    );
-    row(
-        "ready in",
-        &format!(
-            "{:.1} ms init, {:.1} ms {}, {} bytes",
-            report.preparation.prepare_ms,
-            report.preparation.compile_ms,
-            if report.preparation.from_cache {
-                "from the cache"
-            } else {
-                "compiling"
-            },
-            report.preparation.prepared_bytes
-        ),
-    );
-    if let Ok(Value::Object(limits)) = serde_json::to_value(&report.limits) {
-        row(
-            "limits",
-            &list(&mut limits.iter().map(|(name, value)| format!("{name} {value}"))),
-        );
-    }
-    for tool in &report.tools {
-        say!();
-        say!("{} {}", style(&tool.name).cyan().bold(), tool.description);
-        say!(
-            "{}",
-            serde_json::to_string_pretty(&tool.input_schema).unwrap_or_default()
-        );
-    }
-    for notice in &report.notices {
-        say!("{} {notice}", style("note:").yellow());
-    }
-}
-
-#[allow(clippy::too_many_arguments)] // Each is one word of the command line.
-fn call(
-    directory: &Path,
-    policies: &BTreeMap<String, PluginPolicy>,
-    plugin: &str,
-    policy: &PluginPolicy,
-    tool: &str,
-    arguments: &str,
-    seed: u64,
-    sandbox: &Sandbox,
-    as_json: bool,
-) -> anyhow::Result<ExitCode> {
-    let arguments: Value = serde_json::from_str(arguments).with_context(|| {
-        let start: String = arguments.chars().take(100).collect();
-        format!("the arguments are not JSON: {start}")
-    })?;
-    if !arguments.is_object() {
-        bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
-    }
-    let mut policies = policies.clone();
-    policies.insert(plugin.to_owned(), policy.clone());
-    let (registry, found) = find(directory, &policies, plugin, sandbox)?;
-    let tools: Vec<&str> = found
-        .tools()
-        .iter()
-        .map(|t| t.definition.name.as_str())
-        .collect();
-    if !tools.contains(&tool) {
-        let hint = match nearest(tool, tools.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if tools.is_empty() => {
-                format!("it is a {} and has no tools", found.kind().as_str())
-            }
-            None => format!("it has: {}", tools.join(", ")),
-        };
-        bail!("plugin `{plugin}` has no tool `{tool}`; {hint}");
-    }
-    let manager = ToolManager::new(&registry, &ToolManagerConfig::default())?;
-    let context = TurnContext {
-        trajectory_id: "command-line".into(),
-        turn: 0,
-        seed,
-    };
-    let call = ToolCall {
-        call_id: "command-line/0/0".into(),
-        name: tool.into(),
-        arguments,
-    };
-    let outcomes = super::runtime()?.block_on(manager.invoke(vec![call], &context));
-    let outcome = outcomes
-        .into_iter()
-        .next()
-        .context("the call gave no outcome")?;
-    let shown = outcome
-        .observation
-        .as_ref()
-        .map(|seen| plain_text(&seen.content));
-    if as_json {
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
-    } else {
-        match (&shown, outcome.ended) {
-            (Some(text), Ended::Ok) => say!("{}", printable(text)),
-            (shown, ended) => {
-                eprintln!(
-                    "{} {}",
-                    style(ended.as_str()).yellow().for_stderr(),
-                    printable(shown.as_deref().unwrap_or_default())
-                );
-                if let Some(detail) = &outcome.detail {
-                    eprintln!("{}", printable(detail));
-                }
-            }
-        }
-    }
-    Ok(if outcome.ended == Ended::Ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
 fn check(
     path: &Path,
-    policy: &PluginPolicy,
+    decided: Decided,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match Registry::load_one(path, policy, sandbox) {
+    match Registry::load_one(path, &decided.policy, sandbox) {
         Ok(plugin) => {
-            let report = plugin.report();
-            if as_json {
-                say!(
-                    "{}",
-                    serde_json::to_string_pretty(&json!({"ok": true, "plugin": report}))?
-                );
-            } else {
-                say!("{} {} loads", style("ok").green().bold(), path.display());
-                print_report(&report);
-            }
-            Ok(ExitCode::SUCCESS)
+            let heading = format!("{} loads", path.display());
+            inspect::loaded(&plugin, decided, as_json, Some(&heading))
         }
         Err(problem) => {
             if as_json {

@@ -351,13 +351,13 @@ fn template(parts: &Parts) -> String {
         .map(|case| case.name)
         .collect();
     match (changed.is_empty(), parts.config.dialogue.history) {
-        (true, _) => format!("{origin}; it keeps every earlier turn as it was"),
+        (true, _) => format!("{origin}: earlier turns read the same when they are rendered again"),
         (false, History::AsSampled) => format!(
-            "{origin}; turns stay as they were sampled, where it would change them: {}",
+            "{origin}: rendered again, earlier turns would change ({}); they are kept as they were sampled",
             changed.join(", ")
         ),
         (false, History::Template) => format!(
-            "{origin}; a new training sequence begins where it changes an earlier turn: {}",
+            "{origin}: rendered again, earlier turns change ({}); each change begins a new training sequence",
             changed.join(", ")
         ),
     }

@@ -32,9 +32,6 @@ mod bindings {
 
 use bindings::rlf::plugin::tools as wit;
 
-/// Calls that one call may make in all: their results wait in the host's memory together.
-const MOST_CALLS: u32 = 64;
-
 /// The way to the tools that a policy names.
 pub(crate) struct ToolsGate {
     names: Arc<[String]>,
@@ -122,8 +119,9 @@ impl wit::Host for View<'_> {
             return Ok(requests.iter().map(|_| refusal()).collect());
         };
         let caller = self.0.as_caller();
+        let most = self.0.limits().nested_calls;
         let answers = all(requests.into_iter().map(|request| {
-            let call = allowed(request, &names, &nesting);
+            let call = allowed(request, &names, &nesting, most);
             let (nesting, caller) = (&nesting, caller.clone());
             async move {
                 match call {
@@ -147,7 +145,12 @@ impl wit::Host for View<'_> {
 }
 
 /// A request as the call it is, if it may be made.
-fn allowed(request: wit::Request, names: &[String], nesting: &Nesting) -> Result<ToolCall, Error> {
+fn allowed(
+    request: wit::Request,
+    names: &[String],
+    nesting: &Nesting,
+    most: u32,
+) -> Result<ToolCall, Error> {
     if !names.contains(&request.name) {
         let name: String = request.name.chars().take(64).collect();
         let open = names.join(", ");
@@ -156,10 +159,11 @@ fn allowed(request: wit::Request, names: &[String], nesting: &Nesting) -> Result
         )));
     }
     let number = nesting.made.fetch_add(1, Ordering::Relaxed);
-    if number >= MOST_CALLS {
-        nesting.made.store(MOST_CALLS, Ordering::Relaxed);
+    // Their results wait in the host's memory together.
+    if number >= most {
+        nesting.made.store(most, Ordering::Relaxed);
         return Err(Error::Exhausted(format!(
-            "a call makes {MOST_CALLS} others at the most"
+            "a call makes {most} others at the most (nested_calls)"
         )));
     }
     let arguments = serde_json::from_str(&request.arguments).map_err(|error| {

@@ -21,7 +21,7 @@ use super::handle::{Held, Scratch};
 use super::names::Opening;
 use super::stream::{CHUNK, Reader, Writer};
 use super::tree::{Instant, Stat};
-use crate::clock::VirtualClock;
+use crate::clock::GuestClock;
 use crate::state::State;
 
 /// What a guest holds as a `descriptor`.
@@ -40,7 +40,7 @@ struct Listing {
 /// What the file system interfaces see of a store.
 pub(crate) struct ScratchView<'a> {
     pub(crate) scratch: Option<&'a Arc<Scratch>>,
-    pub(crate) clock: &'a Arc<VirtualClock>,
+    pub(crate) clock: &'a Arc<GuestClock>,
     pub(crate) table: &'a mut ResourceTable,
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use super::handle::Held;
-use crate::clock::VirtualClock;
+use crate::clock::GuestClock;
 
 /// What crosses at once; also bounds what the host allocates for `read` and `write-zeroes`.
 pub(crate) const CHUNK: u64 = 64 << 10;
@@ -43,7 +43,7 @@ pub(crate) struct Writer {
     pub(crate) held: Held,
     /// `None` where it appends.
     pub(crate) position: Option<u64>,
-    pub(crate) clock: Arc<VirtualClock>,
+    pub(crate) clock: Arc<GuestClock>,
 }
 
 #[async_trait::async_trait]

@@ -4,7 +4,7 @@ use crate::guest::{CLOCK, MEMORY, block_on, call, load, sandbox};
 use rlf_sandbox::{CallSpec, Limits, Sandbox};
 
 /// Gives a list of eight numbers: wall clock, monotonic clock and all random sources.
-fn looker() -> String {
+pub(crate) fn looker() -> String {
     format!(
         r#"(component {MEMORY} {CLOCK}
         (import "wasi:clocks/wall-clock@0.2.0" (instance $wall

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rlf_sandbox::{
-    CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, Sandbox, SandboxConfig,
-    ScratchFiles, Template,
+    CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, RealSources, Sandbox,
+    SandboxConfig, ScratchFiles, Template,
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
@@ -33,6 +33,7 @@ pub(crate) struct Load<'a> {
     pub(crate) data: &'a [(&'a str, PathBuf)],
     pub(crate) files: Option<ScratchFiles>,
     pub(crate) host_directory: Option<PathBuf>,
+    pub(crate) real: RealSources,
 }
 
 impl Default for Load<'_> {
@@ -43,6 +44,7 @@ impl Default for Load<'_> {
             data: &[],
             files: None,
             host_directory: None,
+            real: RealSources::default(),
         }
     }
 }
@@ -66,6 +68,7 @@ pub(crate) fn try_load(
             data,
             files: load.files.clone(),
             host_directory: load.host_directory.clone(),
+            real: load.real,
         },
         limits: load.limits.clone(),
     })

@@ -213,3 +213,26 @@ fn limits_that_the_pool_cannot_keep_are_refused() {
     );
     assert!(matches!(refused, Err(LoadError::Limits(_))));
 }
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let refused = |change: fn(&mut SandboxConfig)| {
+        let mut config = SandboxConfig {
+            instances: Some(1),
+            ..SandboxConfig::default()
+        };
+        change(&mut config);
+        Sandbox::new(&config).err().unwrap().to_string()
+    };
+    let said = refused(|config| config.tick = std::time::Duration::ZERO);
+    assert!(said.contains("tick_ms = 0"), "{said}");
+    for said in [
+        refused(|config| config.instances = Some(0)),
+        refused(|config| config.workers = Some(0)),
+    ] {
+        assert!(
+            said.contains("instances and workers must be at least 1"),
+            "{said}"
+        );
+    }
+}

@@ -4,6 +4,7 @@
 mod admission;
 mod cache;
 mod cancellation;
+mod cost;
 mod data;
 mod determinism;
 mod endings;
@@ -16,4 +17,5 @@ mod loading;
 mod log;
 mod memory;
 mod output;
+mod real_sources;
 mod time;

@@ -85,7 +85,7 @@ fn a_busy_guest_that_gets_no_processor_times_out_as_infrastructure() {
     assert_unharmed(&sandbox);
 }
 
-fn sleeper() -> String {
+pub(crate) fn sleeper() -> String {
     format!(
         r#"(component {CLOCK}
         (core module $m

@@ -12,6 +12,8 @@ use rlf_plugins::reward::{Grading, Split, grade_alone};
 use rlf_plugins::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 
+use super::call::show_printed;
+
 /// What is graded, as given on the command line.
 pub(super) struct Graded<'a> {
     pub(super) answer: Option<&'a str>,
@@ -46,9 +48,15 @@ pub(super) fn run(
         steps: 0,
         seed: 0,
     };
+    plugin.take_printed();
     let score = crate::commands::runtime()?
         .block_on(grade_alone(plugin, tools, &task, &trajectory, grading))
-        .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()))?;
+        .map_err(|error| anyhow!("`{}` gives no score: {error}", plugin.name()));
+    let printed = plugin.take_printed().unwrap_or_default();
+    if !as_json && score.is_ok() {
+        show_printed(&printed, "");
+    }
+    let score = score?;
     if as_json {
         let object = |pairs: &[(String, f64)]| -> Map<String, Value> {
             pairs
@@ -60,6 +68,7 @@ pub(super) fn run(
             "terms": object(&score.terms),
             "metrics": object(&score.metrics),
             "per_event": score.per_event,
+            "printed": {"stdout": printed.stdout.text, "stderr": printed.stderr.text},
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);

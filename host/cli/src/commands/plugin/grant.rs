@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_plugins::registry::Identity;
+use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 /// Pins `plugin` to the component that it is now in the configuration at `file`, and opens `gates` to
@@ -15,8 +16,14 @@ pub(super) fn run(
     plugin: &str,
     identity: &Identity,
     gates: &[String],
+    as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let asked: Vec<&str> = identity.gates.iter().map(|gate| gate.as_str()).collect();
+    let Identity {
+        path,
+        component,
+        manifest,
+    } = identity;
+    let asked: Vec<&str> = manifest.gates.iter().map(|gate| gate.as_str()).collect();
     if let Some(other) = gates.iter().find(|gate| !asked.contains(&gate.as_str())) {
         let asked = if asked.is_empty() {
             "none".to_owned()
@@ -43,7 +50,7 @@ pub(super) fn run(
         .as_table_like_mut()
         .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))?;
     let before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
-    entry.insert("hash", value(&identity.hash));
+    entry.insert("hash", value(&component.hash));
     // What was open to the component before it is not open to this one, unless it is said again.
     if gates.is_empty() {
         entry.remove("grants");
@@ -55,29 +62,43 @@ pub(super) fn run(
         .and_then(|()| std::fs::rename(&partial, file))
         .with_context(|| format!("cannot write {}", file.display()))?;
 
-    say!(
-        "{} [plugins.{plugin}] in {} is about {}",
-        style("granted").green().bold(),
-        file.display(),
-        identity.component.display()
-    );
-    match before {
-        Some(before) if before == identity.hash => say!("hash    {before}, as before"),
-        Some(before) => say!("hash    was {before}\n        is  {}", identity.hash),
-        None => say!("hash    {}", identity.hash),
-    }
-    if !gates.is_empty() {
-        say!("gates   {}", gates.join(", "));
-    }
     let shut: Vec<&str> = asked
         .into_iter()
         .filter(|gate| gates.iter().all(|open| open != gate))
         .collect();
+    if as_json {
+        let report = json!({
+            "plugin": plugin,
+            "file": file,
+            "component": path,
+            "hash": component.hash,
+            "hash_before": before,
+            "granted": gates,
+            "asked_not_granted": shut,
+            "data": manifest.data,
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!(
+        "{} [plugins.{plugin}] in {} is about {}",
+        style("granted").green().bold(),
+        file.display(),
+        path.display()
+    );
+    match before {
+        Some(before) if before == component.hash => say!("hash    {before}, as before"),
+        Some(before) => say!("hash    was {before}\n        is  {}", component.hash),
+        None => say!("hash    {}", component.hash),
+    }
+    if !gates.is_empty() {
+        say!("gates   {}", gates.join(", "));
+    }
     if !shut.is_empty() {
         say!("not opened here, though it asks for: {}", shut.join(", "));
     }
-    if !identity.data.is_empty() {
-        say!("data slots it wants filled: {}", identity.data.join(", "));
+    if !manifest.data.is_empty() {
+        say!("data slots it wants filled: {}", manifest.data.join(", "));
     }
     Ok(ExitCode::SUCCESS)
 }

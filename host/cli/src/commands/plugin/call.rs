@@ -1,0 +1,118 @@
+//! `rlf-host plugin call`: one call of a tool, and what became of it.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use console::style;
+use rlf_config::nearest;
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_plugins::plugin::{Plugin, Printed};
+use rlf_plugins::tool_manager::{ToolManager, TurnContext};
+use serde_json::{Value, json};
+
+use crate::display::printable;
+
+/// Reads what the command line gives as a tool's arguments.
+pub(super) fn arguments(text: &str) -> anyhow::Result<Value> {
+    let arguments: Value = serde_json::from_str(text).with_context(|| {
+        let start: String = text.chars().take(100).collect();
+        format!("the arguments are not JSON: {start}")
+    })?;
+    if !arguments.is_object() {
+        bail!("the arguments must be a JSON object, such as '{{\"expression\": \"1+1\"}}'");
+    }
+    Ok(arguments)
+}
+
+pub(super) fn run(
+    manager: &ToolManager,
+    plugin: &Plugin,
+    tool: &str,
+    arguments: Value,
+    seed: u64,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let tools: Vec<&str> = plugin
+        .tools()
+        .iter()
+        .map(|tool| tool.definition.name.as_str())
+        .collect();
+    if !tools.contains(&tool) {
+        let hint = match nearest(tool, tools.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if tools.is_empty() => {
+                format!("it is a {} and has no tools", plugin.kind().as_str())
+            }
+            None => format!("it has: {}", tools.join(", ")),
+        };
+        bail!("plugin `{}` has no tool `{tool}`; {hint}", plugin.name());
+    }
+    let context = TurnContext {
+        trajectory_id: "command-line".into(),
+        turn: 0,
+        seed,
+    };
+    let call = ToolCall {
+        call_id: "command-line/0/0".into(),
+        name: tool.into(),
+        arguments,
+    };
+    // What it printed while it was loaded is not of this call.
+    plugin.take_printed();
+    let outcomes = crate::commands::runtime()?.block_on(manager.invoke(vec![call], &context));
+    let outcome = outcomes
+        .into_iter()
+        .next()
+        .context("the call gave no outcome")?;
+    let printed = plugin.take_printed().unwrap_or_default();
+    let code = if outcome.ended == Ended::Ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    };
+    if as_json {
+        let mut report = serde_json::to_value(&outcome)?;
+        report["printed"] = json!({
+            "stdout": printed.stdout.text,
+            "stderr": printed.stderr.text,
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(code);
+    }
+    let detail = outcome.detail.as_deref().unwrap_or_default();
+    show_printed(&printed, detail);
+    let shown = outcome
+        .observation
+        .as_ref()
+        .map(|seen| plain_text(&seen.content));
+    match (&shown, outcome.ended) {
+        (Some(text), Ended::Ok) => say!("{}", printable(text)),
+        (shown, ended) => {
+            eprintln!(
+                "{} {}",
+                style(ended.as_str()).yellow().for_stderr(),
+                printable(shown.as_deref().unwrap_or_default())
+            );
+            if !detail.is_empty() {
+                eprintln!("{}", printable(detail));
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// Shows an author on standard error what the plugin printed, line by line and marked, so that it is not taken for its
+/// result; not what `told` says anyway.
+pub(super) fn show_printed(printed: &Printed, told: &str) {
+    for (stream, captured) in [("stdout", &printed.stdout), ("stderr", &printed.stderr)] {
+        let text = captured.text.trim_end();
+        if text.is_empty() || told.contains(text.trim()) {
+            continue;
+        }
+        for line in text.lines() {
+            let mark = style(format!("{stream} |")).dim().for_stderr();
+            eprintln!("{mark} {}", printable(line));
+        }
+    }
+}

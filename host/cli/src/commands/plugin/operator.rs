@@ -1,0 +1,297 @@
+//! What a configuration says of plugins, and on which of its lines.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rlf_config::{ConfigError, Lines};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::problem::{Problem, ProblemKind};
+use rlf_sandbox::SandboxConfig;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::config::{Config, IN_RUN, take_in_run};
+
+/// What a configuration says of plugins and the sandbox.
+#[derive(Default)]
+pub(super) struct Operator {
+    pub(super) policies: BTreeMap<String, PluginPolicy>,
+    pub(super) sandbox: SandboxConfig,
+    file: Option<(PathBuf, Lines)>,
+    /// Data of a run, which none is here: by alias and slot, the file's name in a run.
+    in_run: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The part of a configuration that is looked at here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    plugins: BTreeMap<String, PluginPolicy>,
+    sandbox: SandboxConfig,
+}
+
+/// One thing that the operator set for a plugin.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Setting {
+    /// As the policy has it: `data.corpus`.
+    pub(super) key: String,
+    pub(super) value: toml::Value,
+    /// `FILE:LINE`, or the option of the command line.
+    pub(super) at: String,
+    /// It holds for another component than the one that is there.
+    pub(super) withdrawn: bool,
+}
+
+/// The operator's word on one plugin.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Decided {
+    pub(super) policy: PluginPolicy,
+    pub(super) settings: Vec<Setting>,
+    /// `FILE:LINE` of its table.
+    pub(super) entry: Option<String>,
+    /// The configuration that was looked into.
+    pub(super) file: Option<PathBuf>,
+}
+
+/// Keys that a component loses when it is not the pinned one.
+const BOUND_TO_THE_HASH: [&str; 5] = [
+    "grants",
+    "http",
+    "data",
+    "files",
+    "unsandboxed_host_directory",
+];
+
+impl Operator {
+    pub(super) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(file) = file else {
+            return Ok(Self::default());
+        };
+        let origin = file.display().to_string();
+        let text = rlf_config::read(file)?;
+        let lines = Lines::of(&text, &origin)?;
+        for (key, line) in lines.top_level() {
+            known(key, line, &origin)?;
+        }
+        let part: Part = rlf_config::parse(&text, &origin)?;
+        let mut operator = Self {
+            policies: part.plugins,
+            sandbox: part.sandbox,
+            file: Some((file.to_owned(), lines)),
+            in_run: BTreeMap::new(),
+        };
+        let base = file.parent().unwrap_or(Path::new("."));
+        for (alias, policy) in &mut operator.policies {
+            let in_run = take_in_run(policy);
+            policy.resolve_paths(base);
+            let names = in_run.into_iter().map(|(slot, path)| {
+                let path = path.display().to_string();
+                (slot, path.trim_start_matches(IN_RUN).to_owned())
+            });
+            operator.in_run.insert(alias.clone(), names.collect());
+        }
+        Ok(operator)
+    }
+
+    /// What holds for `plugin`, with data and config from the command line on top.
+    pub(super) fn decided(
+        &self,
+        plugin: &str,
+        data: &[String],
+        config: Option<&str>,
+    ) -> anyhow::Result<Decided> {
+        let mut decided = Decided {
+            policy: self.policies.get(plugin).cloned().unwrap_or_default(),
+            ..Decided::default()
+        };
+        if let Some((file, lines)) = &self.file {
+            let at = |line: usize| format!("{}:{line}", file.display());
+            decided.file = Some(file.clone());
+            decided.entry = lines.line(&["plugins", plugin]).map(at);
+            let settings = lines.settings(&["plugins", plugin]).into_iter();
+            decided.settings = settings
+                .map(|setting| Setting {
+                    key: setting.dotted(),
+                    value: setting.value,
+                    at: at(setting.line),
+                    withdrawn: false,
+                })
+                .collect();
+        }
+        for binding in data {
+            let (name, path) = binding
+                .split_once('=')
+                .with_context(|| format!("--data {binding}: write NAME=FILE"))?;
+            decided.policy.data.insert(name.into(), PathBuf::from(path));
+            let value = toml::Value::String(path.to_owned());
+            decided.put(format!("data.{name}"), value, "--data");
+        }
+        if let Some(config) = config {
+            let parsed: Map<String, Value> =
+                serde_json::from_str(config).context("--plugin-config must be a JSON object")?;
+            for (key, value) in &parsed {
+                // TOML has no null.
+                let value = toml::Value::try_from(value)
+                    .unwrap_or_else(|_| toml::Value::String(value.to_string()));
+                decided.put(format!("config.{key}"), value, "--plugin-config");
+            }
+            decided.policy.config.extend(parsed);
+        }
+        Ok(decided)
+    }
+
+    /// A problem, in words that know of data which lies in a run.
+    pub(super) fn explained(&self, problem: &Problem, policy: &PluginPolicy) -> Problem {
+        let mut problem = problem.clone();
+        let Some(in_run) = self.in_run.get(&problem.plugin) else {
+            return problem;
+        };
+        let missing: Vec<(&String, &String)> = in_run
+            .iter()
+            .filter(|(slot, _)| !policy.data.contains_key(*slot))
+            .collect();
+        if problem.kind != ProblemKind::Data || missing.is_empty() {
+            return problem;
+        }
+        let list = |text: &dyn Fn(&String, &String) -> String, between: &str| {
+            let texts = missing.iter().map(|(slot, name)| text(slot, name));
+            texts.collect::<Vec<_>>().join(between)
+        };
+        let bound = |slot: &String, name: &String| {
+            let line = self.file.as_ref().and_then(|(file, lines)| {
+                let line = lines.line(&["plugins", &problem.plugin, "data", slot])?;
+                Some(format!(" ({}:{line})", file.display()))
+            });
+            let line = line.unwrap_or_default();
+            format!("`{slot}` is bound to `{IN_RUN}{name}`{line}")
+        };
+        let what = format!(
+            "its data lies in the folder of a run, and no run was named: {}",
+            list(&bound, ", ")
+        );
+        let option = |slot: &String, name: &String| format!("--data {slot}=RUN/data/{name}");
+        problem.mend = format!(
+            "bind the file itself, from a run that there is: {}",
+            list(&option, " ")
+        );
+        problem.what = what;
+        problem
+    }
+}
+
+impl Decided {
+    fn put(&mut self, key: String, value: toml::Value, option: &str) {
+        self.settings.retain(|setting| setting.key != key);
+        self.settings.push(Setting {
+            key,
+            value,
+            at: option.to_owned(),
+            withdrawn: false,
+        });
+    }
+
+    /// Marks what does not hold for a component of this hash.
+    pub(super) fn withdraw_unless(&mut self, hash: &str) {
+        let pinned = &self.policy.hash;
+        if pinned
+            .as_ref()
+            .is_none_or(|pin| pin.eq_ignore_ascii_case(hash))
+        {
+            return;
+        }
+        for setting in &mut self.settings {
+            let first = setting.key.split('.').next().unwrap_or_default();
+            setting.withdrawn = BOUND_TO_THE_HASH.contains(&first);
+        }
+    }
+}
+
+/// Refuses a key of the top level that no configuration has: a misspelt `[plugins.x]` would otherwise grant nothing
+/// without a word.
+fn known(key: &str, line: usize, origin: &str) -> anyhow::Result<()> {
+    let mut alone = toml::Table::new();
+    alone.insert(key.to_owned(), toml::Value::Integer(0));
+    match rlf_config::parse::<Config>(&alone.to_string(), origin) {
+        Err(ConfigError::Invalid { message, .. }) if message.starts_with("unknown key") => {
+            bail!("{origin}:{line}: {message}")
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operator(text: &str) -> anyhow::Result<Operator> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ops.toml");
+        std::fs::write(&file, text).unwrap();
+        Operator::load(Some(&file))
+    }
+
+    fn rows(decided: &Decided) -> Vec<(String, String)> {
+        let settings = decided.settings.iter();
+        settings
+            .map(|setting| {
+                let at = setting.at.rsplit('/').next().unwrap();
+                (
+                    format!("{} = {}", setting.key, setting.value),
+                    at.to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn everything_that_holds_is_known_with_its_line_or_its_option() {
+        let text = "[plugins.wiki]\nlimits.wall_ms = 5\ndata = { corpus = \"c\", more = \"m\" }\n";
+        let operator = operator(text).unwrap();
+        let data = ["corpus=other".to_owned()];
+        let decided = operator
+            .decided("wiki", &data, Some(r#"{"k": 1}"#))
+            .unwrap();
+        let row = |what: &str, at: &str| (what.to_owned(), at.to_owned());
+        assert_eq!(
+            rows(&decided),
+            [
+                row("limits.wall_ms = 5", "ops.toml:2"),
+                row("data.more = \"m\"", "ops.toml:3"),
+                row("data.corpus = \"other\"", "--data"),
+                row("config.k = 1", "--plugin-config"),
+            ]
+        );
+        assert!(decided.entry.unwrap().ends_with("ops.toml:1"));
+        assert_eq!(operator.decided("other", &[], None).unwrap().entry, None);
+    }
+
+    #[test]
+    fn a_pin_of_another_component_withdraws_what_is_bound_to_it() {
+        let text = format!(
+            "[plugins.x]\nhash = \"{}\"\ndata.a = \"b\"\nretries = 0\n",
+            "ab".repeat(32)
+        );
+        let mut decided = operator(&text).unwrap().decided("x", &[], None).unwrap();
+        decided.withdraw_unless(&"AB".repeat(32));
+        assert!(decided.settings.iter().all(|setting| !setting.withdrawn));
+        decided.withdraw_unless(&"cd".repeat(32));
+        let withdrawn = decided.settings.iter().filter(|setting| setting.withdrawn);
+        let keys: Vec<&str> = withdrawn.map(|setting| setting.key.as_str()).collect();
+        assert_eq!(keys, ["data.a"]);
+    }
+
+    #[test]
+    fn a_table_that_no_configuration_has_is_an_error_that_names_the_nearest() {
+        let refused = |text: &str| operator(text).err().unwrap().to_string();
+        let said = refused("seed = 1\n\n[plugin.x]\nretries = 0\n");
+        assert!(
+            said.ends_with("ops.toml:3: unknown key `plugin`; did you mean `plugins`?"),
+            "{said}"
+        );
+        let said = refused("[zzzzzzzz]\n");
+        assert!(said.contains("known here: seed, "), "{said}");
+        // The rest of a training configuration is not looked at.
+        assert!(operator("[rl]\nsteps = \"many\"\n[model]\n").is_ok());
+    }
+}

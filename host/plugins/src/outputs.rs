@@ -1,0 +1,103 @@
+//! Files that a call left in its scratch directory, kept where the operator wants them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+/// The most characters of a call's id in the name of its folder.
+const MAX_NAME: usize = 80;
+
+/// A folder with a folder for each call that left something.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    folder: PathBuf,
+}
+
+impl Outputs {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Writes the files of one call. Where they are, for the record of the call.
+    pub(crate) fn keep(
+        &self,
+        call_id: &str,
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> io::Result<String> {
+        let name = folder_name(call_id);
+        let folder = self.folder.join(&name);
+        std::fs::create_dir_all(&folder)?;
+        // Paths come from the guest: plain names, but nothing is written through a link either.
+        let directory = Dir::open_ambient_dir(&folder, ambient_authority())?;
+        for (path, bytes) in files {
+            if let Some(parent) = Path::new(path).parent() {
+                directory.create_dir_all(parent)?;
+            }
+            directory.write(path, bytes)?;
+        }
+        Ok(format!("kept {} in {}", listed(files), folder.display()))
+    }
+}
+
+/// The files with their sizes, for people.
+pub(crate) fn listed(files: &BTreeMap<String, Vec<u8>>) -> String {
+    const SHOWN: usize = 10;
+    let mut listed: Vec<String> = files
+        .iter()
+        .take(SHOWN)
+        .map(|(path, bytes)| format!("{path} ({} bytes)", bytes.len()))
+        .collect();
+    if files.len() > SHOWN {
+        listed.push(format!("{} more", files.len() - SHOWN));
+    }
+    listed.join(", ")
+}
+
+/// A call's id as one name. Ids hold names from data sets: what is no plain character is replaced, and a hash keeps
+/// those apart that look the same then.
+fn folder_name(call_id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let name: String = call_id
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .take(MAX_NAME)
+        .collect();
+    let hash = blake3::hash(call_id.as_bytes()).to_hex();
+    format!("{name}-{}", &hash[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_kept_under_the_name_of_their_call_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let outputs = Outputs::new(&folder.path().join("outputs"));
+        let files = BTreeMap::from([
+            ("plots/a.svg".to_owned(), b"<svg/>".to_vec()),
+            ("report.txt".to_owned(), b"42".to_vec()),
+        ]);
+        let said = outputs.keep("../../etc/0/1", &files).unwrap();
+        assert!(
+            said.starts_with("kept plots/a.svg (6 bytes), report.txt (2 bytes) in "),
+            "{said}"
+        );
+        let calls: Vec<_> = std::fs::read_dir(folder.path().join("outputs"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(calls.len(), 1);
+        assert_eq!(
+            std::fs::read(calls[0].join("plots/a.svg")).unwrap(),
+            b"<svg/>"
+        );
+        assert_eq!(std::fs::read(calls[0].join("report.txt")).unwrap(), b"42");
+        assert_ne!(folder_name("a/b"), folder_name("a.b"));
+    }
+}

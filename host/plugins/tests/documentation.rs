@@ -1,0 +1,127 @@
+//! What the documents show is what the program reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rlf_http::{HostRule, HttpPolicy, SecretRule};
+use rlf_plugins::manifest::{Gate, PluginManifest};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_sandbox::ScratchFiles;
+use serde::Deserialize;
+use serde_json::Value;
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The TOML examples of a page, in order.
+fn examples(page: &str) -> Vec<String> {
+    let blocks = page.split("```toml\n").skip(1);
+    blocks
+        .map(|block| block.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// An example with the keys that its comments show in the place of others: `# path = "x"`.
+fn alternatives(example: &str) -> Vec<String> {
+    let lines = example.lines().filter_map(|line| line.strip_prefix("# "));
+    lines
+        .filter(|line| {
+            line.split_once(" = ")
+                .is_some_and(|(key, _)| !key.contains(' '))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    plugins: BTreeMap<String, PluginPolicy>,
+}
+
+/// Names of the fields of a value, and of those in it that are asked for.
+fn keys(value: &Value) -> BTreeSet<String> {
+    let fields = value.as_object().expect("a table");
+    fields.keys().cloned().collect()
+}
+
+fn keys_of(table: &toml::Value) -> BTreeSet<String> {
+    let fields = table.as_table().expect("a table");
+    fields.keys().cloned().collect()
+}
+
+#[test]
+fn the_manifest_in_the_documents_has_every_key_and_is_read() {
+    let page = read("docs/plugins.md");
+    let example = &examples(&page)[0];
+    let manifest = PluginManifest::parse(example, "docs/plugins.md").unwrap();
+    assert_eq!(manifest.gates, BTreeSet::from([Gate::Http]));
+    let shown = keys_of(&toml::from_str(example).unwrap());
+    let known = keys(&serde_json::to_value(PluginManifest::default()).unwrap());
+    assert_eq!(shown, known);
+    for gate in Gate::ALL {
+        assert!(page.contains(&format!("`{}`", gate.as_str())), "{gate:?}");
+    }
+}
+
+#[test]
+fn the_policy_in_the_documents_has_every_key_and_is_read() {
+    let example = &examples(&read("docs/plugins.md"))[1];
+    let read: Configuration = rlf_config::parse(example, "docs/plugins.md").unwrap();
+    let policy = &read.plugins["wiki"];
+    // The numbers are the defaults.
+    assert_eq!(policy.limits, PluginPolicy::default().limits);
+    assert_eq!(policy.retries, PluginPolicy::default().retries);
+    let files = policy.files.clone().unwrap();
+    let defaults = ScratchFiles {
+        outputs: files.outputs.clone(),
+        ..ScratchFiles::default()
+    };
+    assert_eq!(files, defaults);
+    let http = policy.http.clone().unwrap();
+    let defaults = HttpPolicy {
+        hosts: http.hosts.clone(),
+        secrets: http.secrets.clone(),
+        certificate_authorities: http.certificate_authorities.clone(),
+        ..HttpPolicy::default()
+    };
+    assert_eq!(http, defaults);
+
+    let whole: toml::Value = toml::from_str(example).unwrap();
+    let shown = &whole["plugins"]["wiki"];
+    let mut instead = BTreeSet::new();
+    for line in alternatives(example) {
+        let line: toml::Value = toml::from_str(&line).unwrap();
+        instead.extend(keys_of(&line));
+        let parsed = toml::to_string(&line).unwrap();
+        rlf_config::parse::<PluginPolicy>(&parsed, "a comment of docs/plugins.md").unwrap();
+    }
+    let known = PluginPolicy {
+        files: Some(ScratchFiles::default()),
+        http: Some(HttpPolicy::default()),
+        ..PluginPolicy::default()
+    };
+    let known = serde_json::to_value(known).unwrap();
+    let both = |shown: BTreeSet<String>| shown.union(&instead).cloned().collect::<BTreeSet<_>>();
+    assert_eq!(both(keys_of(shown)), keys(&known));
+    for table in ["limits", "files", "http"] {
+        assert_eq!(keys_of(&shown[table]), keys(&known[table]), "{table}");
+    }
+    let every = |table: &toml::Value| -> BTreeSet<String> {
+        let entries = table.as_table().unwrap().values();
+        entries.flat_map(keys_of).collect()
+    };
+    let (hosts, secrets) = (&shown["http"]["hosts"], &shown["http"]["secrets"]);
+    assert_eq!(
+        every(hosts),
+        keys(&serde_json::to_value(HostRule::default()).unwrap())
+    );
+    assert_eq!(
+        every(secrets),
+        keys(&serde_json::to_value(SecretRule::default()).unwrap())
+    );
+}
