@@ -60,15 +60,17 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
 }
 
 /// The arguments as compact JSON with sorted keys: the same call gives the same text, whatever
-/// order the model wrote the keys in.
+/// order the model wrote the keys in. What is nested deeper than validation lets through is not
+/// written out.
 pub fn canonical_json(arguments: &Value) -> String {
     let mut out = String::with_capacity(64);
-    write_canonical(arguments, &mut out);
+    write_canonical(arguments, MAX_ARGUMENT_DEPTH, &mut out);
     out
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, depth: usize, out: &mut String) {
     match value {
+        Value::Object(_) | Value::Array(_) if depth == 0 => out.push_str("null"),
         Value::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_unstable_by_key(|(key, _)| *key);
@@ -79,7 +81,7 @@ fn write_canonical(value: &Value, out: &mut String) {
                 }
                 write_string(key, out);
                 out.push(':');
-                write_canonical(member, out);
+                write_canonical(member, depth - 1, out);
             }
             out.push('}');
         }
@@ -89,7 +91,7 @@ fn write_canonical(value: &Value, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                write_canonical(item, out);
+                write_canonical(item, depth - 1, out);
             }
             out.push(']');
         }

@@ -7,7 +7,7 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_tests::Host;
 use serde_json::Value;
 
-use crate::stubs::{ANY_OBJECT, ECHO, StubTool, tools};
+use crate::stubs::{ANY_OBJECT, Beside, ECHO, StubTool, tools, tools_beside};
 
 fn tool(name: &'static str, schema: &'static str) -> Vec<u8> {
     tools(&[StubTool {
@@ -31,9 +31,17 @@ fn compile_bomb() -> Vec<u8> {
     };
     let body = (0..4_000).map(step).collect::<Vec<_>>().concat();
     let function = format!("(func (local {}) {body})", "i64 ".repeat(50));
-    let module = format!("(core module {})", function.repeat(40));
-    let whole = format!("(component {module})");
-    wat::parse_str(whole).expect("valid WAT")
+    let beside = Beside {
+        module: Box::leak(function.repeat(40).into_boxed_str()),
+        ..Beside::default()
+    };
+    let tool = StubTool {
+        name: "bomb",
+        schema: ANY_OBJECT,
+        hints: 0,
+        body: ECHO,
+    };
+    tools_beside(&beside, &[tool])
 }
 
 #[test]
@@ -144,7 +152,7 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
     let config = at("operator.toml");
     fs::write(
         &config,
-        "[sandbox]\nprepare_ms = 3000\nprepare_memory_bytes = 500000000\n\
+        "[sandbox]\nprepare_ms = 2500\n\
          [plugins.endless]\nconfig.does = \"loop\"\nlimits.init_ms = 500\n\
          [plugins.greedy]\nconfig.does = \"grow\"\nlimits.init_ms = 5000\n",
     )
@@ -209,7 +217,7 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
         ),
         ("schema-cyclic", &["tool `c`", "leads back to itself"]),
         ("compiled", &["compiled"]),
-        ("bomb", &[]),
+        ("bomb", &["preparing it took more than", "prepare_ms"]),
         ("endless", &["init_ms"]),
         ("greedy", &["memory_bytes"]),
     ];

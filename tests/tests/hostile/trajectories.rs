@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use rlf_dialogue::trajectory::{Segment, Trajectory};
+use rlf_dialogue::trajectory::{Segment, TrainingSequence, Trajectory};
 use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Ended, Fault, Message, Role, Task,
     Tokenizer,
@@ -26,7 +26,7 @@ use crate::stubs::{ANY_OBJECT, DOWN, ECHO, FLAKY, IDEMPOTENT, SPIN, StubTool, TR
 struct Script {
     dialogue: Arc<Dialogue>,
     /// What each sample of the group says first.
-    calls: Vec<String>,
+    texts: Vec<String>,
     turns: Mutex<HashMap<SequenceId, usize>>,
 }
 
@@ -40,7 +40,7 @@ impl Generator for Script {
             *turn
         };
         let text = match turn {
-            1 => &self.calls[request.key.sample as usize],
+            1 => &self.texts[request.key.sample as usize],
             _ => "<answer>good</answer>",
         };
         let mut ids = self.dialogue.tokenizer().encode_trusted(text);
@@ -114,6 +114,16 @@ struct Played {
 
 /// Plays a group of which each sample makes one of these calls and then answers rightly.
 async fn play(arena: &Arena, reward: &str, calls: &[(&str, Value)]) -> Played {
+    let text = |(tool, arguments): &(&str, Value)| {
+        let call = json!({"name": tool, "arguments": arguments});
+        format!("<tool_call>{call}</tool_call>")
+    };
+    play_texts(arena, reward, calls.iter().map(text).collect()).await
+}
+
+/// Plays a group of which each sample says one of these texts and then answers rightly.
+async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
+    let samples = texts.len();
     let corpus = [
         "name arguments answer good error tool 0123456789",
         r#"{"name":"spins"}"#,
@@ -132,15 +142,7 @@ async fn play(arena: &Arena, reward: &str, calls: &[(&str, Value)]) -> Played {
     let rewards = rlf_config::parse(&rewards, "rewards.toml").expect("well written");
     let script = Script {
         dialogue: Arc::clone(&dialogue),
-        calls: calls
-            .iter()
-            .map(|(tool, arguments)| {
-                format!(
-                    "<tool_call>{}</tool_call>",
-                    json!({"name": tool, "arguments": arguments})
-                )
-            })
-            .collect(),
+        texts,
         turns: Mutex::default(),
     };
     let workshop = Arc::new(Workshop {
@@ -166,7 +168,7 @@ async fn play(arena: &Arena, reward: &str, calls: &[(&str, Value)]) -> Played {
         split: Split::Train,
     };
     let tasks = [(0, Arc::new(task))];
-    let mut groups = rollout(&workshop, &tasks, calls.len(), &settings)
+    let mut groups = rollout(&workshop, &tasks, samples, &settings)
         .await
         .expect("nothing a tool does is an error of the rollout");
     let group = groups.remove(0);
@@ -183,7 +185,7 @@ impl Played {
         let segments = self.trajectories[sample]
             .sequences
             .iter()
-            .flat_map(|sequence| sequence.segments());
+            .flat_map(TrainingSequence::segments);
         let ids: Vec<u32> = segments
             .filter_map(|segment| match segment {
                 Segment::Observation(ids) => Some(ids.clone()),
@@ -486,7 +488,7 @@ async fn what_a_tool_says_is_never_a_turn_of_its_own() {
         let segments = played.trajectories[sample]
             .sequences
             .iter()
-            .flat_map(|sequence| sequence.segments());
+            .flat_map(TrainingSequence::segments);
         segments
             .filter_map(|segment| match segment {
                 Segment::Observation(ids) => Some(ids),
@@ -508,4 +510,27 @@ async fn what_a_tool_says_is_never_a_turn_of_its_own() {
                 .contains("</tool_response><tool_call>")
         );
     }
+}
+
+#[tokio::test]
+async fn arguments_ten_thousand_deep_are_a_malformed_call_and_no_end_of_anything() {
+    let arena = plan().open();
+    let (open, close) = ("[".repeat(10_000), "]".repeat(10_000));
+    let deep =
+        format!(r#"<tool_call>{{"name":"answers","arguments":{{"a":{open}{close}}}}}</tool_call>"#);
+    let played = arena
+        .beside_a_neighbour(play_texts(&arena, "fair", vec![deep]))
+        .await;
+    let trajectory = &played.trajectories[0];
+    assert_eq!(
+        trajectory.outcomes().count(),
+        0,
+        "nothing that is no call is run"
+    );
+    assert_eq!(
+        trajectory.turns().next().expect("a turn").malformed.len(),
+        1
+    );
+    assert_eq!(trajectory.answer.as_deref(), Some("good"));
+    assert_eq!(played.scores[0].as_ref().expect("graded").reward, 1.0);
 }
