@@ -11,9 +11,9 @@ use crate::schema::{MAX_STEPS, ToolSchema};
 
 /// Deepest nesting of arguments that reach validation.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
-/// What takes more steps to validate is not explained in detail: to collect what is wrong costs
-/// memory for each mistake.
-const MAX_EXPLAINED_STEPS: u64 = 1_000_000;
+/// Where more could be wrong than this, it is not said what is: to collect mistakes costs memory for
+/// each.
+const MAX_EXPLAINED_CHECKS: u64 = 200_000;
 /// Longest explanation that a model is given, in characters.
 pub const MAX_EXPLANATION_CHARS: usize = 500;
 /// How many mistakes are explained at once.
@@ -30,8 +30,7 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
             "the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep"
         ));
     }
-    let steps = schema.steps(size);
-    if steps > MAX_STEPS {
+    if schema.steps(size) > MAX_STEPS {
         return Err(format!(
             "{} values with {} bytes of text are too much for this tool's schema; send less",
             size.values, size.text_bytes
@@ -40,7 +39,7 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
     if schema.validator().is_valid(arguments) {
         return Ok(());
     }
-    if steps > MAX_EXPLAINED_STEPS {
+    if schema.checks(size) > MAX_EXPLAINED_CHECKS {
         return Err(
             "they do not fit the tool's schema, and are too large to say where; send less".into(),
         );

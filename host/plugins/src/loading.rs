@@ -42,7 +42,7 @@ pub(crate) fn load(
         plugin: alias.into(),
         path: path.to_owned(),
         kind,
-        what,
+        what: one_line(&what),
         mend,
     };
     let component = ComponentInfo::read(&candidate.component)
@@ -103,6 +103,13 @@ pub(crate) fn load(
     );
     plugin.tools = ask(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
     Ok(plugin)
+}
+
+/// In what is wrong with a component its own names are quoted: none of them may begin a line or move a
+/// terminal's cursor.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    rlf_sandbox::safe_text(lines.join("; ").as_bytes())
 }
 
 fn of_load_error(error: &LoadError) -> Refusal {

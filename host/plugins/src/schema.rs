@@ -146,9 +146,14 @@ impl ToolSchema {
 
     /// The most steps that validating arguments of this size takes.
     pub(crate) fn steps(&self, size: Size) -> u64 {
-        let checks = (self.cost.checks as u64).saturating_mul(size.values);
+        let checks = self.checks(size);
         let scans = (self.cost.scans as u64).saturating_mul(size.text_bytes);
         checks.saturating_add(scans / PATTERN_BYTES_A_STEP)
+    }
+
+    /// The most checks among them, each of which may find a mistake.
+    pub(crate) fn checks(&self, size: Size) -> u64 {
+        (self.cost.checks as u64).saturating_mul(size.values)
     }
 
     /// The schema itself, key order as written.

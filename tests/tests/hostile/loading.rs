@@ -32,7 +32,7 @@ fn compile_bomb() -> Vec<u8> {
     let body = (0..4_000).map(step).collect::<Vec<_>>().concat();
     let function = format!("(func (local {}) {body})", "i64 ".repeat(50));
     let beside = Beside {
-        module: Box::leak(function.repeat(40).into_boxed_str()),
+        module: Box::leak(function.repeat(80).into_boxed_str()),
         ..Beside::default()
     };
     let tool = StubTool {
@@ -87,6 +87,16 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
         )
         .expect("valid"),
     );
+    let mut escapes = wat::parse_str(
+        "(component (instance $i) (export \"rlf:plugin/tool@0.9.0\" (instance $i)))",
+    )
+    .expect("valid");
+    for at in 0..escapes.len() {
+        if escapes[at..].starts_with(b"0.9.0") {
+            escapes[at..at + 5].copy_from_slice(b"0\x1b[2J");
+        }
+    }
+    write("escapes", &escapes);
     write(
         "wrong-shape",
         &wat::parse_str(
@@ -153,6 +163,7 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
     fs::write(
         &config,
         "[sandbox]\nprepare_ms = 2500\n\
+         [plugins.bomb.limits]\ninit_ms = 1\n\
          [plugins.endless]\nconfig.does = \"loop\"\nlimits.init_ms = 500\n\
          [plugins.greedy]\nconfig.does = \"grow\"\nlimits.init_ms = 5000\n",
     )
@@ -194,7 +205,8 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
         ("core", &["a core module, not a component"]),
         ("cut", &["damaged"]),
         ("flipped", &[]),
-        ("large", &["524288000", "268435456"]),
+        ("escapes", &[]),
+        ("large", &["524288000 bytes", "at most 134217728 are read"]),
         (
             "exports-nothing",
             &["exports none of rlf:plugin/tool, rlf:plugin/reward"],
@@ -217,17 +229,21 @@ fn what_cannot_be_loaded_is_one_line_each_and_the_rest_loads() {
         ),
         ("schema-cyclic", &["tool `c`", "leads back to itself"]),
         ("compiled", &["compiled"]),
-        ("bomb", &["preparing it took more than", "prepare_ms"]),
+        (
+            "bomb",
+            &["preparing it took more than 2501 ms", "prepare_ms"],
+        ),
         ("endless", &["init_ms"]),
         ("greedy", &["memory_bytes"]),
     ];
     for (plugin, words) in cases {
         let said = said(plugin);
         assert_eq!(said.lines().count(), 1, "{plugin}: {said}");
+        assert!(!said.contains(char::is_control), "{plugin}: {said:?}");
         for word in *words {
             assert!(said.contains(word), "{plugin}: {said}");
         }
-        for inside in ["panicked", "RUST_BACKTRACE", "signal: "] {
+        for inside in ["panicked", "signal: "] {
             assert!(!said.contains(inside), "{plugin}: {said}");
         }
     }
