@@ -1,7 +1,7 @@
 //! What the end-to-end tests share: starting the built `rlf-host` on the built plugins, and reading what it leaves.
 //!
-//! The tests know the command line, the files of a run and nothing of the host's crates: what they promise holds for
-//! anyone who types the same. Each file in `tests/` is one promise. `cargo xtask test --only e2e` builds the binary and the
+//! The tests know the command line, the files of a run and, but for `hostile`, nothing of the host's crates: what they
+//! promise holds for anyone who types the same. Each file in `tests/` is one promise. `cargo xtask test --only e2e` builds the binary and the
 //! plugins first; a test that finds them missing or stale says so and fails.
 //!
 //! ```no_run

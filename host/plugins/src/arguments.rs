@@ -7,10 +7,13 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, JsonTypeSet, ValidationError};
 use serde_json::Value;
 
-use crate::schema::ToolSchema;
+use crate::schema::{MAX_STEPS, ToolSchema};
 
 /// Deepest nesting of arguments that reach validation.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
+/// Where more could be wrong than this, it is not said what is: to collect mistakes costs memory for
+/// each.
+const MAX_EXPLAINED_CHECKS: u64 = 200_000;
 /// Longest explanation that a model is given, in characters.
 pub const MAX_EXPLANATION_CHARS: usize = 500;
 /// How many mistakes are explained at once.
@@ -18,16 +21,28 @@ const MAX_MISTAKES: usize = 3;
 /// How much of a wrong value is quoted, in characters.
 const MAX_QUOTE_CHARS: usize = 60;
 
-/// Validates arguments. What is wrong is one text that a model can act on: which argument, what
-/// was expected, what was given.
+/// Validates arguments, in at most [`MAX_STEPS`]. What is wrong is one text that a model can act on:
+/// which argument, what was expected, what was given.
 pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
-    if !is_shallow(arguments, MAX_ARGUMENT_DEPTH) {
+    let mut size = Size::default();
+    if !size.measure(arguments, MAX_ARGUMENT_DEPTH) {
         return Err(format!(
             "the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep"
         ));
     }
+    if schema.steps(size) > MAX_STEPS {
+        return Err(format!(
+            "{} values with {} bytes of text are too much for this tool's schema; send less",
+            size.values, size.text_bytes
+        ));
+    }
     if schema.validator().is_valid(arguments) {
         return Ok(());
+    }
+    if schema.checks(size) > MAX_EXPLAINED_CHECKS {
+        return Err(
+            "they do not fit the tool's schema, and are too large to say where; send less".into(),
+        );
     }
     let mut errors = schema.validator().iter_errors(arguments);
     let mut text = String::new();
@@ -44,15 +59,17 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
 }
 
 /// The arguments as compact JSON with sorted keys: the same call gives the same text, whatever
-/// order the model wrote the keys in.
+/// order the model wrote the keys in. What is nested deeper than validation lets through is not
+/// written out.
 pub fn canonical_json(arguments: &Value) -> String {
     let mut out = String::with_capacity(64);
-    write_canonical(arguments, &mut out);
+    write_canonical(arguments, MAX_ARGUMENT_DEPTH, &mut out);
     out
 }
 
-fn write_canonical(value: &Value, out: &mut String) {
+fn write_canonical(value: &Value, depth: usize, out: &mut String) {
     match value {
+        Value::Object(_) | Value::Array(_) if depth == 0 => out.push_str("null"),
         Value::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_unstable_by_key(|(key, _)| *key);
@@ -63,7 +80,7 @@ fn write_canonical(value: &Value, out: &mut String) {
                 }
                 write_string(key, out);
                 out.push(':');
-                write_canonical(member, out);
+                write_canonical(member, depth - 1, out);
             }
             out.push('}');
         }
@@ -73,7 +90,7 @@ fn write_canonical(value: &Value, out: &mut String) {
                 if index > 0 {
                     out.push(',');
                 }
-                write_canonical(item, out);
+                write_canonical(item, depth - 1, out);
             }
             out.push(']');
         }
@@ -87,13 +104,37 @@ fn write_string(text: &str, out: &mut String) {
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
-fn is_shallow(value: &Value, depth: usize) -> bool {
-    match value {
-        Value::Object(members) => {
-            depth > 0 && members.values().all(|member| is_shallow(member, depth - 1))
+/// What there is to validate.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Size {
+    /// Values, and names of members.
+    pub(crate) values: u64,
+    /// Bytes of strings and of names.
+    pub(crate) text_bytes: u64,
+}
+
+impl Size {
+    /// Adds up a value; false where it is nested more than `depth` deep.
+    fn measure(&mut self, value: &Value, depth: usize) -> bool {
+        self.values += 1;
+        match value {
+            Value::Object(members) => {
+                depth > 0
+                    && members.iter().all(|(name, member)| {
+                        self.values += 1;
+                        self.text_bytes += name.len() as u64;
+                        self.measure(member, depth - 1)
+                    })
+            }
+            Value::Array(items) => {
+                depth > 0 && items.iter().all(|item| self.measure(item, depth - 1))
+            }
+            Value::String(text) => {
+                self.text_bytes += text.len() as u64;
+                true
+            }
+            _ => true,
         }
-        Value::Array(items) => depth > 0 && items.iter().all(|item| is_shallow(item, depth - 1)),
-        _ => true,
     }
 }
 
@@ -399,6 +440,48 @@ mod tests {
         assert_eq!(
             validate(&schema(), &json!({"query": deep})).unwrap_err(),
             "the arguments are nested more than 64 deep"
+        );
+    }
+
+    #[test]
+    fn what_would_take_too_many_steps_is_refused_unchecked() {
+        let rules: Vec<Value> = (0..2_000).map(|n| json!({"not": {"const": n}})).collect();
+        let schema = ToolSchema::new(json!({"type": "object", "properties": {
+            "a": {"type": "array", "items": {"allOf": rules}}}}))
+        .unwrap();
+        let numbers =
+            |count: i32| json!({"a": (0..count).map(|n| n - 200_000).collect::<Vec<_>>()});
+        assert_eq!(validate(&schema, &numbers(1_000)), Ok(()));
+        assert_eq!(
+            validate(&schema, &numbers(100_000)).unwrap_err(),
+            "100003 values with 1 bytes of text are too much for this tool's schema; send less"
+        );
+        // Each of them is wrong, which nobody wants to read.
+        let schema = ToolSchema::new(json!({"type": "object", "properties": {
+            "a": {"type": "array", "items": {"type": "string"}}}}))
+        .unwrap();
+        assert_eq!(
+            validate(&schema, &numbers(200_000)).unwrap_err(),
+            "they do not fit the tool's schema, and are too large to say where; send less"
+        );
+    }
+
+    #[test]
+    fn a_long_text_is_held_against_the_expressions_it_may_meet() {
+        let with = |pattern: &str| {
+            ToolSchema::new(json!({"type": "object", "properties": {"a": {"pattern": pattern}}}))
+                .unwrap()
+        };
+        let text = |bytes: usize| json!({"a": "a".repeat(bytes)});
+        assert_eq!(validate(&with("^[a-z0-9]*$"), &text(1 << 20)), Ok(()));
+        assert_eq!(
+            validate(&with("^(a|b)*a(a|b){400}$"), &text(100_000)),
+            Ok(())
+        );
+        assert!(
+            validate(&with("^(a|b)*a(a|b){3000}$"), &text(1 << 20))
+                .unwrap_err()
+                .contains("too much for this tool's schema")
         );
     }
 

@@ -24,6 +24,11 @@ pub const MAX_TOOLS: usize = 256;
 /// Longest description of a tool, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 
+/// Most values in the schemas of all its tools, every `$ref` followed.
+pub const MAX_PLUGIN_SCHEMA_NODES: usize = 100_000;
+/// All regular expressions in the schemas of all its tools, compiled, in bytes.
+pub const MAX_PLUGIN_PATTERN_BYTES: usize = 4 << 20;
+
 /// Loads a candidate under the name `alias`. Blocks while it compiles; not to be called on a
 /// thread of an async runtime.
 pub(crate) fn load(
@@ -37,7 +42,7 @@ pub(crate) fn load(
         plugin: alias.into(),
         path: path.to_owned(),
         kind,
-        what,
+        what: one_line(&what),
         mend,
     };
     let component = ComponentInfo::read(&candidate.component)
@@ -102,6 +107,13 @@ pub(crate) fn load(
     );
     plugin.tools = ask(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
     Ok(plugin)
+}
+
+/// In what is wrong with a component its own names are quoted: none of them may begin a line or move a
+/// terminal's cursor.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    rlf_sandbox::safe_text(lines.join("; ").as_bytes())
 }
 
 fn of_load_error(error: &LoadError) -> Refusal {
@@ -187,6 +199,7 @@ fn check_tools(
         ));
     }
     let mut seen = BTreeSet::new();
+    let (mut nodes, mut pattern_bytes) = (0, 0);
     listed
         .into_iter()
         .map(|listed| {
@@ -200,6 +213,16 @@ fn check_tools(
             // Before it is parsed: a schema's length is bounded as text.
             let schema = ToolSchema::parse(&listed.input_schema)
                 .map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+            nodes += schema.nodes();
+            pattern_bytes += schema.pattern_bytes();
+            if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
+                return Err(format!(
+                    "the schemas of its tools are too much together: up to `{}` they unfold into {nodes} \
+                     values with {pattern_bytes} bytes of regular expressions, and {MAX_PLUGIN_SCHEMA_NODES} and \
+                     {MAX_PLUGIN_PATTERN_BYTES} are taken",
+                    shown(&listed.name)
+                ));
+            }
             let own = definition_from_guest(listed).map_err(|error| error.to_string())?;
             let name = policy.rename.get(&own.name).unwrap_or(&own.name).clone();
             for name in [&own.name, &name] {
@@ -308,6 +331,17 @@ mod tests {
         assert_eq!(
             refusal(vec![long], ""),
             "the description of `a` has 20000 bytes; at most 16384 are taken"
+        );
+        // Two hundred that would each do alone.
+        let large = format!(
+            r#"{{"type":"object","properties":{{"x":{{"enum":[{}0]}}}}}}"#,
+            "0,".repeat(1_000)
+        );
+        let large = (0..200).map(|n| listed(&format!("t{n}"), &large)).collect();
+        let said = refusal(large, "");
+        assert!(
+            said.starts_with("the schemas of its tools are too much together: up to `t99`"),
+            "{said}"
         );
         let many = (0..300).map(|n| listed(&format!("t{n}"), OBJECT)).collect();
         assert_eq!(

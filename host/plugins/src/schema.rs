@@ -1,22 +1,37 @@
 //! The JSON Schema of a tool's arguments: written by a stranger, so bounded before it is compiled.
 //!
 //! Refused are schemas that are too large, too deep, refer outside themselves or to themselves, or
-//! unfold into too many checks; and expressions that need backtracking. What is left validates any
-//! arguments in time linear in their size, for all practical purposes.
+//! unfold into too many checks; and expressions that need backtracking or much memory. What is left
+//! costs a known number of steps for every value and every byte of some arguments, and those that
+//! would take more than [`MAX_STEPS`] are refused unchecked: validation needs no clock to end, and
+//! ends alike in every replay.
 
 use std::collections::HashMap;
 
 use jsonschema::{Draft, PatternOptions, Validator};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::arguments::Size;
 
 /// Longest schema, in bytes of compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// Deepest nesting of values inside a schema.
 pub const MAX_SCHEMA_DEPTH: usize = 32;
-/// Most values in a schema after every `$ref` is replaced by what it stands for.
+/// The same after every `$ref` is replaced by what it stands for.
+pub const MAX_UNFOLDED_DEPTH: usize = 96;
+/// Most values in a schema after every `$ref` is replaced by what it stands for. What
+/// `unevaluatedProperties` and `unevaluatedItems` look at again is counted again.
 pub const MAX_SCHEMA_NODES: usize = 20_000;
-/// Largest compiled regular expression, in bytes.
+/// All regular expressions of a schema, compiled, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Most steps that validating the arguments of one call may take: a tenth of a second at the worst.
+pub const MAX_STEPS: u64 = 20_000_000;
+/// What a compiled expression is measured in: it is one of these, rounded up.
+const PATTERN_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MAX_PATTERN_BYTES];
+/// Bytes of a compiled expression that are looked at in one step, for one byte of text.
+const PATTERN_BYTES_A_STEP: u64 = 1024;
+/// Steps of one division in arbitrary precision.
+const MULTIPLE_OF_STEPS: usize = 16;
 
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +48,14 @@ pub enum SchemaError {
     /// Over [`MAX_SCHEMA_DEPTH`].
     #[error("the schema is nested more than {MAX_SCHEMA_DEPTH} deep")]
     TooDeep,
+    /// Over [`MAX_UNFOLDED_DEPTH`].
+    #[error("the schema is nested more than {MAX_UNFOLDED_DEPTH} deep once every $ref is followed")]
+    UnfoldsTooDeep,
+    /// Over [`MAX_PATTERN_BYTES`].
+    #[error(
+        "the schema's regular expressions need more than {MAX_PATTERN_BYTES} bytes once they are compiled"
+    )]
+    PatternsTooLarge,
     /// Over [`MAX_SCHEMA_NODES`].
     #[error(
         "the schema unfolds into more than {MAX_SCHEMA_NODES} values once every $ref is followed"
@@ -69,6 +92,8 @@ pub enum SchemaError {
 pub struct ToolSchema {
     value: Value,
     validator: Validator,
+    cost: Cost,
+    pattern_bytes: usize,
 }
 
 impl ToolSchema {
@@ -87,27 +112,48 @@ impl ToolSchema {
         if value.get("type") != Some(&Value::from("object")) {
             return Err(SchemaError::RootNotObject);
         }
-        Bounds {
+        let mut bounds = Bounds {
             root: &value,
             unfolded: HashMap::new(),
-        }
-        .nodes(&value, 0)?;
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .with_pattern_options(
-                PatternOptions::regex()
-                    .size_limit(MAX_PATTERN_BYTES)
-                    .dfa_size_limit(MAX_PATTERN_BYTES),
-            )
-            .build(&value)
-            .map_err(|error| {
-                let at = error.instance_path().as_str();
-                SchemaError::Invalid {
-                    at: if at.is_empty() { "/".into() } else { at.into() },
-                    what: error.to_string().chars().take(300).collect(),
-                }
-            })?;
-        Ok(Self { value, validator })
+            patterns: HashMap::new(),
+        };
+        let cost = bounds.extent(&value, 0, 0)?.once;
+        let pattern_bytes = bounds.patterns.values().sum();
+        let validator = options(MAX_PATTERN_BYTES).build(&value).map_err(|error| {
+            let at = error.instance_path().as_str();
+            SchemaError::Invalid {
+                at: if at.is_empty() { "/".into() } else { at.into() },
+                what: error.to_string().chars().take(300).collect(),
+            }
+        })?;
+        Ok(Self {
+            value,
+            validator,
+            cost,
+            pattern_bytes,
+        })
+    }
+
+    /// Values in the schema once every `$ref` is followed.
+    pub fn nodes(&self) -> usize {
+        self.cost.checks
+    }
+
+    /// What its regular expressions take, compiled, in bytes.
+    pub fn pattern_bytes(&self) -> usize {
+        self.pattern_bytes
+    }
+
+    /// The most steps that validating arguments of this size takes.
+    pub(crate) fn steps(&self, size: Size) -> u64 {
+        let checks = self.checks(size);
+        let scans = (self.cost.scans as u64).saturating_mul(size.text_bytes);
+        checks.saturating_add(scans / PATTERN_BYTES_A_STEP)
+    }
+
+    /// The most checks among them, each of which may find a mistake.
+    pub(crate) fn checks(&self, size: Size) -> u64 {
+        (self.cost.checks as u64).saturating_mul(size.values)
     }
 
     /// The schema itself, key order as written.
@@ -120,55 +166,172 @@ impl ToolSchema {
     }
 }
 
-/// Counts the values of a schema with references followed, and refuses what would not end.
+/// How schemas are compiled, their expressions into at most so many bytes each.
+fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .with_pattern_options(
+            PatternOptions::regex()
+                .size_limit(pattern_bytes)
+                .dfa_size_limit(MAX_PATTERN_BYTES),
+        )
+}
+
+/// What it takes to check a value against a schema.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    /// Values of the schema, each of which may be looked at for each value of the arguments.
+    checks: usize,
+    /// Bytes of compiled expressions, each of which may be looked at for each byte of text.
+    scans: usize,
+}
+
+impl Cost {
+    fn plus(self, other: Self) -> Result<Self, SchemaError> {
+        let checks = self.checks + other.checks;
+        if checks > MAX_SCHEMA_NODES {
+            return Err(SchemaError::TooManyNodes);
+        }
+        Ok(Self {
+            checks,
+            scans: self.scans.saturating_add(other.scans),
+        })
+    }
+}
+
+/// What a part of a schema comes to once every reference is followed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    once: Cost,
+    /// What an `unevaluated…` keyword beside it costs on top: whatever applies to the same value is
+    /// checked again, to see what it evaluated.
+    again: Cost,
+    depth: usize,
+}
+
+/// Keywords whose schemas apply to the very value that theirs applies to.
+const IN_PLACE: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "$ref",
+];
+
+/// Measures a schema with references followed, and refuses what would not end.
 struct Bounds<'s> {
     root: &'s Value,
-    /// Number of values behind each reference; `None` while it is being counted.
-    unfolded: HashMap<&'s str, Option<usize>>,
+    /// What is behind each reference; `None` while it is being measured.
+    unfolded: HashMap<&'s str, Option<Extent>>,
+    /// Each expression with its compiled size.
+    patterns: HashMap<&'s str, usize>,
 }
 
 impl<'s> Bounds<'s> {
-    fn nodes(&mut self, value: &'s Value, depth: usize) -> Result<usize, SchemaError> {
+    /// `depth` is counted from the root or from the last reference, `total` from the root.
+    fn extent(
+        &mut self,
+        value: &'s Value,
+        depth: usize,
+        total: usize,
+    ) -> Result<Extent, SchemaError> {
         if depth > MAX_SCHEMA_DEPTH {
             return Err(SchemaError::TooDeep);
         }
-        let mut count = 1_usize;
+        if total > MAX_UNFOLDED_DEPTH {
+            return Err(SchemaError::UnfoldsTooDeep);
+        }
+        let mut whole = Extent::default();
+        whole.once.checks = 1;
         match value {
             Value::Object(members) => {
                 for (key, member) in members {
-                    count += match (key.as_str(), member) {
-                        ("$ref", Value::String(target)) => self.reference(target)?,
-                        ("$dynamicRef" | "$recursiveRef" | "$id", Value::String(target)) => {
-                            return Err(SchemaError::ForeignReference {
-                                keyword: key.clone(),
-                                target: target.clone(),
-                            });
-                        }
-                        // Examples and constants are data, not schemas: a "$ref" in them is a word.
-                        ("const" | "enum" | "default" | "examples", data) => {
-                            Self::data(data, depth + 1)?
-                        }
-                        _ => self.nodes(member, depth + 1)?,
-                    };
-                    if count > MAX_SCHEMA_NODES {
-                        return Err(SchemaError::TooManyNodes);
+                    let part = self.member(key, member, depth, total)?;
+                    whole.add(part)?;
+                    // What these tables evaluate is asked of their expressions, once more.
+                    if key == "patternProperties" {
+                        whole.again.scans = whole.again.scans.saturating_add(part.once.scans);
                     }
+                    if IN_PLACE.contains(&key.as_str()) {
+                        whole.again = whole.again.plus(part.once)?.plus(part.again)?;
+                    } else if key.starts_with("unevaluated") {
+                        whole.again = whole.again.plus(part.once)?;
+                    }
+                }
+                if members.keys().any(|key| key.starts_with("unevaluated")) {
+                    whole.once = whole.once.plus(whole.again)?;
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    count += self.nodes(item, depth + 1)?;
-                    if count > MAX_SCHEMA_NODES {
-                        return Err(SchemaError::TooManyNodes);
-                    }
+                    let part = self.extent(item, depth + 1, total + 1)?;
+                    whole.add(part)?;
+                    whole.again = whole.again.plus(part.again)?;
                 }
             }
             _ => {}
         }
-        Ok(count)
+        Ok(whole)
     }
 
-    fn reference(&mut self, target: &'s str) -> Result<usize, SchemaError> {
+    fn member(
+        &mut self,
+        key: &'s str,
+        member: &'s Value,
+        depth: usize,
+        total: usize,
+    ) -> Result<Extent, SchemaError> {
+        match (key, member) {
+            ("$ref", Value::String(target)) => self.reference(target, total),
+            ("$dynamicRef" | "$recursiveRef" | "$id", Value::String(target)) => {
+                Err(SchemaError::ForeignReference {
+                    keyword: key.into(),
+                    target: target.clone(),
+                })
+            }
+            // Examples and constants are data, not schemas: a "$ref" in them is a word.
+            ("const" | "enum" | "default" | "examples", data) => {
+                let mut extent = Extent::default();
+                extent.once.checks = Self::data(data, depth + 1)?;
+                Ok(extent)
+            }
+            ("pattern", Value::String(pattern)) => {
+                let mut extent = self.extent(member, depth + 1, total + 1)?;
+                extent.once.scans = self.pattern(pattern)?;
+                Ok(extent)
+            }
+            ("multipleOf", _) => {
+                let mut extent = Extent::default();
+                extent.once.checks = MULTIPLE_OF_STEPS;
+                Ok(extent)
+            }
+            // Here names are the author's, so that one like "const" means nothing.
+            (
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
+                Value::Object(schemas),
+            ) => {
+                let mut table = Extent::default();
+                table.once.checks = 1;
+                for (name, schema) in schemas {
+                    let mut part = self.extent(schema, depth + 2, total + 2)?;
+                    if key == "patternProperties" {
+                        let scans = self.pattern(name)?;
+                        part.once.scans = part.once.scans.saturating_add(scans);
+                    }
+                    table.add(part)?;
+                    table.again = table.again.plus(part.again)?;
+                }
+                Ok(table)
+            }
+            _ => self.extent(member, depth + 1, total + 1),
+        }
+    }
+
+    fn reference(&mut self, target: &'s str, total: usize) -> Result<Extent, SchemaError> {
         let Some(pointer) = target
             .strip_prefix('#')
             .filter(|p| p.is_empty() || p.starts_with('/'))
@@ -179,7 +342,10 @@ impl<'s> Bounds<'s> {
             });
         };
         match self.unfolded.get(pointer) {
-            Some(Some(count)) => return Ok(*count),
+            Some(Some(extent)) if total + extent.depth > MAX_UNFOLDED_DEPTH => {
+                return Err(SchemaError::UnfoldsTooDeep);
+            }
+            Some(Some(extent)) => return Ok(*extent),
             Some(None) => return Err(SchemaError::CyclicReference(target.into())),
             None => {}
         }
@@ -189,9 +355,26 @@ impl<'s> Bounds<'s> {
             ));
         };
         self.unfolded.insert(pointer, None);
-        let count = self.nodes(referred, 0)?;
-        self.unfolded.insert(pointer, Some(count));
-        Ok(count)
+        let extent = self.extent(referred, 0, total + 1)?;
+        self.unfolded.insert(pointer, Some(extent));
+        Ok(extent)
+    }
+
+    /// The size of an expression once it is compiled, rounded up. One that cannot be is left for
+    /// the compiler of the whole schema, which says where it is.
+    fn pattern(&mut self, pattern: &'s str) -> Result<usize, SchemaError> {
+        if let Some(bytes) = self.patterns.get(pattern) {
+            return Ok(*bytes);
+        }
+        let schema = json!({ "pattern": pattern });
+        let fits = |bytes: &usize| options(*bytes).build(&schema).is_ok();
+        let bytes = PATTERN_SIZES.into_iter().find(fits);
+        let bytes = bytes.unwrap_or(MAX_PATTERN_BYTES);
+        self.patterns.insert(pattern, bytes);
+        if self.patterns.values().sum::<usize>() > MAX_PATTERN_BYTES {
+            return Err(SchemaError::PatternsTooLarge);
+        }
+        Ok(bytes)
     }
 
     fn data(value: &Value, depth: usize) -> Result<usize, SchemaError> {
@@ -210,10 +393,18 @@ impl<'s> Bounds<'s> {
     }
 }
 
+impl Extent {
+    /// Takes in what lies one level below.
+    fn add(&mut self, part: Self) -> Result<(), SchemaError> {
+        self.once = self.once.plus(part.once)?;
+        self.depth = self.depth.max(part.depth + 1);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn refusal(schema: Value) -> String {
         ToolSchema::new(schema).unwrap_err().to_string()
@@ -341,6 +532,88 @@ mod tests {
         let schema = with("^(a+)+$").unwrap();
         let hostile = format!("{}!", "a".repeat(50_000));
         assert!(!schema.validator().is_valid(&json!({"a": hostile})));
+    }
+
+    /// A chain of references, each to `step` of the next.
+    fn chain(links: usize, step: impl Fn(Value) -> Value) -> Value {
+        let mut defs = serde_json::Map::new();
+        for link in 0..links {
+            let next = json!({"$ref": format!("#/$defs/{}", link + 1)});
+            defs.insert(link.to_string(), step(next));
+        }
+        defs.insert(links.to_string(), json!({"type": "string"}));
+        json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": defs})
+    }
+
+    #[test]
+    fn references_do_not_add_up_to_a_depth_that_no_stack_has() {
+        let deeper = |mut inner: Value| {
+            for _ in 0..28 {
+                inner = json!({ "not": inner });
+            }
+            inner
+        };
+        for deep in [chain(1_000, |next| next), chain(60, deeper)] {
+            assert_eq!(
+                refusal(deep),
+                "the schema is nested more than 96 deep once every $ref is followed"
+            );
+        }
+        assert!(ToolSchema::new(chain(20, |next| next)).is_ok());
+    }
+
+    #[test]
+    fn a_property_that_is_called_like_a_keyword_is_a_property() {
+        let with = |name: &str, schema: Value| {
+            refusal(
+                json!({"type": "object", "properties": {name: schema}, "$defs": {
+                "a": {"anyOf": [{"$ref": "#/$defs/a"}]}}}),
+            )
+        };
+        for name in ["const", "enum", "default", "examples"] {
+            assert!(with(name, json!({"$ref": "#/$defs/a"})).contains("leads back to itself"));
+            assert!(with(name, json!({"$ref": "http://x"})).contains("is not allowed"));
+        }
+    }
+
+    #[test]
+    fn what_is_evaluated_again_for_an_unevaluated_keyword_counts_again() {
+        let mut nested = json!({"type": "object"});
+        for _ in 0..14 {
+            nested = json!({"allOf": [nested], "unevaluatedProperties": false});
+        }
+        let value = json!({"type": "object", "allOf": [nested]});
+        assert_eq!(
+            ToolSchema::new(value).unwrap_err(),
+            SchemaError::TooManyNodes
+        );
+        // As generators write it, once in every nested object, it multiplies nothing.
+        let mut nested = json!({"type": "string"});
+        for _ in 0..8 {
+            nested = json!({"type": "object", "properties": {"a": nested}, "allOf": [
+                {"properties": {"b": {"type": "string"}}}], "unevaluatedProperties": false});
+        }
+        assert!(ToolSchema::new(nested).unwrap().nodes() < 400);
+    }
+
+    #[test]
+    fn all_expressions_together_fit_the_memory_for_them() {
+        let mut properties = serde_json::Map::new();
+        for name in 0..500 {
+            let pattern = format!("^{name}\\w{{40}}$");
+            properties.insert(name.to_string(), json!({ "pattern": pattern }));
+        }
+        let schema = json!({"type": "object", "properties": properties});
+        assert_eq!(
+            ToolSchema::new(schema).unwrap_err(),
+            SchemaError::PatternsTooLarge
+        );
+        let brackets =
+            json!({"type": "object", "properties": {"a": {"pattern": "(".repeat(30_000)}}});
+        assert!(matches!(
+            ToolSchema::new(brackets),
+            Err(SchemaError::Invalid { .. })
+        ));
     }
 
     #[test]

@@ -85,6 +85,16 @@ fn every_limit_has_a_row_with_its_default() {
         ("MAX_SCHEMA_DEPTH", schema::MAX_SCHEMA_DEPTH as u64),
         ("MAX_SCHEMA_NODES", schema::MAX_SCHEMA_NODES as u64),
         ("MAX_PATTERN_BYTES", schema::MAX_PATTERN_BYTES as u64),
+        ("MAX_UNFOLDED_DEPTH", schema::MAX_UNFOLDED_DEPTH as u64),
+        ("MAX_STEPS", schema::MAX_STEPS),
+        (
+            "MAX_PLUGIN_SCHEMA_NODES",
+            loading::MAX_PLUGIN_SCHEMA_NODES as u64,
+        ),
+        (
+            "MAX_PLUGIN_PATTERN_BYTES",
+            loading::MAX_PLUGIN_PATTERN_BYTES as u64,
+        ),
         ("MAX_ARGUMENT_DEPTH", arguments::MAX_ARGUMENT_DEPTH as u64),
         (
             "MAX_EXPLANATION_CHARS",

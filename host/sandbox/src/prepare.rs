@@ -17,6 +17,7 @@ use crate::bindings::GuestIndices;
 use crate::bindings::rlf::plugin::types::Error as PluginError;
 use crate::call::supervise;
 use crate::data::DataSet;
+use crate::ended::{Ended, LimitReached};
 use crate::engine::Workshop;
 use crate::gate::Gates;
 use crate::load::LoadError;
@@ -176,7 +177,16 @@ fn initialise<T>(
                 if let Some(backtrace) = &stopped.backtrace {
                     tracing::debug!(plugin = &*job.plugin, "init stopped at\n{backtrace}");
                 }
-                return Err(LoadError::init(stopped.reason, &job.record));
+                // Its clocks are those of `init`, whatever the limits of a call are called.
+                let reason = match (stopped.ended, stopped.limit) {
+                    (Ended::Timeout { .. }, Some(limit)) => {
+                        let name = "init_ms".to_owned();
+                        let limit = LimitReached { name, ..limit };
+                        format!("it took longer than it may ({limit})")
+                    }
+                    _ => stopped.reason,
+                };
+                return Err(LoadError::init(reason, &job.record));
             }
         };
         Ok(then(&mut store, instance).await)

@@ -75,9 +75,27 @@ const PRELUDE: &str = r#"
     (i32.const 1024))
 "#;
 
+/// WAT that a stub has beside what every stub has.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// Before everything else in the component: imports, lowered.
+    pub(crate) component: &'static str,
+    /// Arguments of the core module.
+    pub(crate) with: &'static str,
+    /// Imports of the core module.
+    pub(crate) imports: &'static str,
+    /// What else the core module defines.
+    pub(crate) module: &'static str,
+}
+
 /// A component of world `tool-plugin` without its `lifecycle`. Tools are told apart by the first
 /// letter of their names.
 pub(crate) fn tools(tools: &[StubTool]) -> Vec<u8> {
+    tools_beside(&Beside::default(), tools)
+}
+
+/// The same with more than any stub has.
+pub(crate) fn tools_beside(beside: &Beside, tools: &[StubTool]) -> Vec<u8> {
     // Texts from 8192 on, then the definitions at 4096, 48 bytes each.
     let (mut texts, mut definitions) = (String::new(), Vec::new());
     let mut place = |text: &str| {
@@ -106,9 +124,10 @@ pub(crate) fn tools(tools: &[StubTool]) -> Vec<u8> {
     let list = [4096_u32.to_le_bytes(), (tools.len() as u32).to_le_bytes()].concat();
     component(
         "rlf:plugin/tool@0.1.0",
+        beside,
         "",
         &format!(
-            r#"{PRELUDE}
+            r#"{} {PRELUDE} {}
   (data (i32.const 512) "{}") (data (i32.const 4096) "{}") (data (i32.const 8192) "{}")
   (func (export "list-tools") (result i32) (i32.const 512))
   (func (export "call")
@@ -117,6 +136,8 @@ pub(crate) fn tools(tools: &[StubTool]) -> Vec<u8> {
     (param $trajectory i32) (param $trajectory_len i32) (param $turn i32) (param $seed i64)
     (param $budget i32) (param $extra i32) (param $extra_len i32) (result i32)
     {dispatch} unreachable)"#,
+            beside.imports,
+            beside.module,
             escaped(&list),
             escaped(&definitions),
             escaped(texts.as_bytes()),
@@ -137,6 +158,7 @@ pub(crate) fn tools(tools: &[StubTool]) -> Vec<u8> {
 pub(crate) fn reward(value: &str, surplus: i32) -> Vec<u8> {
     component(
         "rlf:plugin/reward@0.1.0",
+        &Beside::default(),
         REWARD_TYPES,
         &format!(
             r#"{PRELUDE}
@@ -262,7 +284,13 @@ fn lifted(name: &str, signature: &str) -> String {
     )
 }
 
-fn component(interface: &str, types: &str, module: &str, functions: &[(&str, &str)]) -> Vec<u8> {
+fn component(
+    interface: &str,
+    beside: &Beside,
+    types: &str,
+    module: &str,
+    functions: &[(&str, &str)],
+) -> Vec<u8> {
     let lifts: String = functions
         .iter()
         .map(|(name, signature)| lifted(name, signature))
@@ -271,12 +299,13 @@ fn component(interface: &str, types: &str, module: &str, functions: &[(&str, &st
         text + "(export \"" + name + "\" (func $" + name + "))"
     });
     let text = format!(
-        r#"(component {TYPES} {types}
+        r#"(component {} {TYPES} {types}
   (core module $module {module})
-  (core instance $guest (instantiate $module))
+  (core instance $guest (instantiate $module {}))
   {lifts}
   (instance $exports {exports})
-  (export "{interface}" (instance $exports)))"#
+  (export "{interface}" (instance $exports)))"#,
+        beside.component, beside.with
     );
     wat::parse_str(text).expect("the stub's WAT is valid")
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use rlf_plugin::tool;
+use rlf_plugin::{data, error_message, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -86,4 +86,95 @@ pub(crate) fn abuse_files(Folder { path }: Folder) -> String {
     ];
     seen.map(|(what, said)| format!("{what}: {said}"))
         .join("; ")
+}
+
+/// Tries every way out of a directory, and returns what it got: nothing, or which way it was.
+#[tool]
+pub(crate) fn escape_files(Folder { path }: Folder) -> String {
+    let folder = Path::new(&path);
+    let inside = folder.join("inside.txt");
+    if let Err(error) = fs::create_dir(folder.join("d")).and_then(|()| fs::write(&inside, "mine")) {
+        return format!("cannot begin: {error}");
+    }
+    let ways = [
+        "..",
+        "../",
+        "../etc/passwd",
+        "../../../../etc/passwd",
+        "d/../../etc/passwd",
+        "d/../d/../../etc/passwd",
+        "./../etc/passwd",
+        "d/./../../etc/hostname",
+        "../work2",
+        "../tmp/escaped",
+    ];
+    let mut got = Vec::new();
+    for way in ways.map(|way| folder.join(way)).into_iter().chain(
+        [
+            "/etc/passwd",
+            "/",
+            "/proc/self/environ",
+            "/tmp/escaped",
+            "//etc/passwd",
+        ]
+        .map(Into::into),
+    ) {
+        let mut note = |what: &str, done: bool| {
+            if done {
+                got.push(format!("{what} {}", way.display()));
+            }
+        };
+        note("read", fs::read(&way).is_ok());
+        note("listed", fs::read_dir(&way).is_ok());
+        note("wrote", fs::write(&way, "x").is_ok());
+        note("made", fs::create_dir(&way).is_ok());
+        note("removed", fs::remove_file(&way).is_ok());
+        note("moved out", fs::rename(&inside, &way).is_ok());
+        note("moved in", fs::rename(&way, folder.join("stolen")).is_ok());
+        note("linked out", fs::hard_link(&inside, &way).is_ok());
+        note(
+            "linked in",
+            fs::hard_link(&way, folder.join("hard")).is_ok(),
+        );
+        #[allow(deprecated)] // The one for WASI is not stable.
+        let soft = fs::soft_link(&way, folder.join("soft"));
+        note(
+            "pointed at",
+            soft.is_ok() && fs::read(folder.join("soft")).is_ok(),
+        );
+    }
+    for other in [
+        "inside.txt/",
+        "INSIDE.TXT",
+        "inside.txt/.",
+        "d/../inside.txt/..",
+        "inside.txt\0",
+    ] {
+        if fs::read(folder.join(other)).is_ok() {
+            got.push(format!("read {other}"));
+        }
+    }
+    match fs::read_to_string(&inside) {
+        Ok(text) if text == "mine" && got.is_empty() => "nothing".to_owned(),
+        Ok(text) => format!("{got:?}, and its own file says {text:?}"),
+        Err(error) => format!("{got:?}, and its own file is gone: {error}"),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Places {
+    /// The slot of the data
+    slot: String,
+    /// Where to read in it
+    paths: Vec<String>,
+}
+
+/// Reads places of its data and returns what it got of each.
+#[tool]
+pub(crate) fn read_data(Places { slot, paths }: Places) -> String {
+    let read = |path: &String| match data::read_at(&slot, path, 0, 1_000) {
+        Ok(bytes) => format!("{path:?}: {}", String::from_utf8_lossy(&bytes)),
+        Err(error) => format!("{path:?} refused: {}", error_message(&error)),
+    };
+    paths.iter().map(read).collect::<Vec<_>>().join("\n")
 }

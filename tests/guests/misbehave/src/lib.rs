@@ -8,14 +8,19 @@ mod files;
 mod output;
 mod resources;
 mod time;
+mod traces;
 
 use rlf_plugin::plugin;
 
 use count::{delay, echo};
-use files::{abuse_files, use_files};
-use output::{flood_log, flood_output, huge_result, invalid_metric, invalid_result, print};
+use files::{abuse_files, escape_files, read_data, use_files};
+use output::{
+    deep_result, flood_log, flood_output, huge_result, invalid_metric, invalid_result, print,
+    print_bytes, refuse, say,
+};
 use resources::{exhaust_memory, exit, grow_memory, panic, recurse, trap};
 use time::{r#loop, read_clock, read_random, sleep};
+use traces::leave_traces;
 
 plugin!(tools: [
     r#loop,
@@ -38,4 +43,11 @@ plugin!(tools: [
     delay,
     use_files,
     abuse_files,
+    escape_files,
+    read_data,
+    print_bytes,
+    deep_result,
+    say,
+    refuse,
+    leave_traces,
 ]);

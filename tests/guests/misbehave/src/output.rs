@@ -85,3 +85,48 @@ pub(crate) fn invalid_result() -> Observation {
 pub(crate) fn invalid_metric() -> Observation {
     Observation::text("fine").metric("share", f64::NAN)
 }
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Bytes {
+    /// As they are, whatever they mean
+    bytes: Vec<u8>,
+}
+
+/// Prints bytes that need not be text.
+#[tool]
+pub(crate) fn print_bytes(Bytes { bytes }: Bytes) -> String {
+    let mut stdout = std::io::stdout();
+    let printed = stdout.write_all(&bytes).and_then(|()| stdout.flush());
+    printed.map_or_else(|error| error.to_string(), |()| "printed".to_owned())
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Depth {
+    /// Arrays in each other
+    depth: usize,
+}
+
+/// Returns structured content that is nested very deep.
+#[tool]
+pub(crate) fn deep_result(Depth { depth }: Depth) -> Observation {
+    vec![Content::Structured("[".repeat(depth) + &"]".repeat(depth))].into_observation()
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Words {
+    /// What to say
+    text: String,
+}
+
+/// Returns its text, and logs it.
+#[tool]
+pub(crate) fn say(Words { text }: Words) -> String {
+    log::info(&text);
+    text
+}
+
+/// Refuses, in these words.
+#[tool]
+pub(crate) fn refuse(Words { text }: Words) -> Result<String, String> {
+    Err(text)
+}

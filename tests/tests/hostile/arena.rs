@@ -1,0 +1,297 @@
+//! Hostile plugins and a neighbour in one sandbox, and what has to hold after every attack.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_sandbox::{ComponentInfo, InUse, Sandbox, SandboxConfig};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use xtask::guests::Family;
+use xtask::project::Project;
+
+use crate::stubs::{ANY_OBJECT, Beside, StubTool, tools_beside};
+
+/// How long the neighbour may take; alone it takes a hundredth of a millisecond.
+const NEIGHBOUR: &str = "[calculator]\nlimits.wall_ms = 5000\n";
+
+/// What is to be loaded.
+pub(crate) struct Plan {
+    folder: TempDir,
+    policies: String,
+    instances: u32,
+    project: Project,
+}
+
+impl Plan {
+    /// The neighbour alone.
+    pub(crate) fn new() -> Self {
+        let project = Project::find().expect("tests run inside a checkout");
+        let plan = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            policies: NEIGHBOUR.to_owned(),
+            instances: 32,
+            project,
+        };
+        plan.copied(Family::FirstParty, "calculator", "calculator", None)
+    }
+
+    fn copied(self, family: Family, guest: &str, name: &str, manifest: Option<&str>) -> Self {
+        let built = xtask::plugins::ready(&self.project, family)
+            .unwrap_or_else(|error| panic!("{error:#}"))
+            .join(guest);
+        let folder = self.folder.path().join(name);
+        fs::create_dir(&folder).expect("can be made");
+        let copy =
+            |from: PathBuf, to: &str| fs::copy(from, folder.join(to)).expect("can be copied");
+        copy(built.join(format!("{guest}.wasm")), &format!("{name}.wasm"));
+        match manifest {
+            Some(text) => fs::write(folder.join("plugin.toml"), text).expect("can be written"),
+            None => _ = copy(built.join("plugin.toml"), "plugin.toml"),
+        }
+        self
+    }
+
+    /// With a guest of `tests/guests`.
+    pub(crate) fn guest(self, name: &str) -> Self {
+        self.copied(Family::Test, name, name, None)
+    }
+
+    /// With a guest of `tests/guests` under another name and manifest.
+    pub(crate) fn guest_as(self, guest: &str, name: &str, manifest: &str) -> Self {
+        self.copied(Family::Test, guest, name, Some(manifest))
+    }
+
+    /// With a component that is no folder's.
+    pub(crate) fn component(self, name: &str, bytes: &[u8]) -> Self {
+        let path = self.folder.path().join(format!("{name}.wasm"));
+        fs::write(path, bytes).expect("can be written");
+        self
+    }
+
+    /// With tools in WAT that need imports or more of a module; `name` and the body of each.
+    pub(crate) fn stub(
+        self,
+        name: &str,
+        beside: &Beside,
+        tools: &[(&'static str, &'static str)],
+    ) -> Self {
+        let tools: Vec<StubTool> = tools
+            .iter()
+            .map(|(name, body)| StubTool {
+                name,
+                schema: ANY_OBJECT,
+                hints: 0,
+                body,
+            })
+            .collect();
+        self.component(name, &tools_beside(beside, &tools))
+    }
+
+    /// With the guest `agent` of `tests/guests`, which may call these tools.
+    pub(crate) fn agent(self, tools: &[&str], more: &str) -> Self {
+        let plan = self.guest("agent");
+        let bytes = fs::read(plan.folder().join("agent/agent.wasm")).expect("was copied");
+        let info = ComponentInfo::read(&bytes).expect("is a component");
+        plan.policy(&format!(
+            "[agent]\nhash = \"{}\"\ngrants = [\"tools\"]\ntools = {tools:?}\n{more}",
+            info.hash
+        ))
+    }
+
+    /// With more of the operator's policies: tables by the plugin's name.
+    pub(crate) fn policy(mut self, text: &str) -> Self {
+        self.policies.push_str(text);
+        self
+    }
+
+    pub(crate) fn instances(mut self, instances: u32) -> Self {
+        self.instances = instances;
+        self
+    }
+
+    /// The directory of plugins.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Loads everything, whatever is refused.
+    pub(crate) fn try_open(self) -> Arena {
+        let sandbox = Sandbox::new(&SandboxConfig {
+            instances: Some(self.instances),
+            workers: Some(2),
+            cache: Some(self.project.host_target().join("end-to-end/hostile")),
+            ..SandboxConfig::default()
+        })
+        .expect("the machine can hold a small sandbox");
+        let policies: BTreeMap<String, PluginPolicy> =
+            rlf_config::parse(&self.policies, "policies.toml").expect("policies are well written");
+        let registry = Registry::load(self.folder.path(), &policies, &sandbox);
+        let tools = ToolManager::new(&registry, &ToolManagerConfig::default())
+            .expect("the settings are the defaults");
+        Arena {
+            sandbox,
+            registry,
+            tools,
+            _folder: self.folder,
+        }
+    }
+
+    /// Loads everything.
+    pub(crate) fn open(self) -> Arena {
+        let arena = self.try_open();
+        assert_eq!(arena.registry.problems(), []);
+        arena
+    }
+}
+
+/// Where attacks happen.
+pub(crate) struct Arena {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) registry: Registry,
+    pub(crate) tools: ToolManager,
+    _folder: TempDir,
+}
+
+impl Arena {
+    /// Makes all these calls at once, with the neighbour's one after the other for as long as they run, and asserts
+    /// what holds after every attack. The outcomes are those of `calls`.
+    pub(crate) async fn attack(&self, calls: Vec<ToolCall>) -> Vec<CallOutcome> {
+        self.beside_a_neighbour(self.tools.invoke(calls, &turn()))
+            .await
+    }
+
+    /// One call as an attack.
+    pub(crate) async fn attack_with(&self, tool: &str, arguments: Value) -> CallOutcome {
+        self.attack(vec![call(tool, arguments)])
+            .await
+            .pop()
+            .expect("one outcome for one call")
+    }
+
+    /// Lets an attack happen, and asserts what holds during and after it.
+    pub(crate) async fn beside_a_neighbour<T>(&self, attack: impl Future<Output = T>) -> T {
+        let over = Cell::new(false);
+        let attack = async {
+            let outcome = attack.await;
+            over.set(true);
+            outcome
+        };
+        let neighbour = async {
+            let mut calls = 0;
+            while !over.get() || calls < 3 {
+                self.call_neighbour().await;
+                calls += 1;
+            }
+        };
+        let (outcome, ()) = tokio::join!(attack, neighbour);
+        assert_eq!(
+            self.sandbox.in_use(),
+            InUse::default(),
+            "something was not given back"
+        );
+        self.call_neighbour().await;
+        outcome
+    }
+
+    /// The neighbour's answer is right, and there before its deadline.
+    pub(crate) async fn call_neighbour(&self) {
+        let call = call("calculate", json!({"expression": "(2+3)*4"}));
+        let outcome = self.tools.invoke(vec![call], &turn()).await.remove(0);
+        assert_eq!(
+            (outcome.ended, shown(&outcome).as_str()),
+            (Ended::Ok, "20"),
+            "{outcome:?}"
+        );
+    }
+
+    /// Waits until everything is given back that calls had which nobody waits for any more.
+    pub(crate) async fn settle(&self) {
+        let patience = Instant::now() + Duration::from_secs(30);
+        while self.sandbox.in_use() != InUse::default() && Instant::now() < patience {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(
+            self.sandbox.in_use(),
+            InUse::default(),
+            "something was not given back"
+        );
+    }
+
+    /// What was wrong with the plugin of this name.
+    pub(crate) fn problem(&self, plugin: &str) -> String {
+        let problems = self.registry.problems();
+        let problem = problems.iter().find(|problem| problem.plugin == plugin);
+        let problem = problem.unwrap_or_else(|| panic!("`{plugin}` was loaded; {problems:?}"));
+        let said = problem.to_string();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        said
+    }
+}
+
+pub(crate) fn call(tool: &str, arguments: Value) -> ToolCall {
+    ToolCall {
+        call_id: "t/0/0".into(),
+        name: tool.into(),
+        arguments,
+    }
+}
+
+pub(crate) fn turn() -> TurnContext {
+    TurnContext {
+        trajectory_id: "t".into(),
+        turn: 0,
+        seed: 7,
+    }
+}
+
+/// What the model is shown.
+pub(crate) fn shown(outcome: &CallOutcome) -> String {
+    outcome
+        .observation
+        .as_ref()
+        .map(|observation| plain_text(&observation.content))
+        .unwrap_or_default()
+}
+
+/// A call ended like this, and the model is told so in one sentence without anything of the host in it.
+pub(crate) fn assert_ended(outcome: &CallOutcome, ended: Ended, fault: Fault, told: &str) {
+    assert_eq!(
+        (outcome.ended, outcome.fault),
+        (ended, fault),
+        "{outcome:?}"
+    );
+    let text = shown(outcome);
+    assert!(text.contains(told), "{outcome:?}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    for inside in ["wasm", "backtrace", "panicked", ".rs", "/", "0x", "thread"] {
+        assert!(!text.contains(inside), "`{inside}` in {text}");
+    }
+}
+
+/// The limit that the detail names: its key, its value and what was used.
+pub(crate) fn limit(outcome: &CallOutcome) -> (&str, u64, u64) {
+    let detail = outcome.detail.as_deref().unwrap_or_default();
+    let parsed = (|| {
+        let (before, after) = detail.split_once(", used ")?;
+        let (before, value) = before.rsplit_once(" = ")?;
+        let name = before.rsplit(['(', ' ']).next()?;
+        let used: String = after.chars().take_while(char::is_ascii_digit).collect();
+        Some((name, value.parse().ok()?, used.parse().ok()?))
+    })();
+    parsed.unwrap_or_else(|| panic!("no limit in {detail:?}"))
+}
+
+/// A limit of this name and value was reached: no less was used.
+pub(crate) fn assert_limit(outcome: &CallOutcome, name: &str, value: u64) {
+    let (named, allowed, used) = limit(outcome);
+    assert_eq!((named, allowed), (name, value), "{outcome:?}");
+    assert!(used >= value, "{outcome:?}");
+}

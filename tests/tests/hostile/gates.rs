@@ -1,0 +1,88 @@
+//! A component is loaded, for real, if and only if every gate it uses is asked for by its author, granted by the
+//! operator to this very component, and there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use rlf_plugins::manifest::Gate;
+use rlf_plugins::registry::Registry;
+use rlf_sandbox::{Sandbox, SandboxConfig};
+
+use crate::stubs::{ANY_OBJECT, Beside, ECHO, StubTool, tools_beside};
+
+/// A tool that imports all these gates, and asks them for nothing.
+fn component(gates: &BTreeSet<Gate>) -> Vec<u8> {
+    let import =
+        |gate: &Gate| format!("(import \"rlf:plugin/{}@0.1.0\" (instance))", gate.as_str());
+    let imports = gates.iter().map(import).collect::<Vec<_>>().join(" ");
+    let beside = Beside {
+        component: Box::leak(imports.into_boxed_str()),
+        ..Beside::default()
+    };
+    let tool = StubTool {
+        name: "echo",
+        schema: ANY_OBJECT,
+        hints: 0,
+        body: ECHO,
+    };
+    tools_beside(&beside, &[tool])
+}
+
+fn hash(bytes: &[u8]) -> String {
+    rlf_sandbox::ComponentInfo::read(bytes)
+        .expect("a component")
+        .hash
+}
+
+static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| {
+    let config = SandboxConfig {
+        instances: Some(8),
+        ..SandboxConfig::default()
+    };
+    Sandbox::new(&config).expect("the machine can hold a small sandbox")
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_component_is_loaded_if_and_only_if_its_gates_are_asked_for_and_granted(
+        imported in prop_oneof![Just(0), Just(8), 0_usize..16], asked in 0_usize..16, granted in 0_usize..16, pinned: bool,
+    ) {
+        let pick = |bits: usize| -> BTreeSet<Gate> {
+            Gate::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, gate)| gate).collect()
+        };
+        let (imported, asked, granted) = (pick(imported), pick(asked), pick(granted));
+        let list = |gates: &BTreeSet<Gate>| {
+            gates.iter().map(|gate| format!("{:?}", gate.as_str())).collect::<Vec<_>>().join(", ")
+        };
+        let bytes = component(&imported);
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("p")).unwrap();
+        fs::write(folder.path().join("p/p.wasm"), &bytes).unwrap();
+        fs::write(folder.path().join("p/plugin.toml"), format!("gates = [{}]\n", list(&asked))).unwrap();
+        // Pinned to this component, or to another that lay here once.
+        let pin = if pinned { hash(&bytes) } else { "cd".repeat(32) };
+        let mut policy = format!("[p]\nhash = \"{pin}\"\ngrants = [{}]\n", list(&granted));
+        if granted.contains(&Gate::Http) {
+            policy.push_str("http.hosts.\"api.test\" = {}\n");
+        }
+        let policies = rlf_config::parse(&policy, "c.toml").unwrap();
+        let registry = Registry::load(folder.path(), &policies, &SANDBOX);
+
+        // The only one with something behind it in this version.
+        let there = BTreeSet::from([Gate::Http]);
+        let may = imported.is_subset(&asked)
+            && imported.is_subset(&there)
+            && (imported.is_empty() || (pinned && imported.is_subset(&granted)));
+        prop_assert_eq!(registry.plugin("p").is_some(), may, "{:?}", registry.problems());
+        if !may {
+            let said = registry.problems()[0].to_string();
+            // Everything that is missing is named at once.
+            let missing: Vec<&Gate> = imported.difference(&asked).collect();
+            prop_assert!(missing.iter().all(|gate| said.contains(&format!("`{}`", gate.as_str()))), "{}", said);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! An `init` that does what it must not refuses its plugin, or costs its plugin the snapshot; nobody else notices.
+
+use rlf_dialogue::tool::{Ended, Fault};
+use serde_json::json;
+
+use crate::arena::{Arena, Plan, assert_ended, shown};
+
+fn arena(policy: &str) -> Arena {
+    let policy = format!("[bad-init]\nlimits.init_ms = 500\n{policy}");
+    Plan::new().guest("bad-init").policy(&policy).try_open()
+}
+
+#[tokio::test]
+async fn a_call_that_panics_after_an_init_that_printed_says_why() {
+    let arena = arena("config.does = \"print\"\n");
+    for _ in 0..2 {
+        let outcome = arena
+            .attack_with("print_and_panic", json!({"text": "the reason"}))
+            .await;
+        assert_ended(
+            &outcome,
+            Ended::Trap,
+            Fault::Plugin,
+            "the tool broke on this call",
+        );
+        // A handle of init's that were dead would end the call before its panic.
+        let detail = outcome.detail.unwrap();
+        assert!(!detail.contains("unknown handle"), "{detail}");
+        assert!(detail.contains("unreachable"), "{detail}");
+        let outcome = arena
+            .attack_with("print_and_return", json!({"text": "said"}))
+            .await;
+        assert_eq!(
+            (outcome.ended, shown(&outcome).as_str()),
+            (Ended::Ok, "said"),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_opens_a_file_after_an_init_that_did() {
+    let arena = arena("config.does = \"open\"\nfiles.bytes = 100000\n");
+    for _ in 0..3 {
+        let outcome = arena.attack_with("read_and_open", json!({})).await;
+        assert_eq!(
+            shown(&outcome),
+            "written by init; written by a call",
+            "{outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_init_that_breaks_or_never_ends_refuses_its_plugin_in_one_line() {
+    for (does, said) in [
+        ("panic", "a panic in init"),
+        ("exit", "exit(0)"),
+        ("loop", "init_ms"),
+        ("sleep", "init_ms"),
+        ("grow", "memory_bytes"),
+        ("fly", "unknown variant `fly`"),
+        // Without a grant there is no such directory.
+        ("open", "init"),
+    ] {
+        let arena = arena(&format!("config.does = \"{does}\"\n"));
+        let problem = arena.problem("bad-init");
+        assert!(problem.contains(said), "{does}: {problem}");
+        arena.beside_a_neighbour(async {}).await;
+    }
+}

@@ -1,0 +1,27 @@
+//! Hostile plugins beside one that behaves, one file for each promise. Whatever they do, the host lives, the neighbour's
+//! answers are right and within its own deadline, nothing stays taken from the pools, and the call ends as it should.
+//!
+//! One binary, in one process with the sandbox, because each would link a whole WebAssembly engine. What a real program
+//! does is a tool of the guest `misbehave`; shapes that no compiler makes are written in WAT.
+
+mod arena;
+mod crowd;
+mod determinism;
+mod files;
+mod gates;
+mod host_memory;
+mod init;
+mod isolation;
+mod loading;
+mod memory;
+mod names;
+mod nesting;
+mod output;
+mod schemas;
+mod scores;
+mod time;
+mod trajectories;
+
+// Tiny components in WAT, the same that the tests of `rlf-plugins` use.
+#[path = "../../../host/plugins/tests/support/mod.rs"]
+mod stubs;

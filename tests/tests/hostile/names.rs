@@ -1,0 +1,146 @@
+//! A name gives nobody anything: grants and data belong to the component that they were given to.
+
+use std::fs;
+
+use rlf_dialogue::tool::Ended;
+use serde_json::json;
+
+use crate::arena::{Arena, Plan, shown};
+use crate::stubs::{ANY_OBJECT, ECHO, StubTool, tools};
+
+/// A component that is none of ours, with a tool of this name.
+fn stranger(tool: &'static str) -> Vec<u8> {
+    tools(&[StubTool {
+        name: tool,
+        schema: ANY_OBJECT,
+        hints: 0,
+        body: ECHO,
+    }])
+}
+
+fn hash_of(plan: &Plan, path: &str) -> String {
+    let bytes = fs::read(plan.folder().join(path)).expect("it is there");
+    rlf_sandbox::ComponentInfo::read(&bytes)
+        .expect("a component")
+        .hash
+}
+
+/// Somebody replaces the component in the folder of a plugin that was granted data, files and a gate.
+fn replaced(manifest: &str, by: &[u8]) -> Arena {
+    let secret = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(secret.path(), "the operator's").expect("can be written");
+    let plan = Plan::new().guest_as("misbehave", "trusted", manifest);
+    let pin = hash_of(&plan, "trusted/trusted.wasm");
+    fs::write(plan.folder().join("trusted/trusted.wasm"), by).expect("can be written");
+    let policy = format!(
+        "[trusted]\nhash = \"{pin}\"\ngrants = [\"http\"]\nfiles.bytes = 1000\ndata.corpus = {:?}\n",
+        secret.path().display().to_string()
+    );
+    plan.policy(&policy).try_open()
+}
+
+#[tokio::test]
+async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
+    // What needs the data is refused, and the pin is named.
+    let arena = replaced(
+        "data = [\"corpus\"]\ngates = [\"http\"]\n",
+        &stranger("use_files"),
+    );
+    let problem = arena.problem("trusted");
+    assert!(
+        problem.contains("the component changed") && problem.contains("are withdrawn"),
+        "{problem}"
+    );
+    arena.beside_a_neighbour(async {}).await;
+
+    // What asks for nothing runs, with nothing.
+    let changed = {
+        let plan = Plan::new().guest("misbehave");
+        let mut bytes =
+            fs::read(plan.folder().join("misbehave/misbehave.wasm")).expect("it is there");
+        // A custom section more: the same program, another component.
+        bytes.extend([0, 3, 1, b'x', 0]);
+        bytes
+    };
+    let plan = Plan::new().guest_as("misbehave", "trusted", "");
+    let pin = hash_of(&plan, "trusted/trusted.wasm");
+    fs::write(plan.folder().join("trusted/trusted.wasm"), changed).expect("can be written");
+    let policy = format!("[trusted]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
+    let arena = plan.policy(&policy).open();
+    let notices = arena
+        .registry
+        .plugin("trusted")
+        .expect("loaded")
+        .notices()
+        .join(" ");
+    assert!(notices.contains("the component changed"), "{notices}");
+    let outcome = arena
+        .attack_with("use_files", json!({"path": "/work"}))
+        .await;
+    assert_eq!(
+        (outcome.ended, shown(&outcome).as_str()),
+        (Ended::Ok, "NotFound"),
+        "it still has files"
+    );
+}
+
+#[tokio::test]
+async fn two_plugins_that_claim_one_name_are_both_refused() {
+    let plan = Plan::new()
+        .guest("misbehave")
+        .component("misbehave", &stranger("mine"));
+    let pin = hash_of(&plan, "misbehave/misbehave.wasm");
+    let policy = format!("[misbehave]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
+    let arena = plan.policy(&policy).try_open();
+    assert!(arena.registry.plugin("misbehave").is_none());
+    arena.problem("misbehave");
+    arena.beside_a_neighbour(async {}).await;
+}
+
+#[tokio::test]
+async fn a_strangers_tool_takes_no_calls_of_a_tool_of_that_name() {
+    let arena = Plan::new()
+        .guest("misbehave")
+        .component("stranger", &stranger("say"))
+        .try_open();
+    for plugin in ["misbehave", "stranger"] {
+        let problem = arena.problem(plugin);
+        assert!(
+            problem.contains("`say` is offered by 2 plugins"),
+            "{problem}"
+        );
+    }
+    let outcome = arena.attack_with("say", json!({"text": "for whom?"})).await;
+    assert_eq!(outcome.ended, Ended::InvalidArguments);
+    // The rest of the one that was there is.
+    let outcome = arena.attack_with("echo", json!({"text": "x"})).await;
+    assert_eq!(outcome.ended, Ended::Ok);
+}
+
+#[tokio::test]
+async fn an_alias_gives_its_grants_to_its_own_copy_alone() {
+    let policy = "[granted]\nplugin = \"misbehave\"\nfiles.bytes = 1000000\n\
+                  [bare]\nplugin = \"misbehave\"\n";
+    let plan = Plan::new().guest("misbehave");
+    let rename = |tool: String| format!("rename.{tool} = \"bare_{tool}\"\n");
+    let renamed = tool_names()
+        .into_iter()
+        .map(rename)
+        .collect::<Vec<_>>()
+        .concat();
+    let arena = plan.policy(&format!("{policy}{renamed}")).open();
+    let uses = |tool: &'static str| arena.attack_with(tool, json!({"path": "/work"}));
+    assert!(shown(&uses("use_files").await).starts_with("found []"));
+    assert_eq!(shown(&uses("bare_use_files").await), "NotFound");
+}
+
+/// The names of the tools of `misbehave`.
+fn tool_names() -> Vec<String> {
+    let arena = Plan::new().guest("misbehave").open();
+    let plugin = arena.registry.plugin("misbehave").expect("loaded");
+    plugin
+        .tools()
+        .iter()
+        .map(|tool| tool.own_name.clone())
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! A reward that answers what a reward must not excludes, with the reason, and never scores 0.
+
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::{Finish, Trajectory};
+use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::reward_stack::RewardStack;
+use rlf_plugins::score::{ExclusionCause, Graded};
+use serde_json::json;
+
+use crate::arena::{Arena, Plan};
+
+/// Every mode of the guest that answers badly one by one, and what is said of the trajectory it was bad about.
+const ONE_BY_ONE: [(&str, &str); 4] = [
+    ("nan", "term `value` is NaN, not a finite number"),
+    ("infinite", "term `value` is inf, not a finite number"),
+    ("error", "an error, as asked"),
+    ("twice", "term `value` was returned twice"),
+];
+
+/// Those that spoil the whole group.
+const ALL_AT_ONCE: [(&str, &str); 4] = [
+    ("too-few", "scores for"),
+    ("too-many", "scores for"),
+    ("trap", "trap"),
+    ("loop", "timeout"),
+];
+
+fn arena() -> Arena {
+    let mut plan = Plan::new().guest("bad-reward");
+    for (mode, _) in ONE_BY_ONE.iter().chain(&ALL_AT_ONCE).chain(&[("none", "")]) {
+        plan = plan.policy(&format!(
+            "[{mode}]\nplugin = \"bad-reward\"\nconfig.mode = \"{mode}\"\nlimits.cpu_ms = 200\nlimits.wall_ms = 60000\n"
+        ));
+    }
+    plan.open()
+}
+
+fn trajectory(answer: &str) -> Trajectory {
+    Trajectory {
+        id: format!("t/{answer}"),
+        task: "q".into(),
+        tools: vec![],
+        events: vec![],
+        sequences: vec![],
+        answer: Some(answer.into()),
+        finish: Finish::Answered,
+        excluded: None,
+        closed_turns: 0,
+        final_state: None,
+        verdict: None,
+    }
+}
+
+async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
+    let config = format!("success = \"{plugin}.value >= 1\"\n[[stack]]\nplugin = \"{plugin}\"\n");
+    let config = rlf_config::parse(&config, "rewards.toml").expect("well written");
+    let stack = RewardStack::new(&arena.registry, &config).expect("it is there");
+    let task = Task {
+        id: "q".into(),
+        source: "test".into(),
+        prompt: vec![Message::text(Role::User, "?")],
+        tools: None,
+        reference: json!("good"),
+        environment: None,
+        extra: serde_json::Map::new(),
+    };
+    let grading = Grading {
+        split: Split::Train,
+        step: 0,
+        steps: 1,
+        seed: 1,
+    };
+    let group = [trajectory("good"), trajectory("bad")];
+    let graded = arena
+        .beside_a_neighbour(stack.grade(&task, &group, &grading))
+        .await;
+    assert_eq!(graded.len(), 2);
+    graded
+}
+
+#[tokio::test]
+async fn a_bad_score_excludes_its_own_trajectory_alone() {
+    let arena = arena();
+    for (mode, said) in ONE_BY_ONE {
+        let graded = grade(&arena, mode).await;
+        assert_eq!(graded[0].as_ref().unwrap().reward, 1.0, "{mode}");
+        let excluded = graded[1].as_ref().unwrap_err();
+        assert_eq!(excluded.cause, ExclusionCause::Reward, "{mode}");
+        assert!(
+            excluded.reason.contains(said),
+            "{mode}: {}",
+            excluded.reason
+        );
+    }
+    let graded = grade(&arena, "none").await;
+    assert_eq!(
+        graded[1].as_ref().unwrap().reward,
+        0.0,
+        "a reward that behaves may give 0"
+    );
+}
+
+#[tokio::test]
+async fn a_grading_that_fails_excludes_the_group() {
+    let arena = arena();
+    for (mode, said) in ALL_AT_ONCE {
+        for graded in grade(&arena, mode).await {
+            let excluded = graded.unwrap_err();
+            assert_eq!(excluded.cause, ExclusionCause::RewardCall, "{mode}");
+            assert!(
+                excluded.reason.contains(said),
+                "{mode}: {}",
+                excluded.reason
+            );
+        }
+    }
+}

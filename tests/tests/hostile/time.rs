@@ -1,0 +1,98 @@
+//! A call ends at its deadline and its CPU budget, wherever it is, and many at once do not add up.
+
+use rlf_dialogue::tool::{Ended, Fault};
+use serde_json::json;
+
+use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
+use crate::stubs::Beside;
+
+/// So that only the CPU budget can be reached.
+const BUDGET: &str = "limits.cpu_ms = 200\nlimits.wall_ms = 60000\n";
+
+#[tokio::test]
+async fn busy_loops_end_at_their_own_budget_each() {
+    let policy = format!("[misbehave]\n{BUDGET}");
+    let arena = Plan::new().guest("misbehave").policy(&policy).open();
+    let calls = (0..12).map(|_| call("loop", json!({}))).collect();
+    for outcome in arena.attack(calls).await {
+        assert_ended(
+            &outcome,
+            Ended::Timeout,
+            Fault::Model,
+            "was stopped after the 200 ms it may take",
+        );
+        assert_limit(&outcome, "cpu_ms", 200);
+    }
+}
+
+#[tokio::test]
+async fn a_storm_of_bulk_memory_operations_ends_at_the_budget() {
+    let beside = Beside {
+        module: "(table $table 10000 funcref)",
+        ..Beside::default()
+    };
+    let tools = [
+        (
+            "fill",
+            "(drop (memory.grow (i32.const 800)))
+             (loop $again (memory.fill (i32.const 131072) (i32.const 1) (i32.const 52000000)) (br $again)) unreachable",
+        ),
+        (
+            "copy",
+            "(drop (memory.grow (i32.const 800)))
+             (loop $again (memory.copy (i32.const 131072) (i32.const 131080) (i32.const 52000000)) (br $again)) unreachable",
+        ),
+        (
+            "table",
+            "(loop $again (table.fill $table (i32.const 0) (ref.null func) (i32.const 10000)) (br $again)) unreachable",
+        ),
+    ];
+    let policy = format!("[storm]\n{BUDGET}");
+    let arena = Plan::new()
+        .stub("storm", &beside, &tools)
+        .policy(&policy)
+        .open();
+    let calls = tools
+        .iter()
+        .map(|(name, _)| call(name, json!({})))
+        .collect();
+    for outcome in arena.attack(calls).await {
+        assert_ended(&outcome, Ended::Timeout, Fault::Model, "was stopped");
+        assert_limit(&outcome, "cpu_ms", 200);
+    }
+}
+
+#[tokio::test]
+async fn sleeping_forever_ends_at_once_and_by_the_guests_own_clock() {
+    let arena = Plan::new().guest("misbehave").open();
+    for milliseconds in [10_001, 3_600_000_u64, u64::from(u32::MAX) * 1_000] {
+        let outcome = arena
+            .attack_with("sleep", json!({ "milliseconds": milliseconds }))
+            .await;
+        assert_ended(
+            &outcome,
+            Ended::Timeout,
+            Fault::Model,
+            "was stopped after the 10 s it may take",
+        );
+        assert_limit(&outcome, "wall_ms", 10_000);
+        assert!(outcome.detail.unwrap().contains("in virtual time"));
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_sleepers_at_once_all_wake() {
+    // 9,000 s of sleep, in far fewer places than there are sleepers.
+    let policy = "[misbehave]\nmax_concurrency = 1000\nlimits.memory_bytes = 8388608\nlimits.wall_ms = 60000\n";
+    let arena = Plan::new().guest("misbehave").policy(policy).open();
+    let calls = (0..1_000)
+        .map(|_| call("sleep", json!({"milliseconds": 9_000})))
+        .collect();
+    for outcome in arena.attack(calls).await {
+        assert_eq!(
+            (outcome.ended, shown(&outcome).as_str()),
+            (Ended::Ok, "9000"),
+            "{outcome:?}"
+        );
+    }
+}
