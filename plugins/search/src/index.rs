@@ -12,8 +12,7 @@
 //! come in any order, and compares every word of every candidate. Here each word has the list of its
 //! passages, and ties keep the order of the corpus.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::collections::BTreeMap;
 
 use bm25::{Embedder, EmbedderBuilder, Language};
 
@@ -22,16 +21,33 @@ use crate::corpus::Passage;
 /// Hashed words, as the `bm25` crate makes them.
 type Word = u32;
 
-/// Passages by the words in them.
+/// Passages by the words in them, in a few large arrays: what a call has to itself, and what the host has
+/// to look through after it, is counted in pages, and nothing else lies between these.
 pub(crate) struct Index {
-    passages: Vec<Passage>,
     embedder: Embedder<Word>,
-    /// Per word the passages that have it, with the second factor of the formula, in corpus order.
-    postings: HashMap<Word, Vec<(u32, f32)>, BuildHasherDefault<DefaultHasher>>,
+    /// Titles and texts of all passages, one after the other.
+    text: String,
+    /// Where each title and each text ends.
+    ends: Vec<(u32, u32)>,
+    /// All words, sorted.
+    words: Vec<Word>,
+    /// Where the postings of each word end.
+    postings_end: Vec<u32>,
+    /// Per word the passages that have it, in corpus order.
+    having: Vec<u32>,
+    /// The second factor of the formula for each of them.
+    weights: Vec<f32>,
+}
+
+/// A passage that was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Index {
-    pub(crate) fn build(passages: Vec<Passage>, k1: f32, b: f32) -> Self {
+    pub(crate) fn build(passages: &[Passage], k1: f32, b: f32) -> Self {
         let documents: Vec<String> = passages
             .iter()
             .map(|p| format!("{}\n{}", p.title, p.text))
@@ -41,7 +57,7 @@ impl Index {
             .k1(k1)
             .b(b)
             .build();
-        let mut postings: HashMap<Word, Vec<(u32, f32)>, _> = HashMap::default();
+        let mut postings: BTreeMap<Word, Vec<(u32, f32)>> = BTreeMap::new();
         for (number, text) in texts.iter().enumerate() {
             // A word that occurs twice comes twice, with the same weight.
             let mut words: Vec<(Word, f32)> = embedder
@@ -58,33 +74,80 @@ impl Index {
                     .push((number as u32, weight));
             }
         }
-        Self {
-            passages,
+        let (bytes, pairs) = (
+            passages.iter().map(|p| p.title.len() + p.text.len()).sum(),
+            postings.values().map(Vec::len).sum(),
+        );
+        let mut index = Self {
             embedder,
-            postings,
+            text: String::with_capacity(bytes),
+            ends: Vec::with_capacity(passages.len()),
+            words: postings.keys().copied().collect(),
+            postings_end: Vec::with_capacity(postings.len()),
+            having: Vec::with_capacity(pairs),
+            weights: Vec::with_capacity(pairs),
+        };
+        for passage in passages {
+            index.text.push_str(&passage.title);
+            let title = index.text.len() as u32;
+            index.text.push_str(&passage.text);
+            index.ends.push((title, index.text.len() as u32));
+        }
+        for (passage, weight) in postings.values().flatten() {
+            index.having.push(*passage);
+            index.weights.push(*weight);
+        }
+        let ends = postings.values().scan(0, |end, list| {
+            *end += list.len() as u32;
+            Some(*end)
+        });
+        index.postings_end.extend(ends);
+        index
+    }
+
+    fn passage(&self, number: usize) -> Found<'_> {
+        let start = match number.checked_sub(1) {
+            Some(before) => self.ends[before].1,
+            None => 0,
+        };
+        let (title, text) = self.ends[number];
+        Found {
+            title: &self.text[start as usize..title as usize],
+            text: &self.text[title as usize..text as usize],
         }
     }
 
+    /// The passages that have a word, with the second factor of the formula.
+    fn postings(&self, word: Word) -> impl ExactSizeIterator<Item = (u32, f32)> {
+        let range = self.words.binary_search(&word).map_or(0..0, |at| {
+            let start = at
+                .checked_sub(1)
+                .map_or(0, |before| self.postings_end[before]);
+            start as usize..self.postings_end[at] as usize
+        });
+        let having = self.having[range.clone()].iter().copied();
+        having.zip(self.weights[range].iter().copied())
+    }
+
     /// The best passages, at most `count`, all with a word of the query.
-    pub(crate) fn search(&self, query: &str, count: usize) -> Vec<&Passage> {
+    pub(crate) fn search(&self, query: &str, count: usize) -> Vec<Found<'_>> {
         let mut words: Vec<Word> = self.embedder.embed(query).indices().copied().collect();
         words.sort_unstable();
         words.dedup();
-        let mut scores = vec![0.0_f32; self.passages.len()];
+        let mut scores = vec![0.0_f32; self.ends.len()];
         for word in words {
-            let Some(having) = self.postings.get(&word) else {
-                continue;
-            };
-            let (all, having_it) = (self.passages.len() as f32, having.len() as f32);
+            let having = self.postings(word);
+            let (all, having_it) = (self.ends.len() as f32, having.len() as f32);
             let idf = (1.0 + (all - having_it + 0.5) / (having_it + 0.5)).ln();
             for (passage, weight) in having {
-                scores[*passage as usize] += idf * weight;
+                scores[passage as usize] += idf * weight;
             }
         }
-        let mut found: Vec<usize> = (0..scores.len())
-            .filter(|passage| scores[*passage] > 0.0)
+        let mut found: Vec<u32> = (0..scores.len() as u32)
+            .filter(|passage| scores[*passage as usize] > 0.0)
             .collect();
-        let better = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
+        let score = |passage: &u32| scores[*passage as usize];
+        let better = |a: &u32, b: &u32| score(b).total_cmp(&score(a)).then(a.cmp(b));
         if found.len() > count {
             found.select_nth_unstable_by(count, better);
             found.truncate(count);
@@ -92,7 +155,7 @@ impl Index {
         found.sort_unstable_by(better);
         found
             .into_iter()
-            .map(|passage| &self.passages[passage])
+            .map(|passage| self.passage(passage as usize))
             .collect()
     }
 }

@@ -71,7 +71,7 @@ fn init(config: Config) -> Result<Library, String> {
     let files = data::texts("corpus").map_err(|error| error_message(&error).to_owned())?;
     let passages = corpus::passages(&files)?;
     Ok(Library {
-        index: Index::build(passages, config.k1, config.b),
+        index: Index::build(&passages, config.k1, config.b),
         config,
     })
 }
@@ -100,7 +100,7 @@ fn search(Search { query, top_k }: Search, library: &Library) -> Result<String, 
             "[{}] {}\n{}",
             rank + 1,
             passage.title,
-            cut(&passage.text, config.max_passage_chars)
+            cut(passage.text, config.max_passage_chars)
         )
     });
     Ok(passages.collect::<Vec<_>>().join("\n\n"))

@@ -74,18 +74,14 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
             || "unknown".into(),
             |bytes| format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
         );
-        say!("resident memory {moment:<10} {resident}");
+        say!("resident memory {moment:<14} {resident}");
     };
     memory("at start");
-    let half = options.calls / 2;
     let mut wrong = 0;
-    for until in [half, options.calls] {
+    for (quarter, moment) in (1..).zip(["a quarter", "halfway", "three quarters", "at the end"]) {
+        let until = options.calls / 4 * quarter + options.calls % 4 * u64::from(quarter == 4);
         wrong += runtime.block_on(calls(&tools, &next, until, options.at_once))?;
-        memory(if until == half {
-            "halfway"
-        } else {
-            "at the end"
-        });
+        memory(moment);
     }
     let elapsed = began.elapsed().as_secs_f64();
     say!(
