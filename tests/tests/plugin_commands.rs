@@ -543,15 +543,26 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     assert_eq!(inspected["granted"], json!(["http"]));
     assert_eq!(inspected["pinned"], true);
 
-    // Said anew without a gate, none stays open.
+    // Said anew of the same component, what is open stays open.
     let renewed = grant(&[]);
     assert!(
-        renewed
-            .succeeded()
-            .stdout
-            .contains("not opened here, though it asks for: http"),
+        renewed.succeeded().stdout.contains("gates   http"),
         "{renewed}"
     );
+    let written = fs::read_to_string(&config).expect("is there");
+    assert!(written.contains("grants = [\"http\"]"), "{written}");
+
+    // What was open to another is closed, and said to be.
+    let hash = again["hash"].as_str().expect("a hash");
+    let other = written.replace(hash, &"ab".repeat(32));
+    fs::write(&config, other).expect("can be written");
+    let renewed = grant(&[]);
+    for said in [
+        "closed, because they were open to another component: http",
+        "not opened here, though it asks for: http",
+    ] {
+        assert!(renewed.succeeded().stdout.contains(said), "{renewed}");
+    }
     let written = fs::read_to_string(&config).expect("is there");
     assert!(!written.contains("grants"), "{written}");
 }

@@ -96,6 +96,11 @@ fn a_call_makes_so_many_others_and_no_more() {
             "a call makes 64 others at the most (nested_calls)"
         );
     }
+    let at_once = delegate(&vec![("echo", json!({"text": ""})); 65], 1);
+    let outcome = call("delegate", &at_once, "tools = [\"echo\"]").json();
+    assert_eq!(outcome["ended"], "denied", "{outcome}");
+    let detail = outcome["detail"].as_str().expect("says which limit");
+    assert!(detail.contains("nested_calls = 64, used 65"), "{detail}");
 }
 
 #[test]

@@ -75,7 +75,10 @@ pub async fn while_held<T>(
     for _ in 0..count {
         tokio::select! {
             _ = arrivals.recv() => {}
-            Some(Ok(Err(stopped))) = calls.join_next() => return Err(stopped),
+            Some(ended) = calls.join_next() => {
+                let stopped = ended.ok().and_then(Result::err);
+                return Err(stopped.unwrap_or_else(|| Stopped::unavailable("a held call broke")));
+            }
         }
     }
     let seen = look();

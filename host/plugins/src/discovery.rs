@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
@@ -250,14 +250,12 @@ fn component_file(
 
 /// Reads a file that is not larger than `most`, without ever holding more than that.
 fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
-    let open = directory.metadata(file).and_then(|metadata| {
-        if !metadata.is_file() {
-            // Opening a pipe would wait for whoever writes into it.
-            return Ok(None);
-        }
-        let file = directory.open(file)?;
+    let mut options = OpenOptions::new();
+    // Opening a pipe would wait for whoever writes into it.
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let open = directory.open_with(file, &options).and_then(|file| {
         let metadata = file.metadata()?;
-        Ok(Some((file, metadata)))
+        Ok(metadata.is_file().then_some((file, metadata)))
     });
     let opened = open.map_err(|error| {
         // What cap-std answers where a link leads out of the directory.

@@ -3,7 +3,8 @@
 //! Calls under way end on the component they began with; later ones are served by the new component,
 //! if it loads, if the operator's pin allows it, and if it offers the very same tools: models were
 //! shown their names, descriptions and schemas, and go on in the middle of a conversation. Otherwise
-//! what was loaded goes on serving, and the log says why.
+//! what was loaded goes on serving, and the log says why. Rewards stay what they were when the run
+//! began: the trajectories of a step are held against each other.
 
 use std::fs;
 use std::io;
@@ -26,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Follower {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Follower {
@@ -36,8 +37,11 @@ impl Follower {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let looking = move || {
-            while !stopped.load(Ordering::Relaxed) {
+            loop {
                 thread::park_timeout(EVERY);
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
                 for change in watch.look() {
                     tracing::warn!(plugin = change.plugin, "{}", change.what);
                 }
@@ -46,21 +50,15 @@ impl Follower {
         let thread = thread::Builder::new()
             .name("rlf-follow".to_owned())
             .spawn(looking)?;
-        Ok(Self {
-            stop,
-            thread: Some(thread),
-        })
+        Ok(Self { stop, thread })
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // Nothing is lost where it broke: what was loaded goes on serving.
-            let _ = thread.join();
-        }
+        // Not waited for: it may be compiling what nobody will call.
+        self.thread.thread().unpark();
     }
 }
 
@@ -109,11 +107,20 @@ impl Files {
 impl Watch {
     /// Remembers how the files of all plugins look now.
     pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
-        let plugins = registry.with_jobs().map(|(plugin, job)| Watched {
-            plugin: Arc::clone(plugin),
-            job: job.clone(),
-            known: Some(Files::of(plugin)),
-            changed: None,
+        let tools = registry
+            .with_jobs()
+            .filter(|(plugin, _)| !plugin.is_reward());
+        let plugins = tools.map(|(plugin, job)| {
+            let files = Files::of(plugin);
+            // It may have been replaced while others were loaded.
+            let is_the_same = fs::read(&plugin.component_path)
+                .is_ok_and(|bytes| blake3::hash(&bytes).to_hex().as_str() == plugin.hash());
+            Watched {
+                plugin: Arc::clone(plugin),
+                job: job.clone(),
+                known: is_the_same.then_some(files),
+                changed: None,
+            }
         });
         Self {
             sandbox: sandbox.clone(),
@@ -152,10 +159,10 @@ impl Watched {
         self.known = self.changed.take();
         let serving = self.plugin.latest();
         match self.load(&serving, sandbox) {
-            Ok(plugin) if plugin.hash() == serving.hash() => None,
+            Ok(plugin) if plugin.identity() == serving.identity() => None,
             Ok(plugin) => {
                 let what = format!(
-                    "its file was replaced: later calls are served by {} in place of {}; to keep what a \
+                    "its files were replaced: later calls are served by {} in place of {}; to keep what a \
                      run began with, pin `hash` in [plugins.{}] or write `reload = false` in [tools]",
                     plugin.hash(),
                     serving.hash(),

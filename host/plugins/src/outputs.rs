@@ -1,8 +1,10 @@
 //! Files that a call left in its scratch directory, kept where the operator wants them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -23,25 +25,44 @@ impl Outputs {
         }
     }
 
-    /// Writes the files of one call. Where they are, for the record of the call.
-    pub(crate) fn keep(
-        &self,
+    /// Writes the files of one call, in place of those that a call of the same id left in an earlier run.
+    /// Where they are, for the record of the call.
+    pub(crate) async fn keep(
+        self: Arc<Self>,
         call_id: &str,
-        files: &BTreeMap<String, Vec<u8>>,
+        files: BTreeMap<String, Vec<u8>>,
     ) -> io::Result<String> {
-        let name = folder_name(call_id);
-        let folder = self.folder.join(&name);
-        std::fs::create_dir_all(&folder)?;
-        // Paths come from the guest: plain names, but nothing is written through a link either.
-        let directory = Dir::open_ambient_dir(&folder, ambient_authority())?;
-        for (path, bytes) in files {
-            if let Some(parent) = Path::new(path).parent() {
-                directory.create_dir_all(parent)?;
-            }
-            directory.write(path, bytes)?;
-        }
-        Ok(format!("kept {} in {}", listed(files), folder.display()))
+        let folder = self.folder.join(folder_name(call_id));
+        // A disk may be slow, and this may be a rollout's thread.
+        let kept = tokio::task::spawn_blocking(move || {
+            write(&folder, &files)?;
+            Ok(format!("kept {} in {}", listed(&files), folder.display()))
+        });
+        kept.await.map_err(io::Error::other)?
     }
+}
+
+/// Makes a folder of these files, and of nothing else.
+fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent)?;
+    let beside = tempfile::Builder::new()
+        .prefix(".keeping-")
+        .tempdir_in(parent)?;
+    // Paths come from the guest: plain names, but nothing is written through a link either.
+    let directory = Dir::open_ambient_dir(beside.path(), ambient_authority())?;
+    for (path, bytes) in files {
+        if let Some(parent) = Path::new(path).parent() {
+            directory.create_dir_all(parent)?;
+        }
+        directory.write(path, bytes)?;
+    }
+    match fs::symlink_metadata(folder) {
+        Ok(there) if there.is_dir() => fs::remove_dir_all(folder)?,
+        Ok(_) => fs::remove_file(folder)?,
+        Err(_) => {}
+    }
+    fs::rename(beside.keep(), folder)
 }
 
 /// The files with their sizes, for people.
@@ -75,15 +96,18 @@ fn folder_name(call_id: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn files_are_kept_under_the_name_of_their_call_and_nowhere_else() {
+    #[tokio::test]
+    async fn files_are_kept_under_the_name_of_their_call_and_nowhere_else() {
         let folder = tempfile::tempdir().unwrap();
-        let outputs = Outputs::new(&folder.path().join("outputs"));
+        let outputs = Arc::new(Outputs::new(&folder.path().join("outputs")));
+        let stale = BTreeMap::from([("stale".to_owned(), b"of a run that was killed".to_vec())]);
+        let earlier = Arc::clone(&outputs).keep("../../etc/0/1", stale).await;
+        assert!(earlier.unwrap().starts_with("kept stale (24 bytes) in "));
         let files = BTreeMap::from([
             ("plots/a.svg".to_owned(), b"<svg/>".to_vec()),
             ("report.txt".to_owned(), b"42".to_vec()),
         ]);
-        let said = outputs.keep("../../etc/0/1", &files).unwrap();
+        let said = outputs.keep("../../etc/0/1", files).await.unwrap();
         assert!(
             said.starts_with("kept plots/a.svg (6 bytes), report.txt (2 bytes) in "),
             "{said}"
@@ -98,6 +122,7 @@ mod tests {
             b"<svg/>"
         );
         assert_eq!(std::fs::read(calls[0].join("report.txt")).unwrap(), b"42");
+        assert!(!calls[0].join("stale").exists());
         assert_ne!(folder_name("a/b"), folder_name("a.b"));
     }
 }

@@ -46,6 +46,7 @@ pub struct Plugin {
     pub(crate) template: Template,
     pub(crate) exports: Exports,
     pub(crate) tools: Vec<LoadedTool>,
+    identity: String,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
     printed: Mutex<Option<Printed>>,
@@ -87,6 +88,13 @@ impl Plugin {
         exports: Exports,
     ) -> Self {
         let (path, component_path, manifest) = candidate;
+        let config = policy.effective_config(&manifest).to_string();
+        let identity = format!(
+            "{} {} {}",
+            template.info().hash,
+            template.data_hash().unwrap_or_default(),
+            blake3::hash(config.as_bytes()).to_hex()
+        );
         Self {
             name,
             path,
@@ -97,6 +105,7 @@ impl Plugin {
             template,
             exports,
             tools: Vec::new(),
+            identity,
             last_trap: Mutex::default(),
             successor: RwLock::default(),
             printed: Mutex::default(),
@@ -128,6 +137,11 @@ impl Plugin {
     /// BLAKE3 of the component as its author built it, hexadecimal.
     pub fn hash(&self) -> &str {
         &self.template.info().hash
+    }
+
+    /// What its answers depend on beside their calls: component, data and config, by their hashes.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Hash of all data bound to it, hexadecimal; `None` where nothing is bound.

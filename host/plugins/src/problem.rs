@@ -47,18 +47,23 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
+        // Names of files, keys and tools are a stranger's.
+        let mut text = format!(
             "plugin `{}` ({}): {}",
             self.plugin,
             self.path.display(),
             self.what
-        )?;
+        );
         if !self.mend.is_empty() {
-            write!(f, "; {}", self.mend)?;
+            text = format!("{text}; {}", self.mend);
         }
-        Ok(())
+        f.write_str(&one_line(&text))
     }
 }
 
 impl std::error::Error for Problem {}
+
+/// Text that can be shown in a terminal, on one line.
+pub fn one_line(text: &str) -> String {
+    rlf_sandbox::safe_text(text.as_bytes()).replace('\n', " ")
+}

@@ -52,6 +52,8 @@ pub struct PluginReport {
     pub asked: BTreeSet<Gate>,
     /// Gates the operator granted.
     pub granted: BTreeSet<Gate>,
+    /// Tools that it may call through the gate `tools`.
+    pub callable: Vec<String>,
     /// What `init` was given.
     pub config: Value,
     /// What one call may use.
@@ -113,11 +115,8 @@ impl Plugin {
             path: self.path().to_owned(),
             component: self.component_path.clone(),
             hash: info.hash.clone(),
-            pinned: self
-                .policy()
-                .hash
-                .as_ref()
-                .is_some_and(|hash| *hash == info.hash),
+            pinned: self.policy().hash.is_some() && self.policy().trusts(&info.hash),
+            callable: self.policy().tools.clone(),
             bytes: info.size,
             imports: info.imports.clone(),
             exports: info.exports.clone(),

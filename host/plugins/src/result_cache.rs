@@ -1,7 +1,7 @@
 //! Results of deterministic tools, kept so that the same call is not run twice.
 //!
-//! A manager's tools are loaded once, so a tool's index stands for its config and its data; with the
-//! component's hash and the canonical arguments it is the whole key. Only `ok` results are kept. The
+//! The key is the tool's index in its manager, the identity of its plugin (component, config and data) and
+//! the canonical arguments. Only `ok` results are kept. The
 //! bound is in bytes, and what was not used for longest goes first, to within a generation: a full
 //! generation becomes the old one, and what is found there moves to the young one.
 
@@ -37,12 +37,12 @@ impl ResultCache {
         }
     }
 
-    pub(crate) fn get(&self, tool: usize, component: &str, arguments: &str) -> Option<Observation> {
+    pub(crate) fn get(&self, tool: usize, plugin: &str, arguments: &str) -> Option<Observation> {
         let mut generations = self
             .generations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let key = (tool, key(component, arguments));
+        let key = (tool, key(plugin, arguments));
         if let Some(found) = generations.young.get(&key) {
             return Some(found.clone());
         }
@@ -54,7 +54,7 @@ impl ResultCache {
     pub(crate) fn insert(
         &self,
         tool: usize,
-        component: &str,
+        plugin: &str,
         arguments: &str,
         observation: &Observation,
     ) {
@@ -62,7 +62,7 @@ impl ResultCache {
             .generations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let key = (tool, key(component, arguments));
+        let key = (tool, key(plugin, arguments));
         self.insert_young(&mut generations, key, observation.clone());
     }
 
@@ -86,8 +86,8 @@ impl ResultCache {
     }
 }
 
-fn key(component: &str, arguments: &str) -> String {
-    format!("{component} {arguments}")
+fn key(plugin: &str, arguments: &str) -> String {
+    format!("{plugin} {arguments}")
 }
 
 fn size(observation: &Observation) -> usize {

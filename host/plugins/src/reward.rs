@@ -265,19 +265,23 @@ impl RewardPlugin {
     ) -> PluginAnswer {
         let started = Instant::now();
         let seed = request.seed(self.name());
-        let plugin = self.plugin.latest();
         let mut attempt = 0;
         let (answer, ended, fault) = loop {
-            let nesting = tools.filter(|_| plugin.calls_tools()).map(|tools| {
+            let nesting = tools.filter(|_| self.plugin.calls_tools()).map(|tools| {
                 let task = &request.task.id;
                 let turn = TurnContext {
                     trajectory_id: format!("{}: grade {task}", self.name()),
                     turn: 0,
                     seed,
                 };
-                Nesting::new(tools, turn, &format!("{}/{task}", self.name()))
+                let Grading { split, step, .. } = request.grading;
+                Nesting::new(
+                    tools,
+                    turn,
+                    &format!("{}/{split}/{step}/{task}", self.name()),
+                )
             });
-            let (error, end) = match plugin.grade(request, seed, nesting).await {
+            let (error, end) = match self.plugin.grade(request, seed, nesting).await {
                 Ok(Ok(scores)) => {
                     let answer = check_scores(scores, &request.events);
                     break match answer {

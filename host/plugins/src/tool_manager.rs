@@ -195,6 +195,12 @@ impl ToolManager {
         }
     }
 
+    /// The largest arguments that a tool takes, in bytes; `None` where there is no such tool.
+    pub(crate) fn arguments_bytes(&self, name: &str) -> Option<u64> {
+        let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
+        Some(tool.plugin.policy().limits.arguments_bytes)
+    }
+
     /// The definitions of these tools in this order; of all of them without names.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
         let Some(names) = names else {
@@ -319,33 +325,38 @@ impl ToolManager {
             .cache
             .as_ref()
             .filter(|_| hints.deterministic && !hints.open_world)
+            // What a tool calls may change while it does not.
+            .filter(|_| !plugin.calls_tools())
             .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
         if let Some(observation) =
-            cache.and_then(|cache| cache.get(index, plugin.hash(), &arguments))
+            cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
         {
             tool.counters.count_cached();
             return End::by_cache(observation);
         }
         let seed = seed::derive(context.seed, "call", &[&call.call_id]);
-        let nesting = plugin.calls_tools().then(|| {
-            let turn = TurnContext {
-                seed,
-                ..context.clone()
-            };
-            Nesting::new(self, turn, &call.call_id)
-        });
+        // Each attempt makes the same calls with the same seeds, and as many.
+        let nesting = || {
+            plugin.calls_tools().then(|| {
+                let turn = TurnContext {
+                    seed,
+                    ..context.clone()
+                };
+                Nesting::new(self, turn, &call.call_id)
+            })
+        };
         let mut attempt = Attempt {
             arguments: &arguments,
             plugin,
             caller,
-            nesting,
+            nesting: nesting(),
             deadline: started + limits.wall,
             seed,
             number: 0,
         };
         let end = loop {
             let end = tool
-                .attempt(call, context, &attempt, self.outputs.as_deref())
+                .attempt(call, context, &attempt, self.outputs.as_ref())
                 .await;
             let again = end.may_be_retried()
                 && is_repeatable(hints)
@@ -355,6 +366,7 @@ impl ToolManager {
             }
             tool.counters.count_retry();
             attempt.number += 1;
+            attempt.nesting = nesting();
             // What was lost to a full machine or a slow service is not the second try's fault.
             attempt.deadline = Instant::now() + limits.wall;
         };
@@ -368,7 +380,7 @@ impl ToolManager {
             );
         }
         if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
-            cache.insert(index, plugin.hash(), &arguments, observation);
+            cache.insert(index, plugin.identity(), &arguments, observation);
         }
         end
     }
@@ -419,7 +431,7 @@ impl Tool {
         call: &ToolCall,
         context: &TurnContext,
         attempt: &Attempt<'_>,
-        outputs: Option<&Outputs>,
+        outputs: Option<&Arc<Outputs>>,
     ) -> End {
         let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
         let Ok(_permit) = self.permit(level, attempt.deadline).await else {
@@ -460,7 +472,7 @@ impl Tool {
             return end;
         }
         let kept = match outputs {
-            Some(outputs) => outputs.keep(&call.call_id, &files.outputs),
+            Some(outputs) => Arc::clone(outputs).keep(&call.call_id, files.outputs).await,
             None => Ok(format!(
                 "left {}, which nobody keeps",
                 listed(&files.outputs)

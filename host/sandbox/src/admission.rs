@@ -66,7 +66,8 @@ impl Admission {
     pub(crate) fn new(levels: [Level; LEVELS]) -> Self {
         Self {
             levels: levels.map(|level| {
-                let units = (level.memory_bytes / UNIT) as usize;
+                // Rounded as calls are, so that the largest one fits.
+                let units = level.memory_bytes.div_ceil(UNIT) as usize;
                 (
                     level,
                     Arc::new(Semaphore::new(level.places as usize)),
@@ -118,7 +119,7 @@ impl Admission {
         self.levels
             .iter()
             .map(|(level, _, memory)| {
-                let units = level.memory_bytes / UNIT;
+                let units = level.memory_bytes.div_ceil(UNIT);
                 units.saturating_sub(memory.available_permits() as u64) * UNIT
             })
             .sum()

@@ -22,6 +22,7 @@ use crate::limits::Limits;
 use crate::load::{Loaded, Template};
 use crate::log::Logs;
 use crate::output::Captured;
+use crate::pace::Pace;
 use crate::prepare::describe;
 use crate::record::Record;
 use crate::state::{Deadlines, Guest, State};
@@ -116,7 +117,15 @@ impl Template {
         let begun = if begins_here {
             // Callers that never have to wait must let others run all the same.
             tokio::task::coop::consume_budget().await;
-            poll_once(run.as_mut(), guests).await
+            let began = Instant::now();
+            let begun = poll_once(run.as_mut(), guests).await;
+            // Now, not at its end: the next call of the same turn is about to begin. What was waited for without
+            // yielding, such as a slow disk, counts where it was longer than a tick.
+            let wall = Some(began.elapsed()).filter(|wall| *wall > Pace::TICK);
+            self.inner
+                .pace
+                .note(record.cpu().max(wall.unwrap_or_default()));
+            begun
         } else {
             Poll::Pending
         };
@@ -133,7 +142,10 @@ impl Template {
                 }
             }
         };
-        self.inner.pace.note(record.cpu());
+        // One that found no place has shown nothing.
+        if !begins_here && record.cpu() > Duration::ZERO {
+            self.inner.pace.note(record.cpu());
+        }
         CallReport {
             files: record.files().report(outcome.is_ok()),
             outcome,
@@ -220,6 +232,14 @@ where
         }
     };
 
+    // Calls that end inside a tick are never interrupted; what many of them used is looked at here.
+    if let Some(stopped) = spec
+        .caller
+        .as_ref()
+        .and_then(|caller| caller.meter.refusal())
+    {
+        return Err(stopped);
+    }
     let guest = Guest {
         plugin: Arc::clone(&template.name),
         label: spec.label,
@@ -248,6 +268,7 @@ where
             }
         }
         store.data_mut().make_real(template.real);
+        store.data_mut().open_gates();
         body(&mut store, instance).await
     };
     supervise(&record, meter, wall.saturating_sub(queued), called).await
@@ -261,12 +282,15 @@ pub(crate) async fn supervise<R>(
     wall: Duration,
     called: impl Future<Output = wasmtime::Result<R>>,
 ) -> Result<R, Stopped> {
-    let metered = Metered::new(called, meter, Arc::clone(record));
+    let metered = Metered::new(called, Arc::clone(&meter), Arc::clone(record));
     match tokio::time::timeout(wall, metered).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Stopped::from_error(&error, record)),
         Err(_) => {
-            let (clock, doing) = if record.in_host() {
+            // Whoever computed for most of it was held up by nobody.
+            let (clock, doing) = if meter.used() * 2 > wall {
+                (Clock::Cpu, "computing")
+            } else if record.in_host() {
                 (Clock::Host, "waiting for the host")
             } else {
                 (Clock::Wall, "running")

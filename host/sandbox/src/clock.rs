@@ -95,14 +95,24 @@ impl GuestClock {
 
     /// Moves virtual time on to `target`, or to the deadline and there ends the call.
     fn jump_to(&self, target: u64) -> Result<u64> {
-        let deadline = nanoseconds(self.deadline);
         let now = target.max(self.elapsed());
+        let deadline = nanoseconds(self.deadline);
         self.elapsed.store(now.min(deadline), Ordering::Relaxed);
-        if now <= deadline {
+        self.within_deadline(now)
+    }
+
+    /// The instant, or the end of the call where it lies past the deadline.
+    fn within_deadline(&self, now: u64) -> Result<u64> {
+        if now <= nanoseconds(self.deadline) {
             return Ok(now);
         }
         let limit = LimitReached::new("wall_ms", self.deadline.as_millis() as u64, now / 1_000_000);
-        let reason = format!("the plugin waited longer than it may ({limit}, in virtual time)");
+        let time = if self.real.get().is_some() {
+            "real"
+        } else {
+            "virtual"
+        };
+        let reason = format!("the plugin waited longer than it may ({limit}, in {time} time)");
         Err(Stopped::by_limit(
             Ended::Timeout {
                 clock: Clock::Virtual,
@@ -188,7 +198,7 @@ impl wall_clock::Host for TimeView<'_> {
 
 impl monotonic_clock::Host for TimeView<'_> {
     fn now(&mut self) -> Result<u64> {
-        Ok(START_MONOTONIC + self.clock.look()?)
+        Ok(START_MONOTONIC.saturating_add(self.clock.look()?))
     }
 
     fn resolution(&mut self) -> Result<u64> {
@@ -221,9 +231,14 @@ async fn wait<T>(
         }
         let earliest = clock.earliest.load(Ordering::Relaxed);
         let is_real = clock.real.get().is_some();
-        if !is_real && clock.waiting.load(Ordering::Relaxed) as usize == sources {
+        let only_time = clock.waiting.load(Ordering::Relaxed) as usize == sources;
+        if only_time && !is_real {
             clock.jump_to(earliest)?;
             continue;
+        }
+        if only_time {
+            // Nothing else can wake it: past its deadline it sleeps in vain, and that is its own doing.
+            clock.within_deadline(earliest)?;
         }
         record.set_in_host(true);
         let pause = Duration::from_nanos(earliest.saturating_sub(clock.elapsed()));

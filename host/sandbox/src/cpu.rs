@@ -71,9 +71,22 @@ impl CpuMeter {
         Duration::from_nanos(self.before_ns.fetch_add(running, Ordering::Relaxed) + running)
     }
 
-    /// The first budget of this call and its callers that is used up, and what was used of it.
-    fn exhausted(&self) -> Option<(Duration, Duration)> {
-        let running = self.running_ns();
+    /// What this call has used, with the calls that it made, up to the end of its last poll.
+    pub(crate) fn used(&self) -> Duration {
+        Duration::from_nanos(
+            self.before_ns.load(Ordering::Relaxed) + self.nested_ns.load(Ordering::Relaxed),
+        )
+    }
+
+    /// The end of a call for which one of these budgets has nothing left, before it begins.
+    pub(crate) fn refusal(&self) -> Option<Stopped> {
+        self.exhausted(0)
+            .map(|(budget, used)| out_of_cpu(budget, used))
+    }
+
+    /// The first budget of this call and its callers that is used up, and what was used of it, with
+    /// what the poll that is running has used.
+    fn exhausted(&self, running: u64) -> Option<(Duration, Duration)> {
         let mut meter = Some(self);
         while let Some(this) = meter {
             let over =
@@ -126,15 +139,19 @@ pub(crate) fn interrupt_by_budget(store: &mut Store<State>, meter: Arc<CpuMeter>
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
-        let Some((budget, used)) = meter.exhausted() else {
+        let Some((budget, used)) = meter.exhausted(meter.running_ns()) else {
             // Not `Yield`: that only wakes itself, and tokio looks at its timers every 61 polls.
             return Ok(UpdateDeadline::YieldCustom(
                 1,
                 Box::pin(tokio::task::yield_now()),
             ));
         };
-        let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
-        let reason = format!("the plugin computed longer than it may ({limit})");
-        Err(Stopped::by_limit(Ended::Timeout { clock: Clock::Cpu }, reason, limit).into())
+        Err(out_of_cpu(budget, used).into())
     });
+}
+
+fn out_of_cpu(budget: Duration, used: Duration) -> Stopped {
+    let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
+    let reason = format!("the plugin computed longer than it may ({limit})");
+    Stopped::by_limit(Ended::Timeout { clock: Clock::Cpu }, reason, limit)
 }

@@ -141,6 +141,13 @@ impl Stopped {
         Self::new(Ended::Denied, reason)
     }
 
+    /// What a host function returns to end the call because it asks for more than `name` allows.
+    pub fn limited(name: &str, value: u64, asked: u64) -> Self {
+        let limit = LimitReached::new(name, value, asked);
+        let reason = format!("the plugin asked for more than it may ({limit})");
+        Self::by_limit(Ended::Denied, reason, limit)
+    }
+
     /// What a host function returns to end the call because a dependency of the host failed.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::new(Ended::Unavailable, reason)

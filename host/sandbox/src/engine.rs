@@ -15,10 +15,16 @@ use wasmtime::{
 
 use crate::admission::{Admission, LEVELS, Level};
 use crate::cache::Cache;
+use crate::limits::LONGEST;
 use crate::state::{State, linker};
 
 /// The most elements of one table; see [`Limits::table_elements`](crate::Limits).
 pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
+
+/// More live instances than any machine has mappings for.
+const MOST_INSTANCES: u32 = 20_000;
+/// More threads for guests than help on any machine.
+const MOST_WORKERS: usize = 1_024;
 
 /// How the sandbox is set up. Every field may be left out of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -199,6 +205,30 @@ impl Sandbox {
                 "instances and workers must be at least 1".into(),
             ));
         }
+        let at_most = |name: &str, value: u128, most: u128| {
+            if value <= most {
+                return Ok(());
+            }
+            let text = format!("{name} = {value} is too much; write {most} at the most");
+            Err(SandboxError::Config(text))
+        };
+        at_most(
+            "instances",
+            config.instances.unwrap_or_default().into(),
+            MOST_INSTANCES.into(),
+        )?;
+        at_most(
+            "workers",
+            config.workers.unwrap_or_default() as u128,
+            MOST_WORKERS as u128,
+        )?;
+        // Guests are looked at once a tick, and so are their limits.
+        at_most("tick_ms", config.tick.as_millis(), 1_000)?;
+        at_most(
+            "prepare_ms",
+            config.prepare.as_millis(),
+            LONGEST.as_millis(),
+        )?;
         let (engine, pools) = engine(config)?;
         let linker = linker(&engine).map_err(|error| SandboxError::Engine {
             instances: pools.instances,

@@ -90,6 +90,9 @@ impl Default for Limits {
     }
 }
 
+/// The most time that a limit may give.
+pub(crate) const LONGEST: Duration = Duration::from_hours(24);
+
 impl Limits {
     /// Says which limit the pools cannot keep or makes every call fail, and what to write instead.
     pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), String> {
@@ -127,6 +130,13 @@ impl Limits {
             if limit.is_zero() {
                 return Err(format!(
                     "{name} = 0 would stop every call; give it at least 1"
+                ));
+            }
+            if limit > LONGEST {
+                return Err(format!(
+                    "{name} = {} is more than a day; write {} at the most",
+                    limit.as_millis(),
+                    LONGEST.as_millis()
                 ));
             }
         }

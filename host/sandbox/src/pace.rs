@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// A call of this much CPU time costs its caller about what handing it over would.
 const BRIEF: Duration = Duration::from_micros(100);
-/// What a longer call counts as: the default tick.
-const MOST: Duration = Duration::from_millis(5);
 /// The weight of a call in the average is one over this.
 const WEIGHT: u32 = 8;
 
@@ -26,19 +24,22 @@ impl Default for Pace {
     /// Nothing is known yet, so nothing is taken for brief.
     fn default() -> Self {
         Self {
-            average_ns: AtomicU32::new(MOST.as_nanos() as u32),
+            average_ns: AtomicU32::new(Self::TICK.as_nanos() as u32),
         }
     }
 }
 
 impl Pace {
+    /// The default tick, and what a longer call counts as.
+    pub(crate) const TICK: Duration = Duration::from_millis(5);
+
     pub(crate) fn is_brief(&self) -> bool {
         u128::from(self.average_ns.load(Ordering::Relaxed)) < BRIEF.as_nanos()
     }
 
-    /// Counts a call that used so much CPU time.
+    /// Counts a call that used so much CPU time, up to its end or to where it was handed over.
     pub(crate) fn note(&self, cpu: Duration) {
-        let cpu = cpu.min(MOST).as_nanos() as u32;
+        let cpu = cpu.min(Self::TICK).as_nanos() as u32;
         let before = self.average_ns.load(Ordering::Relaxed);
         // A count lost to another thread makes no difference.
         self.average_ns
@@ -80,7 +81,7 @@ mod tests {
             let (mut begun, mut calls) = (0, 0);
             while calls < 10_000 {
                 begun += usize::from(pace.is_brief());
-                pace.note(MOST);
+                pace.note(Pace::TICK);
                 for _ in 0..brief_calls {
                     pace.note(Duration::ZERO);
                 }

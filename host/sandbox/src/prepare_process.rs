@@ -9,6 +9,7 @@
 //! [`prepare_from_stdin`] and exits. The request is a line of JSON and then the component; the answer is
 //! a line of JSON and then the compiled code.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -48,6 +49,8 @@ struct Request {
     limits: Limits,
     gates: Vec<String>,
     has_init: bool,
+    /// Who asks: where that is gone, nobody waits for an answer.
+    parent: i32,
     component_bytes: u64,
     max_memory_bytes: u64,
     #[serde(with = "milliseconds")]
@@ -108,6 +111,7 @@ pub(crate) fn prepare_elsewhere(
             .map(str::to_owned)
             .collect(),
         has_init,
+        parent: std::process::id() as i32,
         component_bytes: job.bytes.len() as u64,
         max_memory_bytes: config.max_memory_bytes,
         tick: config.tick,
@@ -244,6 +248,24 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
     }
 }
 
+/// Leaves what the child has of its parent beside its three pipes: descriptors that whoever started the
+/// parent left open, and a life of its own once the parent is gone.
+fn stand_alone() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let numbers: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // SAFETY: this process has opened nothing yet that it keeps, so nobody here owns the number. That of the
+        // folder which was just read is closed already, and closing it again fails without harm.
+        #[allow(unsafe_code)]
+        unsafe {
+            rustix::io::close(number);
+        }
+    }
+    Ok(())
+}
+
 /// What the child does: prepares the component that standard input brings and answers on standard
 /// output. A program that uses a [`Sandbox`] calls this where its only argument is [`ARGUMENT`], before
 /// anything else.
@@ -253,10 +275,15 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
 pub fn prepare_from_stdin(gates: &[Arc<dyn Gate>]) -> ExitCode {
     let served = || -> Result<(), String> {
         let say = |error: io::Error| error.to_string();
+        stand_alone().map_err(say)?;
         let mut input = BufReader::new(io::stdin().lock());
         let mut header = String::new();
         input.read_line(&mut header).map_err(say)?;
         let request: Request = serde_json::from_str(&header).map_err(|error| error.to_string())?;
+        let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
+        if parent != Some(request.parent) {
+            return Err("the process that asked for it is gone".to_owned());
+        }
         // Before a byte of the stranger's is looked at.
         limit(&request)?;
         let mut component = Vec::new();

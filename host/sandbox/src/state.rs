@@ -35,6 +35,7 @@ pub struct State {
     clock: Arc<GuestClock>,
     randomness: Randomness,
     gates: Gates,
+    gates_open: bool,
     kept: Kept,
     context: Option<Arc<dyn Any + Send + Sync>>,
     as_caller: Caller,
@@ -71,6 +72,7 @@ impl State {
         let meter = Arc::clone(&as_caller.meter);
         let state = Self {
             gates: guest.gates,
+            gates_open: false,
             kept: Kept::default(),
             context: guest.context,
             as_caller,
@@ -94,7 +96,12 @@ impl State {
 
     /// The gate of this type, if it is open to the plugin.
     pub fn gate<G: Gate>(&self) -> Option<&G> {
-        self.gates.find()
+        self.gates_open.then(|| self.gates.find())?
+    }
+
+    /// Opens the gates. After `init`, which finds them shut wherever it runs.
+    pub(crate) fn open_gates(&mut self) {
+        self.gates_open = true;
     }
 
     /// What a gate keeps for the time of this call, made when it is first asked for.

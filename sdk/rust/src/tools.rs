@@ -1,8 +1,10 @@
 //! Other tools, for plugins that the operator opens the gate `tools` to.
 //!
 //! A plugin asks for it in `plugin.toml` (`gates = ["tools"]`); which tools stand behind it is the
-//! operator's business. A call made here takes its time from the caller's budget and is answered as a
-//! model's would be: checked arguments, the tool's own limits, an observation.
+//! operator's business. A call made here is answered as a model's would be (checked arguments, the
+//! tool's own limits, an observation), ends at the caller's deadline and counts against its CPU time.
+//! One call makes 64 others at the most, all told, unless the operator says otherwise, and calls nest
+//! three deep.
 
 pub use crate::bindings::tools::rlf::plugin::tools::{Request, Response};
 

@@ -17,6 +17,7 @@ use console::style;
 use rlf_config::nearest;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
+use rlf_plugins::problem::one_line;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
 use rlf_sandbox::Sandbox;
@@ -96,9 +97,14 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             grade::run(&found, &tools, &graded, options.json)
         }
         PluginCommand::Check { path, bindings } => {
-            let nobody = Operator::default();
+            // What a configuration says of it stands under the name of its folder or file.
+            let name = path.canonicalize().ok();
+            let name = name
+                .as_deref()
+                .and_then(Path::file_stem)
+                .unwrap_or_default();
             let config = bindings.plugin_config.as_deref();
-            let decided = nobody.decided("", &bindings.data, config)?;
+            let decided = operator.decided(&name.to_string_lossy(), &bindings.data, config)?;
             check(path, decided, &sandbox, options.json)
         }
     }
@@ -149,12 +155,12 @@ fn list(
         for problem in registry.problems().iter().map(explained) {
             say!(
                 "{:<16} {} {}",
-                style(&problem.plugin).cyan(),
+                style(one_line(&problem.plugin)).cyan(),
                 style("not loaded:").yellow(),
-                problem.what
+                one_line(&problem.what)
             );
             if !problem.mend.is_empty() {
-                say!("{:<16} {}", "", problem.mend);
+                say!("{:<16} {}", "", one_line(&problem.mend));
             }
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {

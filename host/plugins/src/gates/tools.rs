@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
 use rlf_sandbox::{Gate, State, Stopped};
+use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::types::{Error, ToolDefinition};
-use crate::concurrently::all;
 use crate::convert::{definition_to_guest, ended_to_guest, observation_to_guest};
 use crate::tool_manager::{ToolManager, TurnContext};
 
@@ -120,27 +120,52 @@ impl wit::Host for View<'_> {
         };
         let caller = self.0.as_caller();
         let most = self.0.limits().nested_calls;
-        let answers = all(requests.into_iter().map(|request| {
+        // Their results wait in the host's memory together.
+        if requests.len() > most as usize {
+            let asked = requests.len() as u64;
+            return Err(Stopped::limited("nested_calls", u64::from(most), asked).into());
+        }
+        // What is parsed takes many times its length, and all of it waits together.
+        let bytes: u64 = requests
+            .iter()
+            .map(|request| request.arguments.len() as u64)
+            .sum();
+        let most_bytes = self.0.limits().arguments_bytes;
+        if bytes > most_bytes {
+            return Err(Stopped::limited("arguments_bytes", most_bytes, bytes).into());
+        }
+        // A task each: checking arguments is work that nothing interrupts, and theirs are many.
+        let mut calls = JoinSet::new();
+        for (index, request) in requests.into_iter().enumerate() {
             let call = allowed(request, &names, &nesting, most);
-            let (nesting, caller) = (&nesting, caller.clone());
-            async move {
-                match call {
-                    Ok(call) => Ok(nesting
-                        .manager
-                        .invoke_from(call, &nesting.turn, caller)
-                        .await),
-                    Err(refusal) => Err(refusal),
-                }
+            let (nesting, caller) = (Arc::clone(&nesting), caller.clone());
+            calls.spawn(async move {
+                let answer = match call {
+                    Ok(call) => {
+                        let manager = &nesting.manager;
+                        let outcome = manager.invoke_from(call, &nesting.turn, caller).await;
+                        // Text again as soon as it is there: as a value it takes many times as much.
+                        response(&outcome).map(Ok)
+                    }
+                    Err(refusal) => Ok(Err(refusal)),
+                };
+                (index, answer)
+            });
+        }
+        let all_answers = async {
+            let mut answers = Vec::with_capacity(calls.len());
+            while let Some(answer) = calls.join_next().await {
+                let broken = |_| Stopped::unavailable("the host broke while serving its calls");
+                answers.push(answer.map_err(broken)?);
             }
-        }));
-        let answers = self.0.outside(answers).await;
-        answers
+            answers.sort_unstable_by_key(|(index, _)| *index);
+            Ok::<_, Stopped>(answers)
+        };
+        let answers = self.0.outside(all_answers).await?;
+        Ok(answers
             .into_iter()
-            .map(|answer| match answer {
-                Ok(outcome) => response(&outcome).map(Ok),
-                Err(refusal) => Ok(Err(refusal)),
-            })
-            .collect()
+            .map(|(_, answer)| answer)
+            .collect::<Result<Vec<_>, Stopped>>()?)
     }
 }
 
@@ -151,6 +176,13 @@ fn allowed(
     nesting: &Nesting,
     most: u32,
 ) -> Result<ToolCall, Error> {
+    let number = nesting.made.fetch_add(1, Ordering::Relaxed);
+    if number >= most {
+        nesting.made.store(most, Ordering::Relaxed);
+        return Err(Error::Exhausted(format!(
+            "a call makes {most} others at the most (nested_calls)"
+        )));
+    }
     if !names.contains(&request.name) {
         let name: String = request.name.chars().take(64).collect();
         let open = names.join(", ");
@@ -158,12 +190,13 @@ fn allowed(
             "no tool {name:?} is open to this plugin; there are: {open}"
         )));
     }
-    let number = nesting.made.fetch_add(1, Ordering::Relaxed);
-    // Their results wait in the host's memory together.
-    if number >= most {
-        nesting.made.store(most, Ordering::Relaxed);
-        return Err(Error::Exhausted(format!(
-            "a call makes {most} others at the most (nested_calls)"
+    // Before they are parsed: what they take in memory then is many times their length.
+    let allowed = nesting.manager.arguments_bytes(&request.name);
+    let (length, allowed) = (request.arguments.len() as u64, allowed.unwrap_or_default());
+    if length > allowed {
+        return Err(Error::InvalidArguments(format!(
+            "the arguments of {:?} have {length} bytes; at most {allowed} are allowed",
+            request.name
         )));
     }
     let arguments = serde_json::from_str(&request.arguments).map_err(|error| {
@@ -181,11 +214,11 @@ fn allowed(
 
 /// What the plugin is answered; or the end of its own call, where something was missing that is
 /// neither its doing nor the tool's.
-fn response(outcome: &CallOutcome) -> Result<wit::Response> {
+fn response(outcome: &CallOutcome) -> Result<wit::Response, Stopped> {
     if outcome.fault == Fault::Infrastructure || outcome.ended == Ended::Unavailable {
         let detail = outcome.detail.as_deref().unwrap_or("no more is known");
         let reason = format!("its call of `{}` could not be made: {detail}", outcome.name);
-        return Err(Stopped::unavailable(reason).into());
+        return Err(Stopped::unavailable(reason));
     }
     Ok(wit::Response {
         ended: ended_to_guest(outcome.ended),

@@ -189,9 +189,45 @@ fn what_the_calls_of_a_call_compute_is_charged_to_it_and_they_end_when_it_does()
             stopped
                 .as_ref()
                 .map_or_else(|outer| outer.ended, |inner| inner.ended),
-            Ended::Timeout { clock: Clock::Wall }
+            Ended::Timeout {
+                clock: Clock::Cpu | Clock::Wall | Clock::Host
+            }
         ),
         "{stopped:?}"
+    );
+    block_on(settled(&sandbox));
+    assert_unharmed(&sandbox);
+}
+
+#[test]
+fn many_calls_too_short_to_be_interrupted_do_not_outlast_their_callers_budget() {
+    let sandbox = sandbox_with(&SandboxConfig::default());
+    let busy = load(&sandbox, BUSY, limits(1, 60_000, 8 << 20));
+    let spec = CallSpec {
+        limits: Some(limits(50, 60_000, 8 << 20)),
+        ..CallSpec::default()
+    };
+    let inner = busy.clone();
+    let refused = block_on(busy.call(spec, move |store, _| {
+        let caller = store.data().as_caller();
+        Box::pin(async move {
+            for number in 0..1_000 {
+                let spec = CallSpec {
+                    caller: Some(caller.clone()),
+                    ..CallSpec::default()
+                };
+                let limit = run(&inner, spec).await.outcome.unwrap_err().limit;
+                if limit.is_some_and(|limit| limit.value == 50) {
+                    return Ok(number);
+                }
+            }
+            Ok(1_000)
+        })
+    }));
+    let number = refused.outcome.expect("the caller itself does nothing");
+    assert!(
+        (1..=51).contains(&number),
+        "{number} calls of 1 ms and more"
     );
     block_on(settled(&sandbox));
     assert_unharmed(&sandbox);

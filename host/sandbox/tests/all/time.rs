@@ -69,19 +69,51 @@ fn many_endless_loops_at_once_each_get_their_own_budget() {
     assert_unharmed(&sandbox);
 }
 
+/// Deadlines that end a call before its budget does.
+fn short_of_time(wall_ms: u64) -> Limits {
+    Limits {
+        cpu: Duration::from_hours(1),
+        wall: Duration::from_millis(wall_ms),
+        ..Limits::default()
+    }
+}
+
+#[test]
+fn who_computes_until_the_deadline_was_held_up_by_nobody() {
+    let sandbox = sandbox();
+    let template = load(&sandbox, &loops(), short_of_time(100));
+    let stopped = run::<_, u32>(&template, "run", ()).outcome.unwrap_err();
+    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Cpu });
+    assert_eq!(stopped.limit.unwrap().name, "wall_ms");
+    assert_unharmed(&sandbox);
+}
+
 #[test]
 fn a_busy_guest_that_gets_no_processor_times_out_as_infrastructure() {
-    let sandbox = sandbox();
-    let limits = Limits {
-        cpu: Duration::from_hours(1),
-        wall: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let stopped = run::<_, u32>(&load(&sandbox, &loops(), limits), "run", ())
-        .outcome
-        .unwrap_err();
-    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Wall });
-    assert!(stopped.ended.is_infrastructure());
+    let sandbox = sandbox_with(&SandboxConfig {
+        instances: Some(16),
+        workers: Some(2),
+        ..SandboxConfig::default()
+    });
+    let template = load(&sandbox, &loops(), short_of_time(200));
+    let held_up = block_on(async {
+        let calls: Vec<_> = (0..16)
+            .map(|_| {
+                let template = template.clone();
+                tokio::spawn(async move {
+                    call::<_, u32>(&template, CallSpec::default(), "run", ()).await
+                })
+            })
+            .collect();
+        let mut held_up = 0;
+        for call in calls {
+            let ended = call.await.unwrap().outcome.unwrap_err().ended;
+            held_up += usize::from(ended.is_infrastructure());
+        }
+        held_up
+    });
+    // Two threads for 200 ms: more than half of that is there for three of them at the most.
+    assert!(held_up >= 13, "{held_up} of 16");
     assert_unharmed(&sandbox);
 }
 
@@ -204,7 +236,7 @@ fn a_caller_with_less_time_left_is_obeyed() {
     let report = block_on(call::<_, u32>(&template, spec, "run", ()));
     assert_eq!(
         report.outcome.unwrap_err().ended,
-        Ended::Timeout { clock: Clock::Wall }
+        Ended::Timeout { clock: Clock::Cpu }
     );
     assert!(report.wall < Duration::from_secs(5));
 }

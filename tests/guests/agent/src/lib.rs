@@ -10,7 +10,7 @@ use serde::Deserialize;
 struct Delegate {
     /// What to call, all at once
     calls: Vec<Call>,
-    /// How many times
+    /// How many times, one after the other
     #[serde(default = "once")]
     times: usize,
 }
@@ -37,19 +37,15 @@ fn delegate(Delegate { calls, times }: Delegate) -> Json<Vec<Value>> {
             arguments: call.arguments,
         })
         .collect();
-    let requests = (0..times)
-        .flat_map(|_| requests.clone())
-        .collect::<Vec<_>>();
-    let answers = tools::invoke(&requests)
-        .into_iter()
-        .map(|answer| match answer {
-            Ok(response) => {
-                let content = response.observation.map(|seen| seen.content);
-                let shown: Vec<Value> = content.into_iter().flatten().map(shown).collect();
-                json!({ "ended": format!("{:?}", response.ended), "shown": shown })
-            }
-            Err(error) => json!({ "refused": error_message(&error) }),
-        });
+    let answers = (0..times).flat_map(|_| tools::invoke(&requests));
+    let answers = answers.map(|answer| match answer {
+        Ok(response) => {
+            let content = response.observation.map(|seen| seen.content);
+            let shown: Vec<Value> = content.into_iter().flatten().map(shown).collect();
+            json!({ "ended": format!("{:?}", response.ended), "shown": shown })
+        }
+        Err(error) => json!({ "refused": error_message(&error) }),
+    });
     Json(answers.collect())
 }
 

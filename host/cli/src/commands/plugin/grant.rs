@@ -1,5 +1,7 @@
 //! `rlf-host plugin grant`: the operator's word on one component, written where it is read.
 
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,15 +53,50 @@ pub(super) fn run(
         .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))?;
     let before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
     entry.insert("hash", value(&component.hash));
+    let open_before: Vec<String> = entry
+        .get("grants")
+        .and_then(Item::as_array)
+        .map(|open| {
+            open.iter()
+                .filter_map(|gate| gate.as_str().map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default();
     // What was open to the component before it is not open to this one, unless it is said again.
+    let same = before
+        .as_ref()
+        .is_some_and(|before| *before == component.hash);
+    let mut open: Vec<String> = gates.to_vec();
+    if same {
+        open.splice(..0, open_before.iter().cloned());
+    }
+    let mut seen = BTreeSet::new();
+    open.retain(|gate| seen.insert(gate.clone()));
+    let gates = open;
+    let closed: Vec<&String> = open_before
+        .iter()
+        .filter(|gate| !gates.contains(gate))
+        .collect();
     if gates.is_empty() {
         entry.remove("grants");
-    } else {
+    } else if gates != open_before {
         entry.insert("grants", value(gates.iter().collect::<Array>()));
     }
-    let partial = file.with_extension("toml.partial");
-    std::fs::write(&partial, document.to_string())
-        .and_then(|()| std::fs::rename(&partial, file))
+    let unsaid: Vec<&str> = [
+        (
+            "tools",
+            "`tools = [\"calculate\"]`: the tools that it may call",
+        ),
+        (
+            "http",
+            "`http.hosts.\"api.example.com\" = {}`: the hosts that it may reach",
+        ),
+    ]
+    .into_iter()
+    .filter(|(gate, _)| gates.iter().any(|open| open == gate) && entry.get(gate).is_none())
+    .map(|(_, what)| what)
+    .collect();
+    replace(file, &document.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
 
     let shut: Vec<&str> = asked
@@ -74,6 +111,8 @@ pub(super) fn run(
             "hash": component.hash,
             "hash_before": before,
             "granted": gates,
+            "closed": closed,
+            "still_to_be_written": unsaid,
             "asked_not_granted": shut,
             "data": manifest.data,
         });
@@ -94,6 +133,16 @@ pub(super) fn run(
     if !gates.is_empty() {
         say!("gates   {}", gates.join(", "));
     }
+    if !closed.is_empty() {
+        let closed: Vec<&str> = closed.into_iter().map(String::as_str).collect();
+        say!(
+            "closed, because they were open to another component: {}",
+            closed.join(", ")
+        );
+    }
+    for what in unsaid {
+        say!("still to be written in [plugins.{plugin}]: {what}");
+    }
     if !shut.is_empty() {
         say!("not opened here, though it asks for: {}", shut.join(", "));
     }
@@ -101,4 +150,18 @@ pub(super) fn run(
         say!("data slots it wants filled: {}", manifest.data.join(", "));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file anew, whole or not at all, with the mode it has; where it is a link, what it leads to.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let file = file.canonicalize()?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    beside
+        .as_file()
+        .set_permissions(file.metadata()?.permissions())?;
+    beside.as_file().sync_all()?;
+    beside.persist(&file)?;
+    Ok(())
 }

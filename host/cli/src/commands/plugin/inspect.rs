@@ -325,6 +325,12 @@ fn reaches(screen: &Screen, report: &PluginReport) {
             bytes(http.max_response_bytes),
         ));
     }
+    if open(Gate::Tools) {
+        reached.push(format!(
+            "tools: {}, and through them what these reach",
+            report.callable.join(", ")
+        ));
+    }
     if open(Gate::RealClock) {
         reached.push("the machine's clock: not deterministic, sleeping takes real time".to_owned());
     }

@@ -55,8 +55,9 @@ pub(super) struct Decided {
 }
 
 /// Keys that a component loses when it is not the pinned one.
-const BOUND_TO_THE_HASH: [&str; 5] = [
+const BOUND_TO_THE_HASH: [&str; 6] = [
     "grants",
+    "tools",
     "http",
     "data",
     "files",
