@@ -611,3 +611,35 @@ fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
         "{clock}"
     );
 }
+
+#[test]
+fn names_in_a_strangers_files_cannot_steer_the_terminal() {
+    let directory = tempfile::tempdir().expect("a temporary folder");
+    let plugin = |name: &str, manifest: &str| {
+        let folder = directory.path().join(name);
+        fs::create_dir(&folder).expect("can be made");
+        fs::write(folder.join("plugin.toml"), manifest).expect("can be written");
+    };
+    plugin("key", "\"un\\u001b[31mknown\" = 1\n");
+    plugin("file", "component = \"a\\u001b[31m\\nb\\u202e.wasm\"\n");
+    plugin("\u{1b}]0;pwned\u{7}", "");
+    let path = directory.path().to_str().expect("a plain name");
+    let said = |words: &[&str]| {
+        let fixed = ["plugin", "--plugins", path];
+        let ended = Host::new().run(fixed.iter().chain(words).copied());
+        ended.stdout + &ended.stderr
+    };
+    for words in [
+        &["list"][..],
+        &["inspect", "key"],
+        &["inspect", "file"],
+        &["call", "key", "x"],
+    ] {
+        let said = said(words);
+        assert!(!said.is_empty(), "{words:?}");
+        let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(steers), "{words:?}: {said:?}");
+    }
+    // One line for what is wrong, one for what to do.
+    assert_eq!(said(&["list"]).lines().count(), 6);
+}
