@@ -113,8 +113,9 @@ impl Watch {
         let plugins = tools.map(|(plugin, job)| {
             let files = Files::of(plugin);
             // It may have been replaced while others were loaded.
-            let is_the_same = fs::read(&plugin.component_path)
-                .is_ok_and(|bytes| blake3::hash(&bytes).to_hex().as_str() == plugin.hash());
+            let is_the_same = (job.candidate()).is_ok_and(|found| {
+                blake3::hash(&found.component).to_hex().as_str() == plugin.hash()
+            });
             Watched {
                 plugin: Arc::clone(plugin),
                 job: job.clone(),
@@ -194,7 +195,7 @@ impl Watched {
         let definitions = |plugin: &Plugin| {
             let tools = plugin.tools().iter();
             tools
-                .map(|tool| tool.definition.clone())
+                .map(|tool| (tool.own_name.clone(), tool.definition.clone()))
                 .collect::<Vec<_>>()
         };
         if plugin.kind() != serving.kind() || definitions(&plugin) != definitions(serving) {

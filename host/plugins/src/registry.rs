@@ -10,7 +10,7 @@ use std::thread;
 
 use rlf_sandbox::{ComponentInfo, Sandbox};
 
-use crate::discovery::{self, Place};
+use crate::discovery::{self, Candidate, Place};
 use crate::loading;
 use crate::manifest::{PluginKind, PluginManifest, is_valid_name};
 use crate::plugin::Plugin;
@@ -68,7 +68,8 @@ impl Job {
         }
     }
 
-    fn run(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+    /// What lies there now, read and not run.
+    pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
         let own_name = self.own_name();
         let problem = |kind, what: String, mend: &str| Problem {
             plugin: self.alias.clone(),
@@ -92,11 +93,14 @@ impl Job {
             )
         })?;
         let read = discovery::read(&directory, &self.directory, &self.place, &own_name);
-        let candidate = read.map_err(|problem| Problem {
+        read.map_err(|problem| Problem {
             plugin: self.alias.clone(),
             ..problem
-        })?;
-        loading::load(&self.alias, candidate, &self.policy, sandbox)
+        })
+    }
+
+    fn run(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+        loading::load(&self.alias, self.candidate()?, &self.policy, sandbox)
     }
 }
 
@@ -121,16 +125,6 @@ impl Registry {
         sandbox: &Sandbox,
     ) -> Self {
         Self::load_where(directory, policies, sandbox, |_| true)
-    }
-
-    /// Loads the plugin of one name from a directory, and leaves the others alone.
-    pub fn load_only(
-        directory: &Path,
-        policies: &BTreeMap<String, PluginPolicy>,
-        name: &str,
-        sandbox: &Sandbox,
-    ) -> Self {
-        Self::load_where(directory, policies, sandbox, |alias| alias == name)
     }
 
     /// Loads the plugins of a directory whose names are `wanted`, and leaves the others alone.

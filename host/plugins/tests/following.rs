@@ -16,15 +16,19 @@ use tempfile::TempDir;
 
 use support::{ANY_OBJECT, ECHO, SEED, SPIN, StubTool, sandbox, tools};
 
-/// A plugin with a tool `spin` that never ends, and a tool `say` that is this.
+/// A plugin with a tool `run` that never ends, and a tool `say` that is this.
 fn plugin(say: &'static str) -> Vec<u8> {
+    plugin_called("say", say)
+}
+
+fn plugin_called(name: &'static str, say: &'static str) -> Vec<u8> {
     let tool = |name, body| StubTool {
         name,
         schema: ANY_OBJECT,
         hints: 0,
         body,
     };
-    tools(&[tool("say", say), tool("turn", SPIN)])
+    tools(&[tool(name, say), tool("run", SPIN)])
 }
 
 /// As one replaces a file that is in use: written beside it and renamed.
@@ -99,7 +103,7 @@ async fn later_calls_are_served_by_the_new_component_and_those_under_way_by_the_
     );
 
     let manager = followed.manager.clone();
-    let under_way = tokio::spawn(async move { call(&manager, "turn").await });
+    let under_way = tokio::spawn(async move { call(&manager, "run").await });
     tokio::task::yield_now().await;
     followed.replace(&new);
     let said = followed.look();
@@ -148,6 +152,12 @@ async fn what_does_not_load_or_offers_other_tools_never_serves() {
         assert!(said[0].contains(why), "{said:?}");
         assert_eq!(call(&followed.manager, "say").await.component, hash(&old));
     }
+    // The same to a model, but the operator's name now covers another of its own.
+    let renamed = plugin_called("talk", ECHO);
+    let mut renaming = Followed::new(&old, "[p.rename]\nsay = \"talk\"\n");
+    renaming.replace(&renamed);
+    assert_eq!(renaming.look().len(), 1);
+    assert_eq!(call(&renaming.manager, "talk").await.component, hash(&old));
     fs::remove_file(followed.folder.path().join("p.wasm")).unwrap();
     assert_eq!(followed.look().len(), 1);
     assert_eq!(call(&followed.manager, "say").await.ended, Ended::Ok);

@@ -287,8 +287,8 @@ pub(crate) async fn supervise<R>(
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Stopped::from_error(&error, record)),
         Err(_) => {
-            // Whoever computed for most of it was held up by nobody.
-            let (clock, doing) = if meter.used() * 2 > wall {
+            // Who computed for most of what it is allowed, and did not spend it in a queue, was held up by nobody.
+            let (clock, doing) = if meter.used() * 2 > record.limits().wall {
                 (Clock::Cpu, "computing")
             } else if record.in_host() {
                 (Clock::Host, "waiting for the host")

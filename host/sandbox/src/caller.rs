@@ -38,7 +38,7 @@ impl Caller {
     }
 
     /// When it is dropped, and what it called with it.
-    pub fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 }

@@ -114,17 +114,17 @@ impl wit::Host for View<'_> {
         &mut self,
         requests: Vec<wit::Request>,
     ) -> Result<Vec<Result<wit::Response, Error>>> {
-        let Some((names, nesting)) = self.open() else {
-            let refusal = || Err(Error::Denied("no tools can be called from here".to_owned()));
-            return Ok(requests.iter().map(|_| refusal()).collect());
-        };
-        let caller = self.0.as_caller();
         let most = self.0.limits().nested_calls;
         // Their results wait in the host's memory together.
         if requests.len() > most as usize {
             let asked = requests.len() as u64;
             return Err(Stopped::limited("nested_calls", u64::from(most), asked).into());
         }
+        let Some((names, nesting)) = self.open() else {
+            let refusal = || Err(Error::Denied("no tools can be called from here".to_owned()));
+            return Ok(requests.iter().map(|_| refusal()).collect());
+        };
+        let caller = self.0.as_caller();
         // What is parsed takes many times its length, and all of it waits together.
         let bytes: u64 = requests
             .iter()

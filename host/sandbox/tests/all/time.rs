@@ -236,7 +236,7 @@ fn a_caller_with_less_time_left_is_obeyed() {
     let report = block_on(call::<_, u32>(&template, spec, "run", ()));
     assert_eq!(
         report.outcome.unwrap_err().ended,
-        Ended::Timeout { clock: Clock::Cpu }
+        Ended::Timeout { clock: Clock::Wall }
     );
     assert!(report.wall < Duration::from_secs(5));
 }
