@@ -20,9 +20,21 @@ _collect = gc.collect
 _RECURSION_LIMIT = 1000
 
 
+class _Nobody:
+    """Whom programs of the warm-up print to."""
+
+    @staticmethod
+    def write(descriptor, data):
+        """Takes what is printed."""
+
+
+_host = _Nobody
+
+
 def prepare(arguments, stdin, offered, seed):
     """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`. The fresh
     `__main__`."""
+    streams.connect(_host.write)
     Withheld.seed = seed
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
@@ -95,8 +107,11 @@ def execute(program):
     return outcome, files.fetch(fetched)
 
 
-def exit_through(host):
-    """Makes `os._exit` end the instance with its status, which WASI's own exit cannot carry. What is printed stays."""
+def belong_to(host):
+    """Makes programs print to `host`, and `os._exit` end the instance with its status, which WASI's own exit cannot
+    carry. What is printed stays."""
+    global _host
+    _host = host
 
     def _exit(status):
         """Exit to the system with specified status, without normal exit processing."""

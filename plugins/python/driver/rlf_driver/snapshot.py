@@ -18,7 +18,7 @@ _INPUT = b"first line\nsecond line\n"
 
 def prepare(host, root):
     """Imports and collects the standard library below `root`, warms up and leaves the interpreter as a program expects to
-    find it. From then on output goes to `host`. Returns the modules that this build of CPython lacks."""
+    find it. Returns the modules that this build of CPython lacks."""
     missing = library.load(root.rstrip("/"))
     loop.install()
     add_builtins()
@@ -26,10 +26,9 @@ def prepare(host, root):
     sys.meta_path.insert(0, library.Withheld)
     warm_up()
     tidy()
-    run.exit_through(host)
+    run.belong_to(host)
     gc.collect()
     gc.freeze()
-    streams.connect(host.write)
     return missing
 
 
@@ -54,6 +53,7 @@ def warm_up():
             run.run(source, main)
             for name in set(sys.modules) - modules:
                 del sys.modules[name]
+    streams.connect(None)
 
 
 def tidy():

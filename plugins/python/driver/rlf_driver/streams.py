@@ -16,7 +16,7 @@ _send = None
 
 
 def connect(send):
-    """From now on output goes to `send(descriptor, bytes)`; until then, while the snapshot is made, nowhere."""
+    """From now on output goes to `send(descriptor, bytes)`; where that is None, as at first, to the descriptors."""
     global _send
     _send = send
 
@@ -29,9 +29,10 @@ class Output(io.FileIO):
         self.name = name
 
     def write(self, data):
+        if _send is None:
+            return super().write(data)
         data = bytes(data)
-        if _send is not None:
-            _send(self.fileno(), data)
+        _send(self.fileno(), data)
         return len(data)
 
 
