@@ -66,7 +66,6 @@ def tidy():
     sys.path[:] = [files.ROOT]
     sys.path_importer_cache.clear()
     os.environ.clear()
-    os.environ["HOME"] = files.ROOT
     sys.executable = ""
     sys.setrecursionlimit(1000)
     # The warm-up's ends have called and forgotten what modules had registered.
