@@ -6,8 +6,7 @@ import os
 import sys
 import types
 
-from . import files, modules, report, streams
-from .library import Withheld
+from . import files, library, modules, report, streams
 from .wit import COMPLETED, REJECTED
 
 NAME = "main.py"
@@ -35,7 +34,8 @@ def prepare(arguments, stdin, offered, seed):
     """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`. The fresh
     `__main__`."""
     streams.connect(_host.write)
-    Withheld.seed = seed
+    library.Withheld.seed = seed
+    library.withdraw()
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
     if stdin:
