@@ -5,6 +5,8 @@ nothing; every other module is kept as marshalled code. Sources are kept compres
 `inspect.getsource` and `help`.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import importlib
 import importlib.abc
 import importlib.machinery
