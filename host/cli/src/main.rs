@@ -21,6 +21,7 @@ mod config;
 mod demonstrations;
 mod display;
 mod interrupt;
+mod operator;
 mod player;
 mod progress;
 mod provenance;
@@ -73,7 +74,9 @@ fn main() -> ExitCode {
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
+        Command::Run(options) => Ok(commands::run::run(&options)),
         Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Conformance(options) => commands::conformance::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {

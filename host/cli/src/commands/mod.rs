@@ -1,11 +1,13 @@
 //! One file per subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod conformance;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;
+pub(crate) mod run;
 pub(crate) mod train;
 
 use anyhow::Context;
