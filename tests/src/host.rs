@@ -80,6 +80,20 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments and this on its standard input.
+    pub fn run_fed<A: AsRef<OsStr>>(
+        &self,
+        input: &str,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "printf %s \"$RLF_TEST_INPUT\" | \"$0\" \"$@\""])
+            .env("RLF_TEST_INPUT", input)
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
     /// Runs `rlf-host` with these arguments, its standard output closed before it can write: what `| head` comes to.
     pub fn run_unread<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         let mut shell = Command::new("sh");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::{
-    host,
+    conformance, host,
     machine::{self, Need},
     plugins,
     project::Project,
@@ -18,7 +18,7 @@ const MCP: &str = "mcp==1.30.0";
 /// Runs `rlf-host bench WORDS`, with what it needs built.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
-    let sandbox = matches!(words.first().map(String::as_str), Some("sandbox" | "soak"));
+    let sandbox = matches!(words.first().map(String::as_str), Some("sandbox" | "soak" | "code"));
     let needs: &[Need] = if sandbox {
         &[Need::Wasm, Need::Native]
     } else {
@@ -34,6 +34,11 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
         match steps.take("an MCP server to compare with", || mcp(project)) {
             Ok(python) => words.extend(["--python".into(), python.display().to_string()]),
             Err(error) => say(&format!("no MCP server to compare with: {error:#}")),
+        }
+    }
+    if words[0] == "code" && !words.iter().any(|word| word.starts_with("--build")) {
+        for build in conformance::builds(project, "python")? {
+            words.extend(["--build".into(), build.display().to_string()]);
         }
     }
     steps.run(

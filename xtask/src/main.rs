@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, cuda, gpu_check,
+    bench, conformance, cuda, gpu_check,
     machine::{self, Need},
     plugins,
     project::Project,
@@ -53,6 +53,12 @@ enum Command {
         /// For `rlf-host bench soak`: `--calls 1000000`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
+    },
+    /// Try the interpreters on recorded programs, and on rows with functions
+    Conformance {
+        /// The folder of data sets
+        #[arg(long, value_name = "DIR", default_value = "../shared/data")]
+        data: PathBuf,
     },
     /// Build with CUDA; neither GPU nor driver nor installed toolkit is needed
     Cuda {
@@ -103,6 +109,7 @@ fn run(arguments: Arguments) -> Result<()> {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
             bench::run(&project, &words)
         }
+        Command::Conformance { data } => conformance::run(&project, &data),
         Command::Cuda { prepare, runtime } => cuda::run(
             &project,
             cuda::Options {

@@ -330,6 +330,9 @@ pub(crate) struct Conformance {
     /// The language of the programs; by default what the folder above theirs is called
     #[arg(long)]
     pub(crate) lang: Option<String>,
+    /// Folder of an interpreter to try, instead of the one among the plugins; may be repeated, to compare builds
+    #[arg(long = "build", value_name = "DIR")]
+    pub(crate) builds: Vec<PathBuf>,
     /// JSON lines with `tools` and `codes`, as FTRL publishes them; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) functions: Vec<PathBuf>,

@@ -38,8 +38,9 @@ pub enum TaskError {
 }
 
 /// Reads a task file. Rows may be of our own format, of Search-R1's and verl's
-/// (`data_source, prompt, ability, reward_model, extra_info`), or question and answer
-/// (`question, answer`: HotpotQA, MuSiQue, GSM8K).
+/// (`data_source, prompt, ability, reward_model, extra_info`), question and answer
+/// (`question, answer`: HotpotQA, MuSiQue, GSM8K), or a programming problem with its tests (MBPP's
+/// `text, test_list`, HumanEval's `prompt, entry_point, test`).
 pub fn read_tasks(path: &Path) -> Result<Vec<Task>, TaskError> {
     let text = std::fs::read_to_string(path).map_err(|source| TaskError::Read {
         path: path.to_owned(),
@@ -151,7 +152,7 @@ impl Iterator for Items<'_> {
 
 /// Whether a row is of a format whose ids need not be unique in a file.
 fn is_foreign(row: &Value) -> bool {
-    ["reward_model", "question"]
+    ["reward_model", "question", "task_id"]
         .iter()
         .any(|field| row.get(field).is_some())
 }
@@ -166,11 +167,15 @@ fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {
     if row.contains_key("question") {
         return question_row(row, line, stem);
     }
+    if row.contains_key("test_list") || row.contains_key("entry_point") {
+        return programming_row(row, line, stem);
+    }
     for field in ["id", "source", "prompt", "reference"] {
         if !row.contains_key(field) {
             return Err(format!(
                 "field `{field}` is missing; a row is {{id, source, prompt, reference, ..}}, \
-                 {{data_source, prompt, reward_model, ..}} or {{question, answer, ..}}"
+                 {{data_source, prompt, reward_model, ..}}, {{question, answer, ..}}, {{text, test_list, ..}} or \
+                 {{prompt, entry_point, test, ..}}"
             ));
         }
     }
@@ -277,6 +282,51 @@ fn question_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<
         reference,
         environment: None,
         extra: row,
+    })
+}
+
+/// A programming problem: the task as the model reads it, and the row itself as the reference, without the solution
+/// that it holds.
+fn programming_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<Task, String> {
+    let text_in = |row: &Map<String, Value>, fields: &[&str]| -> Result<String, String> {
+        let found = fields.iter().find_map(|field| row.get(*field));
+        let text = found.and_then(Value::as_str).map(str::trim);
+        text.filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .ok_or_else(|| format!("field `{}`: the problem's text is missing", fields[0]))
+    };
+    let id = text_of(row.get("task_id")).unwrap_or_else(|| format!("{stem}-{line}"));
+    let prompt = if let Some(tests) = row.get("test_list").cloned() {
+        let text = text_in(&row, &["text", "prompt"])?;
+        // The first test says what the function is called; the others stay hidden.
+        let example = tests
+            .get(0)
+            .and_then(Value::as_str)
+            .ok_or("field `test_list`: it needs at least one test, as text")?;
+        format!("{text}\n\nFor example, this has to hold:\n```python\n{example}\n```")
+    } else {
+        if !row.get("test").is_some_and(Value::is_string) {
+            return Err("field `test`: the tests' text is missing".into());
+        }
+        let text = text_in(&row, &["prompt"])?;
+        format!("Complete this function:\n```python\n{text}\n```")
+    };
+    // What solves it is for nobody to see but who demonstrates it.
+    let solution = ["canonical_solution", "solution"]
+        .iter()
+        .find_map(|field| row.remove(*field));
+    let mut extra = Map::new();
+    if let Some(solution) = solution {
+        extra.insert("solution".into(), solution);
+    }
+    Ok(Task {
+        id,
+        source: stem.to_owned(),
+        prompt: vec![Message::text(Role::User, prompt)],
+        tools: None,
+        reference: Value::Object(row),
+        environment: None,
+        extra,
     })
 }
 

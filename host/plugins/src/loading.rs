@@ -399,6 +399,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_with_a_list_of_languages_is_said() {
+        let language = |id: &str| interpreter::Language {
+            id: id.into(),
+            version: "1\u{1b}[2J".into(),
+            sessions: false,
+        };
+        let refusal = |ids: &[&str]| {
+            let languages = ids.iter().map(|id| language(id)).collect();
+            check_languages(languages).unwrap_err()
+        };
+        assert_eq!(
+            refusal(&[]),
+            "it runs 0 languages; there must be between 1 and 16"
+        );
+        assert!(refusal(&["a"; 17]).starts_with("it runs 17 languages"));
+        assert!(refusal(&["a", "a"]).starts_with("`a` cannot name a language"));
+        assert!(refusal(&["a b"]).starts_with("`a b` cannot name a language"));
+        let read = check_languages(vec![language("a")]).unwrap();
+        assert_eq!(read[0].version, "1\u{241b}[2J");
+    }
+
+    #[test]
     fn what_is_wrong_with_a_list_of_tools_is_said() {
         assert_eq!(refusal(vec![], ""), "it offers no tools");
         assert_eq!(

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rlf_http::HttpPolicy;
+use rlf_plugins::interpreter::ProgramPolicy;
 use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_plugins::{arguments, discovery, loading, manifest, schema};
 use rlf_sandbox::{Limits, SandboxConfig, ScratchFiles};
@@ -78,6 +79,7 @@ fn every_limit_has_a_row_with_its_default() {
     let mut expected = of("limits", &Limits::default());
     expected.extend(of("sandbox", &SandboxConfig::default()));
     expected.extend(of("tools", &ToolManagerConfig::default()));
+    expected.extend(of("programs", &ProgramPolicy::default()));
     expected.extend(of("files", &ScratchFiles::default()));
     expected.extend(of("http", &HttpPolicy::default()));
     for (name, value) in [
@@ -101,6 +103,7 @@ fn every_limit_has_a_row_with_its_default() {
             arguments::MAX_EXPLANATION_CHARS as u64,
         ),
         ("MAX_TOOLS", loading::MAX_TOOLS as u64),
+        ("MAX_LANGUAGES", loading::MAX_LANGUAGES as u64),
         (
             "MAX_DESCRIPTION_BYTES",
             loading::MAX_DESCRIPTION_BYTES as u64,

@@ -76,6 +76,36 @@ fn question_and_answer_rows_are_read_without_their_passages() {
 }
 
 #[test]
+fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
+    let mbpp = json!({
+        "text": "Write a function to add.", "code": "def add(a, b): return a + b", "task_id": 11,
+        "test_setup_code": "", "test_list": ["assert add(1, 2) == 3", "assert add(5, 5) == 10"],
+        "challenge_test_list": [],
+    });
+    let task = Task::from_row(mbpp, 1).unwrap();
+    assert_eq!(task.id, "11");
+    let prompt = task.prompt[0].plain_text();
+    assert!(prompt.contains("add(1, 2) == 3") && !prompt.contains("add(5, 5)"), "{prompt}");
+    assert!(!prompt.contains("return"), "{prompt}");
+    assert_eq!(task.reference["test_list"][1], "assert add(5, 5) == 10");
+
+    let human_eval = json!({
+        "task_id": "HumanEval/0", "prompt": "def f(x):\n    \"\"\"Twice x.\"\"\"\n", "entry_point": "f",
+        "canonical_solution": "    return 2 * x\n", "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+    });
+    let task = Task::from_row(human_eval, 1).unwrap();
+    assert_eq!(task.id, "HumanEval/0");
+    let prompt = task.prompt[0].plain_text();
+    assert!(prompt.contains("Twice x.") && !prompt.contains("== 4"), "{prompt}");
+    assert_eq!(task.reference["entry_point"], "f");
+    assert!(task.reference.get("canonical_solution").is_none());
+    assert_eq!(task.extra["solution"], "    return 2 * x\n");
+
+    let error = Task::from_row(json!({"text": "x", "test_list": []}), 1).unwrap_err();
+    assert!(error.to_string().contains("field `test_list`"), "{error}");
+}
+
+#[test]
 fn a_broken_row_is_named_by_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let ours = r#"{"id":"1","source":"s","prompt":[{"role":"user","content":"x"}],"reference":1}"#;
@@ -120,6 +150,7 @@ fn the_real_data_sets_are_read() {
         ("hotpotqa/questions.json", 100),
         ("musique/questions.json", 100),
         ("gsm8k/train.jsonl", 7_473),
+        ("mbpp/mbpp.jsonl", 974),
     ] {
         let path = data.join(file);
         if !path.is_file() {

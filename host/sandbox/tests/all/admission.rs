@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use rlf_sandbox::{
-    BoxFuture, CallReport, CallSpec, Caller, Clock, Ended, InUse, LEVELS, Limits, Sandbox,
+    BoxFuture, CallReport, CallSpec, Caller, Clock, Ended, InUse, LEVELS, Limits, Pool, Sandbox,
     SandboxConfig, Stopped, Template,
 };
 
-use crate::guest::{assert_unharmed, block_on, call, load, sandbox_with};
+use crate::guest::{Load, assert_unharmed, block_on, call, component, load, sandbox_with, try_load};
 
 /// Computes until it is stopped.
 const BUSY: &str = r#"(component
@@ -79,6 +79,75 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
         assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
         holder.abort();
         let _ = holder.await;
+        settled(&sandbox).await;
+    });
+    assert_unharmed(&sandbox);
+}
+
+#[test]
+fn programs_have_places_of_their_own() {
+    const MIB: u64 = 1 << 20;
+    let sandbox = sandbox_with(&SandboxConfig {
+        instances: Some(1),
+        programs: Some(1),
+        max_memory_bytes: 64 * MIB,
+        program_memory_budget_bytes: Some(64 * MIB),
+        ..SandboxConfig::default()
+    });
+    let limits = limits(30, 5_000, 64 * MIB);
+    let tool = load(&sandbox, BUSY, limits.clone());
+    let program = try_load(
+        &sandbox,
+        &component(BUSY),
+        &Load {
+            limits: limits.clone(),
+            pool: Pool::Programs,
+            ..Load::default()
+        },
+    )
+    .unwrap();
+    block_on(async {
+        let caller = as_caller(&tool).await;
+        // The only place for calls is taken, and so is the only one for programs.
+        let long = CallSpec {
+            limits: Some(Limits {
+                cpu: Duration::from_secs(5),
+                ..limits.clone()
+            }),
+            ..CallSpec::default()
+        };
+        let hold = |template: &Template| {
+            let (template, long) = (template.clone(), long.clone());
+            tokio::spawn(async move { run(&template, long).await })
+        };
+        let busy_tool = hold(&tool);
+        while sandbox.in_use().permits < 1 {
+            tokio::task::yield_now().await;
+        }
+        // However deep its caller is, a program takes its place among programs.
+        let nested = CallSpec {
+            caller: Some(caller),
+            ..CallSpec::default()
+        };
+        for spec in [CallSpec::default(), nested] {
+            let ended = run(&program, spec).await.outcome.unwrap_err().ended;
+            assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
+        }
+        let busy_program = hold(&program);
+        while sandbox.in_use().permits < 2 {
+            tokio::task::yield_now().await;
+        }
+        let late = CallSpec {
+            deadline: Some(std::time::Instant::now() + Duration::from_millis(50)),
+            ..CallSpec::default()
+        };
+        let stopped = run(&program, late).await.outcome.unwrap_err();
+        assert_eq!(stopped.ended, Ended::Unavailable);
+        assert_eq!(stopped.limit.unwrap().name, "instances");
+        for busy in [busy_tool, busy_program] {
+            busy.abort();
+            let _ = busy.await;
+        }
         settled(&sandbox).await;
     });
     assert_unharmed(&sandbox);

@@ -34,6 +34,7 @@ pub(crate) struct Load<'a> {
     pub(crate) files: Option<ScratchFiles>,
     pub(crate) host_directory: Option<PathBuf>,
     pub(crate) real: RealSources,
+    pub(crate) pool: Pool,
 }
 
 impl Default for Load<'_> {
@@ -45,6 +46,7 @@ impl Default for Load<'_> {
             files: None,
             host_directory: None,
             real: RealSources::default(),
+            pool: Pool::Calls,
         }
     }
 }
@@ -71,7 +73,7 @@ pub(crate) fn try_load(
             real: load.real,
         },
         limits: load.limits.clone(),
-        pool: Pool::Calls,
+        pool: load.pool,
     })
 }
 

@@ -3,10 +3,13 @@
 mod functions;
 mod programs;
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use rlf_plugins::interpreter::Interpreters;
+use rlf_plugins::interpreter::{Interpreter, Interpreters};
+use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 
@@ -39,43 +42,31 @@ impl Tally {
 }
 
 pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
+    if options.programs.is_empty() && options.functions.is_empty() {
+        bail!("name a folder with --programs, or rows with functions with --functions");
+    }
     let sandbox = crate::assemble::sandbox(&SandboxConfig::default())?;
     let runtime = crate::commands::runtime()?;
     let mut good = true;
     for folder in &options.programs {
-        let language = options.lang.clone();
-        let language = match language {
-            Some(language) => language,
+        let language = match &options.lang {
+            Some(language) => language.clone(),
             None => folder
-                .parent()
-                .and_then(|plugin| Some(plugin.file_name()?.to_str()?.to_owned()))
-                .with_context(|| {
-                    format!(
-                        "{}: say with --lang whose programs they are",
-                        folder.display()
-                    )
-                })?,
+                .canonicalize()
+                .ok()
+                .and_then(|path| Some(path.parent()?.file_name()?.to_str()?.to_owned()))
+                .with_context(|| format!("{}: say with --lang whose programs they are", folder.display()))?,
         };
-        let interpreters = interpreters(options, &language, &sandbox)?;
-        let interpreter = interpreters.get(&language).with_context(|| {
-            format!(
-                "no plugin of {} runs {language}",
-                options.plugins.plugins.display()
-            )
-        })?;
-        let version = &interpreter.language().version;
-        let version = version.split_whitespace().next().unwrap_or_default();
-        for (kind, tally) in runtime.block_on(programs::run(interpreter, folder))? {
-            good &= tally.told(&format!(
-                "{language} {version}: {kind} that did as recorded"
-            ));
+        for interpreter in interpreters(options, &language, &sandbox)? {
+            let version = &interpreter.language().version;
+            let version = version.split_whitespace().next().unwrap_or_default();
+            for (kind, tally) in runtime.block_on(programs::run(&interpreter, folder))? {
+                good &= tally.told(&format!("{language} {version}: {kind} that did as recorded"));
+            }
         }
     }
     for file in &options.functions {
         good &= functions::run(&options.plugins.plugins, file, &sandbox, &runtime)?;
-    }
-    if options.programs.is_empty() && options.functions.is_empty() {
-        bail!("name a folder with --programs, or rows with functions with --functions");
     }
     Ok(if good {
         ExitCode::SUCCESS
@@ -84,20 +75,41 @@ pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The interpreter of a language alone, which is mostly called like it.
+/// The interpreters of a language that are to be tried: the builds that are named, or the plugin that is called like it.
 fn interpreters(
     options: &Conformance,
     language: &str,
     sandbox: &Sandbox,
-) -> anyhow::Result<Interpreters> {
-    let registry = Registry::load_where(
-        &options.plugins.plugins,
-        &std::collections::BTreeMap::new(),
-        sandbox,
-        |name| name == language,
-    );
+) -> anyhow::Result<Vec<Interpreter>> {
+    if options.builds.is_empty() {
+        return Ok(vec![interpreter(&options.plugins.plugins, language, None, sandbox)?]);
+    }
+    let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let builds = options.builds.iter();
+    builds
+        .map(|build| interpreter(empty.path(), language, Some(build), sandbox))
+        .collect()
+}
+
+fn interpreter(
+    directory: &Path,
+    language: &str,
+    build: Option<&PathBuf>,
+    sandbox: &Sandbox,
+) -> anyhow::Result<Interpreter> {
+    let policy = PluginPolicy {
+        path: build.cloned(),
+        ..PluginPolicy::default()
+    };
+    let policies = BTreeMap::from([(language.to_owned(), policy)]);
+    let registry = Registry::load_where(directory, &policies, sandbox, |name| name == language);
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }
-    Ok(Interpreters::new(&registry))
+    let interpreters = Interpreters::new(&registry);
+    let found = interpreters.get(language).cloned();
+    found.with_context(|| {
+        let place = build.map_or(directory, PathBuf::as_path);
+        format!("{} runs no {language}", place.display())
+    })
 }

@@ -1,0 +1,82 @@
+//! `cargo xtask conformance`: what the interpreters that are built do, held against what they must do.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    host,
+    machine::{self, Need},
+    plugins,
+    project::Project,
+    steps::{Steps, say},
+};
+
+/// Rows with functions, in the folder of data sets.
+const FUNCTIONS: &str = "ftrl-sample/sample.jsonl";
+
+/// Builds what is stale, and tries the programs of every interpreter in every build of it that there is; and the rows of
+/// `data`, where that folder has them.
+pub fn run(project: &Project, data: &Path) -> Result<()> {
+    let mut steps = Steps::new();
+    steps.take("make ready", || {
+        machine::make_ready(project, &[Need::Wasm, Need::Native])
+    })?;
+    host::build(project, &mut steps)?;
+    steps.take("build the plugins", || plugins::build(project))?;
+    let mut all_good = true;
+    for language in ["python", "javascript"] {
+        let programs = project.root().join("plugins").join(language).join("conformance");
+        if !programs.is_dir() {
+            continue;
+        }
+        let builds = builds(project, language)?;
+        if builds.is_empty() {
+            say(&format!("  {language}: not built on this machine, so not tried"));
+            continue;
+        }
+        let mut command = project.command(project.binary());
+        command.arg("conformance").arg("--programs").arg(programs);
+        for build in builds {
+            command.arg("--build").arg(build);
+        }
+        all_good &= command.status().context("rlf-host cannot be started")?.success();
+    }
+    let functions = data.join(FUNCTIONS);
+    if functions.is_file() {
+        let mut command = project.command(project.binary());
+        command.arg("conformance").arg("--functions").arg(functions);
+        all_good &= command.status().context("rlf-host cannot be started")?.success();
+    } else {
+        say(&format!(
+            "  rows with functions: not tried, {} is not there; give the folder of data sets with --data",
+            functions.display()
+        ));
+    }
+    if !all_good {
+        bail!("something did otherwise than it must; what and how stands above");
+    }
+    Ok(())
+}
+
+/// Every build of a language that lies there; the plugin itself where none is kept apart.
+pub fn builds(project: &Project, language: &str) -> Result<Vec<PathBuf>> {
+    let folder = project.root().join("target/interpreters");
+    let mut builds = Vec::new();
+    if folder.is_dir() {
+        for entry in folder.read_dir().context("target/interpreters cannot be read")? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_of_language = name.starts_with(&format!("{language}-"));
+            if is_of_language && path.join(format!("{language}.wasm")).is_file() {
+                builds.push(path);
+            }
+        }
+    }
+    builds.sort();
+    let plugin = project.root().join("target/plugins").join(language);
+    if builds.is_empty() && plugin.is_dir() {
+        builds.push(plugin);
+    }
+    Ok(builds)
+}
