@@ -24,12 +24,20 @@ fn a_program_prints_what_it_prints_and_exits_as_it_exits() {
         (ended.code(), ended.stdout.as_str(), ended.stderr.as_str()),
         (Some(0), "one\nthree\n", "two\n")
     );
-    for (program, code) in [("exit 7", 7), ("leave 9", 9), ("exit -1", 255), ("raise x", 1)] {
+    for (program, code) in [
+        ("exit 7", 7),
+        ("leave 9", 9),
+        ("exit -1", 255),
+        ("raise x", 1),
+    ] {
         let ended = run(program, &[]);
         assert_eq!(ended.code(), Some(code), "{ended}");
         assert_eq!(ended.stdout, "", "{ended}");
     }
-    assert_eq!(run("raise of one's own", &[]).stderr, "Error: of one's own\n");
+    assert_eq!(
+        run("raise of one's own", &[]).stderr,
+        "Error: of one's own\n"
+    );
 }
 
 #[test]
@@ -53,10 +61,17 @@ fn a_file_is_run_with_its_arguments_and_standard_input() {
 fn what_was_printed_before_a_limit_stays() {
     for (program, said) in [
         ("print before\nloop\nprint after", "(cpu_ms = 200, used "),
-        ("print before\nsleep 5000\nprint after", "(wall_ms = 200, used 5000, in virtual time)"),
+        (
+            "print before\nsleep 5000\nprint after",
+            "(wall_ms = 200, used 5000, in virtual time)",
+        ),
     ] {
         let ended = run(program, &["--time-ms", "200"]);
-        assert_eq!((ended.code(), ended.stdout.as_str()), (Some(124), "before\n"), "{ended}");
+        assert_eq!(
+            (ended.code(), ended.stdout.as_str()),
+            (Some(124), "before\n"),
+            "{ended}"
+        );
         assert!(ended.stderr.starts_with("stopped: the program "), "{ended}");
         assert!(ended.stderr.contains(said), "{ended}");
     }
@@ -64,8 +79,15 @@ fn what_was_printed_before_a_limit_stays() {
 
 #[test]
 fn memory_ends_at_its_limit() {
-    let ended = run("print before\ngrow 200\nprint after", &["--memory", "32MiB"]);
-    assert_eq!((ended.code(), ended.stdout.as_str()), (Some(137), "before\n"), "{ended}");
+    let ended = run(
+        "print before\ngrow 200\nprint after",
+        &["--memory", "32MiB"],
+    );
+    assert_eq!(
+        (ended.code(), ended.stdout.as_str()),
+        (Some(137), "before\n"),
+        "{ended}"
+    );
     assert!(ended.stderr.contains("memory_bytes = 33554432"), "{ended}");
     let enough = run("grow 20\nprint after", &["--memory", "32MiB"]);
     assert_eq!(enough.succeeded().stdout, "after\n");
@@ -77,7 +99,11 @@ fn a_flood_ends_at_the_hard_limit() {
     assert_eq!(ended.code(), Some(137), "{ended}");
     // All that was printed up to there is shown.
     assert_eq!(ended.stdout.len(), 65 << 10);
-    assert!(ended.stderr.contains("output_stop_bytes = 65536"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("output_stop_bytes = 65536"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(run("flood 100", &[]).succeeded().stdout.len(), 100 << 10);
 }
 
@@ -113,7 +139,10 @@ fn files_come_and_go_and_are_bounded() {
     let much = run("print x", &["--file", &at("given.txt"), "--files", "10"]);
     assert_eq!(much.code(), Some(125), "{much}");
     assert!(much.stderr.contains("(programs.file_bytes)"), "{much}");
-    let full = run("write big.txt 0123456789012345678901234567890123456789", &["--files", "70"]);
+    let full = run(
+        "write big.txt 0123456789012345678901234567890123456789",
+        &["--files", "70"],
+    );
     assert!(full.stdout.contains("no storage space"), "{full}");
 }
 
@@ -122,16 +151,29 @@ fn nothing_of_one_run_is_left_for_the_next() {
     let first = run("write kept.txt x\nset name value\nrandom\nnow", &[]);
     let again = run("write kept.txt x\nset name value\nrandom\nnow", &[]);
     assert_eq!(first.succeeded().stdout, again.succeeded().stdout);
-    assert_eq!(run("read kept.txt", &[]).succeeded().stdout, "entity not found\n");
+    assert_eq!(
+        run("read kept.txt", &[]).succeeded().stdout,
+        "entity not found\n"
+    );
     let other = run("random", &["--seed", "1"]);
-    assert!(!first.stdout.starts_with(&other.succeeded().stdout), "{other}");
+    assert!(
+        !first.stdout.starts_with(&other.succeeded().stdout),
+        "{other}"
+    );
 }
 
 #[test]
 fn a_program_that_breaks_its_interpreter_is_told_so() {
     let ended = run("print before\ntrap", &[]);
-    assert_eq!((ended.code(), ended.stdout.as_str()), (Some(137), "before\n"), "{ended}");
-    assert!(ended.stderr.starts_with("stopped: the program trapped"), "{ended}");
+    assert_eq!(
+        (ended.code(), ended.stdout.as_str()),
+        (Some(137), "before\n"),
+        "{ended}"
+    );
+    assert!(
+        ended.stderr.starts_with("stopped: the program trapped"),
+        "{ended}"
+    );
 }
 
 #[test]
@@ -148,7 +190,10 @@ fn what_cannot_be_run_says_why() {
     refused(&["--lang", "toys", "-"], &["runs toys", "there are: toy"]);
     refused(&["no-such-file.py"], &["cannot open no-such-file.py"]);
     refused(&["Cargo.toml"], &["names no language", "--lang"]);
-    refused(&["--lang", "toy", "--config", "none.toml", "-"], &["none.toml"]);
+    refused(
+        &["--lang", "toy", "--config", "none.toml", "-"],
+        &["none.toml"],
+    );
 }
 
 /// Calls the tool that runs programs, as a model does.
@@ -168,7 +213,10 @@ fn call(program: &str, policy: &str) -> Value {
 fn a_model_reads_what_its_program_prints_and_what_stopped_it() {
     let text = |outcome: &Value| outcome["observation"]["content"][0]["text"].clone();
     let good = call("print one\nwarn two", "");
-    assert_eq!((&good["ended"], text(&good)), (&json!("ok"), json!("one\ntwo")));
+    assert_eq!(
+        (&good["ended"], text(&good)),
+        (&json!("ok"), json!("one\ntwo"))
+    );
     let silent = call("set x 1", "");
     assert_eq!(text(&silent), "(the program printed nothing)");
     let failed = call("print one\nraise of its own", "");
@@ -185,9 +233,15 @@ fn a_model_reads_what_its_program_prints_and_what_stopped_it() {
         "one\nerror: the program was stopped after the 150 ms it may take; try a simpler one"
     );
     let broken = call("print one\ntrap", "");
-    assert_eq!((&broken["ended"], &broken["fault"]), (&json!("trap"), &json!("model")));
+    assert_eq!(
+        (&broken["ended"], &broken["fault"]),
+        (&json!("trap"), &json!("model"))
+    );
     assert!(
-        text(&broken).as_str().unwrap().starts_with("one\nerror: the program broke the interpreter"),
+        text(&broken)
+            .as_str()
+            .unwrap()
+            .starts_with("one\nerror: the program broke the interpreter"),
         "{broken}"
     );
 }
@@ -213,11 +267,17 @@ fn functions_of_a_folder_are_tools() {
     let source = "import json\n\nUNIT = 'm'\n\ndef divide(a, b):\n    return {'quotient': a / b, 'unit': UNIT}\n";
     fs::write(at("divide.py"), source).unwrap();
     let config = at("config.toml").display().to_string();
-    fs::write(&config, "[plugins.maths]\nplugin = \"python\"\nfunctions = \".\"\n").unwrap();
+    fs::write(
+        &config,
+        "[plugins.maths]\nplugin = \"python\"\nfunctions = \".\"\n",
+    )
+    .unwrap();
     let host = Host::new();
     let call = |arguments: &str| {
-        host.plugin(["call", "maths", "divide", arguments, "--json", "--config", &config])
-            .json()
+        host.plugin([
+            "call", "maths", "divide", arguments, "--json", "--config", &config,
+        ])
+        .json()
     };
     let good = call(r#"{"a": 3, "b": 2}"#);
     assert_eq!(
@@ -235,5 +295,8 @@ fn functions_of_a_folder_are_tools() {
 
     fs::write(at("divide.py"), "def divide(a, b:\n").unwrap();
     host.plugin(["call", "maths", "divide", "{}", "--config", &config])
-        .refused_with(&["divide.py: SyntaxError", "correct `functions` of [plugins.maths]"]);
+        .refused_with(&[
+            "divide.py: SyntaxError",
+            "correct `functions` of [plugins.maths]",
+        ]);
 }

@@ -18,7 +18,10 @@ const MCP: &str = "mcp==1.30.0";
 /// Runs `rlf-host bench WORDS`, with what it needs built.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
-    let sandbox = matches!(words.first().map(String::as_str), Some("sandbox" | "soak" | "code"));
+    let sandbox = matches!(
+        words.first().map(String::as_str),
+        Some("sandbox" | "soak" | "code")
+    );
     let needs: &[Need] = if sandbox {
         &[Need::Wasm, Need::Native]
     } else {

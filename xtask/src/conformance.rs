@@ -26,13 +26,19 @@ pub fn run(project: &Project, data: &Path) -> Result<()> {
     steps.take("build the plugins", || plugins::build(project))?;
     let mut all_good = true;
     for language in ["python", "javascript"] {
-        let programs = project.root().join("plugins").join(language).join("conformance");
+        let programs = project
+            .root()
+            .join("plugins")
+            .join(language)
+            .join("conformance");
         if !programs.is_dir() {
             continue;
         }
         let builds = builds(project, language)?;
         if builds.is_empty() {
-            say(&format!("  {language}: not built on this machine, so not tried"));
+            say(&format!(
+                "  {language}: not built on this machine, so not tried"
+            ));
             continue;
         }
         let mut command = project.command(project.binary());
@@ -40,13 +46,19 @@ pub fn run(project: &Project, data: &Path) -> Result<()> {
         for build in builds {
             command.arg("--build").arg(build);
         }
-        all_good &= command.status().context("rlf-host cannot be started")?.success();
+        all_good &= command
+            .status()
+            .context("rlf-host cannot be started")?
+            .success();
     }
     let functions = data.join(FUNCTIONS);
     if functions.is_file() {
         let mut command = project.command(project.binary());
         command.arg("conformance").arg("--functions").arg(functions);
-        all_good &= command.status().context("rlf-host cannot be started")?.success();
+        all_good &= command
+            .status()
+            .context("rlf-host cannot be started")?
+            .success();
     } else {
         say(&format!(
             "  rows with functions: not tried, {} is not there; give the folder of data sets with --data",
@@ -64,9 +76,16 @@ pub fn builds(project: &Project, language: &str) -> Result<Vec<PathBuf>> {
     let folder = project.root().join("target/interpreters");
     let mut builds = Vec::new();
     if folder.is_dir() {
-        for entry in folder.read_dir().context("target/interpreters cannot be read")? {
+        for entry in folder
+            .read_dir()
+            .context("target/interpreters cannot be read")?
+        {
             let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let is_of_language = name.starts_with(&format!("{language}-"));
             if is_of_language && path.join(format!("{language}.wasm")).is_file() {
                 builds.push(path);

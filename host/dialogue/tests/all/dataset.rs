@@ -85,7 +85,10 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
     let task = Task::from_row(mbpp, 1).unwrap();
     assert_eq!(task.id, "11");
     let prompt = task.prompt[0].plain_text();
-    assert!(prompt.contains("add(1, 2) == 3") && !prompt.contains("add(5, 5)"), "{prompt}");
+    assert!(
+        prompt.contains("add(1, 2) == 3") && !prompt.contains("add(5, 5)"),
+        "{prompt}"
+    );
     assert!(!prompt.contains("return"), "{prompt}");
     assert_eq!(task.reference["test_list"][1], "assert add(5, 5) == 10");
 
@@ -96,7 +99,10 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
     let task = Task::from_row(human_eval, 1).unwrap();
     assert_eq!(task.id, "HumanEval/0");
     let prompt = task.prompt[0].plain_text();
-    assert!(prompt.contains("Twice x.") && !prompt.contains("== 4"), "{prompt}");
+    assert!(
+        prompt.contains("Twice x.") && !prompt.contains("== 4"),
+        "{prompt}"
+    );
     assert_eq!(task.reference["entry_point"], "f");
     assert!(task.reference.get("canonical_solution").is_none());
     assert_eq!(task.extra["solution"], "    return 2 * x\n");

@@ -8,7 +8,9 @@ use rlf_sandbox::{
     SandboxConfig, Stopped, Template,
 };
 
-use crate::guest::{Load, assert_unharmed, block_on, call, component, load, sandbox_with, try_load};
+use crate::guest::{
+    Load, assert_unharmed, block_on, call, component, load, sandbox_with, try_load,
+};
 
 /// Computes until it is stopped.
 const BUSY: &str = r#"(component

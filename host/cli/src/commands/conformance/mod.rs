@@ -55,13 +55,20 @@ pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
                 .canonicalize()
                 .ok()
                 .and_then(|path| Some(path.parent()?.file_name()?.to_str()?.to_owned()))
-                .with_context(|| format!("{}: say with --lang whose programs they are", folder.display()))?,
+                .with_context(|| {
+                    format!(
+                        "{}: say with --lang whose programs they are",
+                        folder.display()
+                    )
+                })?,
         };
         for interpreter in interpreters(options, &language, &sandbox)? {
             let version = &interpreter.language().version;
             let version = version.split_whitespace().next().unwrap_or_default();
             for (kind, tally) in runtime.block_on(programs::run(&interpreter, folder))? {
-                good &= tally.told(&format!("{language} {version}: {kind} that did as recorded"));
+                good &= tally.told(&format!(
+                    "{language} {version}: {kind} that did as recorded"
+                ));
             }
         }
     }
@@ -82,7 +89,12 @@ fn interpreters(
     sandbox: &Sandbox,
 ) -> anyhow::Result<Vec<Interpreter>> {
     if options.builds.is_empty() {
-        return Ok(vec![interpreter(&options.plugins.plugins, language, None, sandbox)?]);
+        return Ok(vec![interpreter(
+            &options.plugins.plugins,
+            language,
+            None,
+            sandbox,
+        )?]);
     }
     let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
     let builds = options.builds.iter();

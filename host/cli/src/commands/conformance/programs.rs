@@ -404,12 +404,7 @@ fn check_cell(cell: &CellCase, report: &CellReport) -> Result<(), String> {
     let displays: Vec<(String, String)> = report
         .displays
         .iter()
-        .map(|display| {
-            (
-                display.media_type.clone(),
-                String::from_utf8_lossy(&display.data).into_owned(),
-            )
-        })
+        .map(|display| (display.media_type.clone(), readable(&display.data)))
         .collect();
     same(
         "displays",
@@ -422,6 +417,14 @@ fn check_cell(cell: &CellCase, report: &CellReport) -> Result<(), String> {
         return contains("stderr", &stderr, cell.stderr_contains.as_ref());
     }
     same("stderr", &stderr, &cell.stderr)
+}
+
+/// Text as it is, other bytes each as the character of its number.
+fn readable(data: &[u8]) -> String {
+    std::str::from_utf8(data).map_or_else(
+        |_| data.iter().map(|byte| char::from(*byte)).collect(),
+        str::to_owned,
+    )
 }
 
 fn text(output: &Output) -> String {
