@@ -303,6 +303,7 @@ impl Config {
             .map_err(anyhow::Error::msg)
             .context("[engine]")?;
         self.checkpoint.validate().context("[checkpoint]")?;
+        self.serve.validate().map_err(anyhow::Error::msg)?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;
         }
