@@ -18,8 +18,10 @@ mod experiment;
 mod host;
 mod process;
 mod run_folder;
+mod service;
 
 pub use experiment::Experiment;
 pub use host::Host;
 pub use process::{Ended, Running};
 pub use run_folder::{RunFolder, without_times};
+pub use service::{Answer, Service};

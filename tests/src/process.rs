@@ -87,9 +87,17 @@ impl Running {
 
     /// Waits for a line of standard output that begins so.
     pub fn until(&mut self, start: &str) -> &mut Self {
+        self.rest_of_line(start);
+        self
+    }
+
+    /// Waits for a line of standard output that begins so; what stands behind that.
+    pub fn rest_of_line(&mut self, start: &str) -> String {
         loop {
             match self.line() {
-                Some(line) if line.starts_with(start) => return self,
+                Some(line) if line.starts_with(start) => {
+                    return line[start.len()..].trim_end().to_owned();
+                }
                 Some(_) => {}
                 None => panic!(
                     "{} ended without printing `{start}`:\n{}{}",

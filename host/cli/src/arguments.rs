@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Plugin(Plugin),
     /// Run a program in a sandbox: what it prints, and its exit code
     Run(Run),
+    /// Serve programs, tools and rewards over HTTP, as SandboxFusion does
+    Serve(Serve),
     /// Say what this machine has, and which device a configuration would use
     Doctor(Doctor),
     /// Try interpreters on programs whose behaviour is recorded, and on rows that carry functions
@@ -250,6 +253,33 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
+}
+
+/// Serves until Ctrl-C or SIGTERM, then answers what it took. One line for each request goes to standard error.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// A configuration: its tables [serve], [plugins], [sandbox] and [tools] are looked at
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Address and port, instead of the configuration's `serve.listen` (127.0.0.1:8080)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// File with the token that clients have to send; needed unless only this machine is listened to
+    #[arg(long, value_name = "FILE", conflicts_with = "token_env")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Environment variable with the token
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+    /// A name that clients reach the service by; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// A web origin whose pages may ask, such as https://lab.example.com; may be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub(crate) origins: Vec<String>,
+    /// A plugin that is served although it leads to a network, a model or a directory; may be repeated
+    #[arg(long, value_name = "PLUGIN")]
+    pub(crate) allow: Vec<String>,
 }
 
 /// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other

@@ -393,7 +393,7 @@ fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
 }
 
 /// On standard error, for people.
-fn warn(what: &str) {
+pub(crate) fn warn(what: &str) {
     eprintln!(
         "{} {what}",
         console::style("warning:").yellow().bold().for_stderr()

@@ -14,6 +14,7 @@ use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_policy::Qwen3Config;
 use rlf_rollout::engine::EngineConfig;
 use rlf_sandbox::SandboxConfig;
+use rlf_serve::ServeConfig;
 use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,9 @@ pub(crate) struct Config {
     /// How calls are made.
     #[serde(default)]
     pub(crate) tools: ToolManagerConfig,
+    /// The HTTP service, where `rlf-host serve` is given this file. No business of a run's.
+    #[serde(default, skip_serializing)]
+    pub(crate) serve: ServeConfig,
     /// The operator's policy for each plugin, by alias.
     #[serde(default)]
     pub(crate) plugins: BTreeMap<String, PluginPolicy>,
@@ -299,6 +303,7 @@ impl Config {
             .map_err(anyhow::Error::msg)
             .context("[engine]")?;
         self.checkpoint.validate().context("[checkpoint]")?;
+        self.serve.validate().map_err(anyhow::Error::msg)?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;
         }

@@ -58,22 +58,28 @@ fn main() -> ExitCode {
         Command::Bench(_) => "error",
         // Which says itself how a call ended.
         Command::Plugin(_) => "warn,rlf_plugins::tool_manager=error",
+        // A line for each request.
+        Command::Serve(_) => "warn,rlf_serve=info",
         _ => "warn",
     };
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(quiet)),
         )
-        .with_writer(std::io::stderr)
-        .without_time()
-        .init();
+        .with_writer(std::io::stderr);
+    match arguments.command {
+        // It goes on for days.
+        Command::Serve(_) => log.init(),
+        _ => log.without_time().init(),
+    }
     let outcome = match arguments.command {
         Command::Train(options) => commands::train::run(&options),
         Command::Eval(options) => commands::eval::run(&options),
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
+        Command::Serve(options) => commands::serve::run(&options),
         Command::Run(options) => Ok(commands::run::run(&options)),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Conformance(options) => commands::conformance::run(&options),

@@ -7,17 +7,21 @@ use anyhow::{Context, bail};
 use rlf_config::{ConfigError, Lines};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::problem::{Problem, ProblemKind};
+use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_sandbox::SandboxConfig;
+use rlf_serve::ServeConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::{Config, IN_RUN, take_in_run};
 
-/// What a configuration says of plugins and the sandbox.
+/// What a configuration says of plugins, the sandbox and the service.
 #[derive(Default)]
 pub(crate) struct Operator {
     pub(crate) policies: BTreeMap<String, PluginPolicy>,
     pub(crate) sandbox: SandboxConfig,
+    pub(crate) tools: ToolManagerConfig,
+    pub(crate) serve: ServeConfig,
     file: Option<(PathBuf, Lines)>,
     /// Data of a run, which none is here: by alias and slot, the file's name in a run.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
@@ -29,6 +33,8 @@ pub(crate) struct Operator {
 struct Part {
     plugins: BTreeMap<String, PluginPolicy>,
     sandbox: SandboxConfig,
+    tools: ToolManagerConfig,
+    serve: ServeConfig,
 }
 
 /// One thing that the operator set for a plugin.
@@ -80,10 +86,13 @@ impl Operator {
         let mut operator = Self {
             policies: part.plugins,
             sandbox: part.sandbox,
+            tools: part.tools,
+            serve: part.serve,
             file: Some((file.to_owned(), lines)),
             in_run: BTreeMap::new(),
         };
         let base = file.parent().unwrap_or(Path::new("."));
+        operator.serve.resolve_paths(base);
         for (alias, policy) in &mut operator.policies {
             let in_run = take_in_run(policy);
             policy.resolve_paths(base);

@@ -128,15 +128,27 @@ pub async fn grade_alone(
     trajectory: &Trajectory,
     grading: Grading,
 ) -> Result<PluginScore, String> {
+    let mut scores = grade_group(plugin, tools, task, &[trajectory], grading).await?;
+    scores
+        .pop()
+        .unwrap_or_else(|| Err("it returned no score".to_owned()))
+}
+
+/// Grades trajectories of one task with one plugin alone: a score or a refusal for each, in order. The
+/// outer error is of all of them, and says how the call ended.
+pub async fn grade_group(
+    plugin: &Arc<Plugin>,
+    tools: &ToolManager,
+    task: &Task,
+    group: &[&Trajectory],
+    grading: Grading,
+) -> Result<Vec<Result<PluginScore, String>>, String> {
     let reward = RewardPlugin::new(plugin).ok_or_else(|| {
         let kind = plugin.kind().as_str();
         format!("plugin `{}` is a {kind}, not a reward", plugin.name())
     })?;
-    let request = Arc::new(GradingRequest::new(task, &[trajectory], grading));
-    let mut scores = reward.grade(&request, Some(tools)).await?;
-    scores
-        .pop()
-        .unwrap_or_else(|| Err("it returned no score".to_owned()))
+    let request = Arc::new(GradingRequest::new(task, group, grading));
+    reward.grade(&request, Some(tools)).await
 }
 
 impl PluginScore {

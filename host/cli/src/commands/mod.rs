@@ -8,6 +8,7 @@ pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod train;
 
 use anyhow::Context;

@@ -1,0 +1,154 @@
+//! `rlf-host serve`: programs, tools and rewards over HTTP.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use rlf_plugins::follower::Follower;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::ToolManager;
+use rlf_serve::{ServeConfig, Server};
+use tokio::sync::Notify;
+
+use crate::arguments;
+use crate::assemble::warn;
+use crate::operator::Operator;
+
+/// What conventional shells expect of a program ended by Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
+    let operator = Operator::load(options.config.as_deref())?;
+    let config = configured(operator.serve, options);
+    // Before plugins are loaded, which takes a while.
+    config.validate().map_err(|error| anyhow!(error))?;
+    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let directory = &options.plugins.plugins;
+    let registry = Registry::load(directory, &operator.policies, &sandbox);
+    for problem in registry.problems() {
+        warn(&problem.to_string());
+    }
+    let tools = ToolManager::new(&registry, &operator.tools).context("[tools]")?;
+    let _follower = (operator.tools.reload)
+        .then(|| Follower::start(&registry, &sandbox))
+        .transpose()
+        .context("cannot start a thread that looks after plugins")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("rlf-serve")
+        .enable_all()
+        .build()
+        .context("cannot start threads")?;
+    let stop = asked_to_stop()?;
+    let served = runtime.block_on(async {
+        let server = Server::bind(config, &registry, tools, sandbox.pools().workers).await?;
+        announce(&server);
+        let stopping = |under_way| {
+            eprintln!("stopping: {under_way} requests are under way and will be answered; press Ctrl-C again to stop at once");
+        };
+        anyhow::Ok(server.run(stop.notified(), stopping).await)
+    })?;
+    say!(
+        "served {} requests, {} of them after being asked to stop",
+        served.requests,
+        served.finished
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration with what the command line says on top.
+fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
+    let mut config = config;
+    if let Some(listen) = options.listen {
+        config.listen = listen;
+    }
+    if options.token_file.is_some() || options.token_env.is_some() {
+        config.token_file.clone_from(&options.token_file);
+        config.token_env.clone_from(&options.token_env);
+    }
+    config.hosts.extend(options.hosts.iter().cloned());
+    config.origins.extend(options.origins.iter().cloned());
+    config.allow.extend(options.allow.iter().cloned());
+    config
+}
+
+/// Says where the service is and what it has. The address comes first: whoever starts a service with port 0 reads it.
+fn announce(server: &Server) {
+    say!("listening on http://{}", server.address());
+    let (tools, rewards) = server.offers();
+    for (what, names) in [
+        ("programs", server.languages()),
+        ("tools", tools),
+        ("rewards", rewards),
+    ] {
+        if !names.is_empty() {
+            say!("  {what:<9} {}", names.join(", "));
+        }
+    }
+    for (name, why) in server.withheld() {
+        say!("  withheld  {name}: {why}");
+    }
+}
+
+/// Is notified at the first Ctrl-C or SIGTERM.
+fn asked_to_stop() -> anyhow::Result<Arc<Notify>> {
+    let asked = Arc::new(Notify::new());
+    let stop = Arc::clone(&asked);
+    let mut again = false;
+    ctrlc::set_handler(move || {
+        if std::mem::replace(&mut again, true) {
+            eprintln!("stopped at once");
+            std::process::exit(INTERRUPTED);
+        }
+        // Kept for who is not waiting yet.
+        stop.notify_one();
+    })
+    .context("Ctrl-C cannot be handled")?;
+    Ok(asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn options(words: &[&str]) -> arguments::Serve {
+        let words = ["rlf-host", "serve"].iter().chain(words);
+        match Arguments::try_parse_from(words).unwrap().command {
+            Command::Serve(options) => options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_typed_stands_above_the_file() {
+        let file: ServeConfig = rlf_config::parse(
+            "listen = \"127.0.0.1:1\"\ntoken_env = \"A\"\nallow = [\"web\"]\n",
+            "c.toml",
+        )
+        .unwrap();
+        let config = configured(
+            file.clone(),
+            &options(&[
+                "--listen",
+                "[::1]:2",
+                "--token-file",
+                "t",
+                "--allow",
+                "agent",
+                "--host",
+                "h",
+            ]),
+        );
+        assert_eq!(config.listen.to_string(), "[::1]:2");
+        assert_eq!(
+            (config.token_file, config.token_env),
+            (Some("t".into()), None)
+        );
+        assert_eq!(config.allow.len(), 2);
+        assert!(config.hosts.contains("h"));
+        assert_eq!(configured(file.clone(), &options(&[])), file);
+    }
+}

@@ -1,0 +1,208 @@
+//! `[serve]` of a configuration: where the service listens, who may ask for what, and how much.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How the service is set up. Every field may be left out of a configuration.
+///
+/// What one program may use is no matter of this table: it is the policy of the interpreter that runs it
+/// (`[plugins.NAME.limits]`), and what a request asks for beyond that is brought down to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServeConfig {
+    /// Address and port; port 0 takes a free one, which is printed. Any address but a loopback one needs a
+    /// token. Default: 127.0.0.1:8080.
+    pub listen: SocketAddr,
+    /// File with the bearer token, 16 to 4,096 visible ASCII characters. Not with `token_env`. Default: none.
+    pub token_file: Option<PathBuf>,
+    /// Name of the environment variable that holds the token. Default: none.
+    pub token_env: Option<String>,
+    /// Names by which clients may reach the service, as they stand in `Host` without a port, beside loopback
+    /// names and the address that a connection came in at. Default: none.
+    pub hosts: BTreeSet<String>,
+    /// Web origins whose pages may ask, such as `https://lab.example.com`. Default: none, which refuses every
+    /// request that a browser makes for a page.
+    pub origins: BTreeSet<String>,
+    /// Plugins whose tools and rewards are served although they lead out of the sandbox: to a network, a
+    /// secret, a model or a directory of the host. Default: none.
+    pub allow: BTreeSet<String>,
+    /// Names of languages that clients use, and the interpreter's own for each, beside the interpreter's own
+    /// names: `nodejs = "javascript"` for programs that need nothing of Node's. Default: none.
+    pub languages: BTreeMap<String, String>,
+    /// Seed of every program's randomness, hashes included: the same request has the same answer. Default: 0.
+    pub seed: u64,
+    /// Programs and notebooks that run at once; more wait. They only compute (a program that sleeps takes no
+    /// time), so that more of them than threads run guests would make each slower. Default: the number of
+    /// threads that run guests.
+    pub max_runs: Option<usize>,
+    /// Calls of tools and rewards that run at once; more wait. Default: 256.
+    pub max_calls: usize,
+    /// How long a request waits for its turn; then it is answered 504, which clients repeat. Should be less than
+    /// they wait for an answer. Key `queue_ms`, default 10,000 ms.
+    #[serde(rename = "queue_ms", with = "milliseconds")]
+    pub queue: Duration,
+    /// Connections at once; further ones wait to be accepted. Default: 1,024.
+    pub max_connections: usize,
+    /// The largest body of a request; a larger one is answered 413. Default: 32 MiB.
+    pub max_body_bytes: u64,
+    /// The most that the bodies of all requests that are being read, wait or run may sum to; others are not read
+    /// until there is room. Default: 256 MiB.
+    pub body_budget_bytes: u64,
+    /// How long a client may take to send the head of a request, again to send its body, and to take delivery of
+    /// an answer; also how long an unused connection is kept. Key `client_ms`, default 30,000 ms.
+    #[serde(rename = "client_ms", with = "milliseconds")]
+    pub client: Duration,
+    /// Files in, and again files out, of one program. Default: 1,000.
+    pub max_files: usize,
+    /// Cells of one notebook. Default: 1,000.
+    pub max_cells: usize,
+}
+
+impl Default for ServeConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            token_file: None,
+            token_env: None,
+            hosts: BTreeSet::new(),
+            origins: BTreeSet::new(),
+            allow: BTreeSet::new(),
+            languages: BTreeMap::new(),
+            seed: 0,
+            max_runs: None,
+            max_calls: 256,
+            queue: Duration::from_secs(10),
+            max_connections: 1_024,
+            max_body_bytes: 32 << 20,
+            body_budget_bytes: 256 << 20,
+            client: Duration::from_secs(30),
+            max_files: 1_000,
+            max_cells: 1_000,
+        }
+    }
+}
+
+/// Bodies are counted in these, so that budgets of terabytes fit a semaphore.
+pub(crate) const BODY_UNIT: u64 = 1 << 10;
+
+impl ServeConfig {
+    /// Says which key cannot work, and what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        let ranges = [
+            ("max_runs", self.max_runs.unwrap_or(1) as u64, 1, 10_000),
+            ("max_calls", self.max_calls as u64, 1, 100_000),
+            ("max_connections", self.max_connections as u64, 1, 100_000),
+            ("max_files", self.max_files as u64, 1, 100_000),
+            ("max_cells", self.max_cells as u64, 1, 100_000),
+            ("queue_ms", self.queue.as_millis() as u64, 1, 86_400_000),
+            ("client_ms", self.client.as_millis() as u64, 10, 86_400_000),
+            ("max_body_bytes", self.max_body_bytes, 1 << 10, 2 << 30),
+            (
+                "body_budget_bytes",
+                self.body_budget_bytes,
+                self.max_body_bytes,
+                1 << 40,
+            ),
+        ];
+        for (key, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(format!("serve.{key} = {value}: write {least} to {most}"));
+            }
+        }
+        if self.token_file.is_some() && self.token_env.is_some() {
+            return Err(
+                "`serve.token_file` and `serve.token_env` both name a token; keep one".into(),
+            );
+        }
+        for host in &self.hosts {
+            if host.is_empty() || host.contains(['/', ':', '*', ' ']) {
+                return Err(format!(
+                    "serve.hosts: `{host}`: write a host's name alone, such as `sandbox.example.com`"
+                ));
+            }
+        }
+        for origin in &self.origins {
+            let plain = origin.split_once("://").is_some_and(|(scheme, rest)| {
+                matches!(scheme, "http" | "https") && !rest.is_empty() && !rest.contains(['/', '*'])
+            });
+            if !plain {
+                return Err(format!(
+                    "serve.origins: `{origin}`: write scheme and host, such as `https://lab.example.com`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes relative paths start at `base`, the folder of the file the table was read from.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        if let Some(file) = &mut self.token_file
+            && file.is_relative()
+        {
+            *file = base.join(&*file);
+        }
+    }
+}
+
+/// Durations as whole milliseconds, in keys that end in `_ms`.
+mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(value.as_millis() as u64)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
+        u64::deserialize(d).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> ServeConfig {
+        rlf_config::parse(text, "c.toml").unwrap()
+    }
+
+    #[test]
+    fn an_empty_table_is_the_default_and_can_be_used() {
+        assert_eq!(config(""), ServeConfig::default());
+        assert_eq!(config("").validate(), Ok(()));
+        assert!(config("").listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_its_key() {
+        for (text, said) in [
+            ("max_runs = 0", "serve.max_runs = 0: write 1 to 10000"),
+            ("queue_ms = 0", "serve.queue_ms = 0: write 1 to 86400000"),
+            (
+                "body_budget_bytes = 1024",
+                "serve.body_budget_bytes = 1024: write 33554432 to",
+            ),
+            ("token_env = \"A\"\ntoken_file = \"b\"", "both name a token"),
+            ("hosts = [\"a:80\"]", "write a host's name alone"),
+            ("origins = [\"*\"]", "write scheme and host"),
+            ("origins = [\"https://a/b\"]", "write scheme and host"),
+        ] {
+            let error = config(text).validate().unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_errors() {
+        let error = rlf_config::parse::<ServeConfig>("listn = \"a\"", "c.toml").unwrap_err();
+        assert!(
+            error.to_string().contains("did you mean `listen`?"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Which tools and rewards are served. Whoever may ask may make them do what they can do: what leads out of
+//! the sandbox is served only where the operator says so by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rlf_plugins::manifest::Gate;
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+
+use crate::config::ServeConfig;
+
+/// What is served, and why the rest is not.
+#[derive(Debug, Default)]
+pub(crate) struct Exposure {
+    /// Tools by the names that models see.
+    pub(crate) tools: BTreeSet<String>,
+    /// Reward plugins.
+    pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
+    /// Tools and rewards that are there and not served, with what they lead to.
+    pub(crate) withheld: BTreeMap<String, String>,
+}
+
+impl Exposure {
+    pub(crate) fn new(registry: &Registry, config: &ServeConfig) -> Result<Self, String> {
+        for name in &config.allow {
+            if registry.plugin(name).is_none() {
+                let names: Vec<&str> = registry
+                    .plugins()
+                    .iter()
+                    .map(|plugin| plugin.name())
+                    .collect();
+                let hint = match rlf_config::nearest(name, names.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are: {}", names.join(", ")),
+                };
+                return Err(format!(
+                    "serve.allow names the plugin `{name}`, which is not loaded; {hint}"
+                ));
+            }
+        }
+        let policies: BTreeMap<&str, &PluginPolicy> = registry
+            .plugins()
+            .iter()
+            .map(|plugin| (plugin.name(), plugin.policy()))
+            .collect();
+        let owners: BTreeMap<&str, &str> = registry
+            .plugins()
+            .iter()
+            .flat_map(|plugin| {
+                plugin
+                    .tools()
+                    .iter()
+                    .map(|tool| (tool.definition.name.as_str(), plugin.name()))
+            })
+            .collect();
+        let mut exposure = Self::default();
+        for plugin in registry.plugins() {
+            let reach = reach(plugin.name(), &policies, &owners, &mut BTreeSet::new());
+            let withheld = reach.filter(|_| !config.allow.contains(plugin.name())).map(|reach| {
+                format!(
+                    "it leads to {reach}; to serve it all the same, name its plugin `{}` in serve.allow (--allow {})",
+                    plugin.name(),
+                    plugin.name()
+                )
+            });
+            let mut offer = |name: &str| match &withheld {
+                Some(why) => {
+                    exposure.withheld.insert(name.to_owned(), why.clone());
+                    false
+                }
+                None => true,
+            };
+            for tool in plugin.tools() {
+                if offer(&tool.definition.name) {
+                    exposure.tools.insert(tool.definition.name.clone());
+                }
+            }
+            if plugin.kind() == rlf_plugins::manifest::PluginKind::Reward && offer(plugin.name()) {
+                exposure
+                    .rewards
+                    .insert(plugin.name().to_owned(), Arc::clone(plugin));
+            }
+        }
+        Ok(exposure)
+    }
+}
+
+/// What a plugin leads to outside the sandbox, itself or by the tools it may call.
+fn reach(
+    name: &str,
+    policies: &BTreeMap<&str, &PluginPolicy>,
+    owners: &BTreeMap<&str, &str>,
+    seen: &mut BTreeSet<String>,
+) -> Option<String> {
+    if !seen.insert(name.to_owned()) {
+        return None;
+    }
+    let policy = policies.get(name)?;
+    if policy.grants.contains(&Gate::Http) || policy.http.is_some() {
+        return Some("a network".into());
+    }
+    if policy.grants.contains(&Gate::Model) {
+        return Some("a model".into());
+    }
+    if policy.unsandboxed_host_directory.is_some() {
+        return Some("a directory of the host".into());
+    }
+    let called = policy
+        .tools
+        .iter()
+        .filter(|_| policy.grants.contains(&Gate::Tools));
+    called
+        .filter_map(|tool| owners.get(tool.as_str()))
+        .find_map(|owner| reach(owner, policies, owners, seen))
+        .map(|what| format!("{what} by the tools that it may call"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reaches(policies: &str, name: &str) -> Option<String> {
+        let policies: BTreeMap<String, PluginPolicy> =
+            rlf_config::parse(policies, "c.toml").unwrap();
+        let policies = policies
+            .iter()
+            .map(|(name, policy)| (name.as_str(), policy))
+            .collect();
+        let owners = BTreeMap::from([("fetch", "web"), ("ask", "agent"), ("sum", "calculator")]);
+        reach(name, &policies, &owners, &mut BTreeSet::new())
+    }
+
+    #[test]
+    fn networks_models_and_directories_lead_out_and_nothing_else() {
+        assert_eq!(
+            reaches("[web]\ngrants = [\"http\"]", "web").as_deref(),
+            Some("a network")
+        );
+        assert_eq!(
+            reaches("[web]\nhttp = {}", "web").as_deref(),
+            Some("a network")
+        );
+        assert_eq!(
+            reaches("[x]\ngrants = [\"model\"]", "x").as_deref(),
+            Some("a model")
+        );
+        assert_eq!(
+            reaches("[x]\nunsandboxed_host_directory = \"out\"", "x").as_deref(),
+            Some("a directory of the host")
+        );
+        for harmless in [
+            "[x]",
+            "[x]\ngrants = [\"execute\", \"real-clock\", \"real-random\"]\ndata.a = \"b\"\nfiles = {}",
+        ] {
+            assert_eq!(reaches(harmless, "x"), None, "{harmless}");
+        }
+    }
+
+    #[test]
+    fn what_a_tool_may_call_counts_as_its_own_reach() {
+        let both = "[agent]\ngrants = [\"tools\"]\ntools = [\"sum\", \"ask\", \"fetch\"]\n[web]\ngrants = [\"http\"]\n[calculator]\n";
+        assert_eq!(
+            reaches(both, "agent").as_deref(),
+            Some("a network by the tools that it may call")
+        );
+        let around = "[agent]\ngrants = [\"tools\"]\ntools = [\"ask\", \"sum\"]\n[calculator]\n";
+        assert_eq!(reaches(around, "agent"), None);
+        // Named, but not granted.
+        assert_eq!(
+            reaches("[agent]\ntools = [\"fetch\"]\n[web]\nhttp = {}", "agent"),
+            None
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! `POST /v1/rewards/{name}`: a reward plugin grades a group of trajectories, or of plain conversations.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation};
+use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
+use rlf_plugins::reward::{Grading, PluginScore, Split, grade_group};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::answer::{Refusal, json};
+use crate::body::Body;
+use crate::run_code::noted;
+use crate::service::{Note, Service};
+use crate::tools::not_served;
+
+/// The task that was tried. Rewards look at the reference; the rest may be left out.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GradedTask {
+    #[serde(default)]
+    pub(crate) id: String,
+    /// Names the data set.
+    #[serde(default)]
+    pub(crate) source: String,
+    /// Messages, as the model saw them.
+    #[serde(default)]
+    #[schemars(with = "Vec<Value>")]
+    pub(crate) prompt: Vec<Message>,
+    /// The answer, tests or end state that the data set has.
+    pub(crate) reference: Value,
+    #[serde(default)]
+    pub(crate) extra: Map<String, Value>,
+}
+
+/// Where the task is from.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum GradedSplit {
+    Train,
+    Validation,
+    #[default]
+    Test,
+}
+
+/// `POST /v1/rewards/{name}`: either `trajectories` or `messages`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RewardRequest {
+    pub(crate) task: GradedTask,
+    /// Whole ones, as runs keep them.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<Value>>")]
+    pub(crate) trajectories: Option<Vec<Trajectory>>,
+    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). What an assistant
+    /// says last, calling nothing, is its answer.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<Vec<Value>>>")]
+    pub(crate) messages: Option<Vec<Vec<Message>>>,
+    #[serde(default)]
+    pub(crate) split: GradedSplit,
+    /// Of the training run, for rewards with a schedule.
+    #[serde(default)]
+    pub(crate) step: u64,
+    #[serde(default)]
+    pub(crate) steps: u64,
+    /// Default: serve.seed.
+    #[serde(default)]
+    pub(crate) seed: Option<u64>,
+}
+
+/// What a reward says of one trajectory: its terms, or why there are none. Who is not scored is to be left out, not
+/// to be scored 0.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Scored {
+    /// Name to value.
+    pub(crate) terms: Option<Map<String, Value>>,
+    /// Credit for single events: `[event, term, value]`.
+    pub(crate) per_event: Vec<(usize, String, f64)>,
+    /// Numbers for logs.
+    pub(crate) metrics: Map<String, Value>,
+    pub(crate) error: Option<String>,
+}
+
+/// Answer to `POST /v1/rewards/{name}`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RewardResponse {
+    /// One for each trajectory, in order.
+    pub(crate) scores: Vec<Scored>,
+}
+
+pub(crate) async fn grade(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let Some(plugin) = service.exposure.rewards.get(&name) else {
+        let served = service.exposure.rewards.keys().map(String::as_str);
+        return Err(not_served(&service, "reward", &name, served));
+    };
+    let id = crate::routes::id_of(&request);
+    let mut patience = service.patience();
+    let body = Body::read(request, &service, &mut patience).await?;
+    let (request, _room) = body.parse::<RewardRequest>()?;
+    let task = Task {
+        id: if request.task.id.is_empty() {
+            id
+        } else {
+            request.task.id
+        },
+        source: request.task.source,
+        prompt: request.task.prompt,
+        tools: None,
+        reference: request.task.reference,
+        environment: None,
+        extra: request.task.extra,
+    };
+    let group = match (request.trajectories, request.messages) {
+        (Some(trajectories), None) => trajectories,
+        (None, Some(conversations)) => {
+            let tried = |(at, messages)| of_messages(&task.id, at, messages);
+            conversations.into_iter().enumerate().map(tried).collect()
+        }
+        _ => {
+            let what = "send either `trajectories` or `messages`";
+            return Err(Refusal::invalid("value_error", &[], what));
+        }
+    };
+    let grading = Grading {
+        split: match request.split {
+            GradedSplit::Train => Split::Train,
+            GradedSplit::Validation => Split::Validation,
+            GradedSplit::Test => Split::Test,
+        },
+        step: request.step,
+        steps: request.steps,
+        seed: request.seed.unwrap_or(service.config.seed),
+    };
+    let place = service.call_place(&mut patience).await?;
+    let began = Instant::now();
+    // As in a run: what was excluded while it was played is not shown to rewards.
+    let gradable: Vec<&Trajectory> = group
+        .iter()
+        .filter(|tried| tried.excluded.is_none())
+        .collect();
+    let scores = if gradable.is_empty() {
+        Ok(Vec::new())
+    } else {
+        grade_group(plugin, &service.tools, &task, &gradable, grading).await
+    };
+    drop(place);
+    let ended = if scores.is_ok() { "ok" } else { "failed" };
+    let mut scores = match scores {
+        Ok(scores) => scores.into_iter(),
+        Err(error) => vec![Err(error); gradable.len()].into_iter(),
+    };
+    let scores = group
+        .iter()
+        .map(|tried| match &tried.excluded {
+            Some(reason) => scored(Err(reason.clone())),
+            None => scored(
+                scores
+                    .next()
+                    .unwrap_or_else(|| Err("it returned no score".into())),
+            ),
+        })
+        .collect();
+    let note = Note {
+        what: name,
+        ended: ended.into(),
+        queued: patience.waited(),
+        took: began.elapsed(),
+    };
+    Ok(noted(json(&RewardResponse { scores }), note))
+}
+
+fn scored(score: Result<PluginScore, String>) -> Scored {
+    let object = |pairs: Vec<(String, f64)>| {
+        pairs
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect()
+    };
+    match score {
+        Ok(score) => Scored {
+            terms: Some(object(score.terms)),
+            per_event: score.per_event,
+            metrics: object(score.metrics),
+            error: None,
+        },
+        Err(error) => Scored {
+            error: Some(error),
+            ..Scored::default()
+        },
+    }
+}
+
+/// A conversation as a trajectory. What comes before the first turn of the model is the task's own.
+fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
+    let mut events = Vec::new();
+    let mut pending = Vec::new();
+    let mut answer = None;
+    let mut turns = 0;
+    for message in messages {
+        answer = None;
+        let text = message.plain_text();
+        match message.role {
+            Role::Assistant => {
+                let mut calls = message.tool_calls;
+                for (index, call) in calls.iter_mut().enumerate() {
+                    if call.call_id.is_empty() {
+                        call.call_id = format!("{task}#{at}/{turns}/{index}");
+                    }
+                }
+                turns += 1;
+                if calls.is_empty() {
+                    answer = Some(text.clone());
+                }
+                pending = calls.clone();
+                pending.reverse();
+                events.push(Event::Turn(ModelTurn {
+                    visible: text.clone(),
+                    text,
+                    reasoning: message.reasoning_content,
+                    calls,
+                    malformed: Vec::new(),
+                    tokens: 0,
+                }));
+            }
+            Role::Tool => {
+                let call = pending.pop();
+                let (call_id, name) =
+                    call.map_or_else(Default::default, |call| (call.call_id, call.name));
+                events.push(Event::Outcome(CallOutcome {
+                    call_id,
+                    name,
+                    ended: Ended::Ok,
+                    fault: Fault::Model,
+                    observation: Some(Observation {
+                        content: message.content,
+                        ..Observation::default()
+                    }),
+                    step_reward: None,
+                    detail: None,
+                    wall_us: 0,
+                    component: String::new(),
+                }));
+            }
+            Role::System | Role::User => {
+                if !events.is_empty() {
+                    events.push(Event::User(message));
+                }
+            }
+        }
+    }
+    Trajectory {
+        id: format!("{task}#{at}"),
+        task: task.to_owned(),
+        tools: Vec::new(),
+        events,
+        sequences: Vec::new(),
+        finish: if answer.is_some() {
+            Finish::Answered
+        } else {
+            Finish::MaxTurns
+        },
+        answer,
+        excluded: None,
+        closed_turns: 0,
+        final_state: None,
+        verdict: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn trajectory(messages: Value) -> Trajectory {
+        of_messages("t", 0, serde_json::from_value(messages).unwrap())
+    }
+
+    #[test]
+    fn a_conversation_is_a_trajectory_with_calls_and_their_outcomes() {
+        let played = trajectory(json!([
+            {"role": "system", "content": "be brief"},
+            {"role": "user", "content": "2+3?"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"name": "calculate", "arguments": {"expression": "2+3"}},
+                {"name": "calculate", "arguments": {"expression": "5"}}]},
+            {"role": "tool", "content": "5"},
+            {"role": "tool", "content": "five"},
+            {"role": "assistant", "content": "5", "reasoning_content": "easy"}
+        ]));
+        assert_eq!(
+            (played.answer.as_deref(), played.finish),
+            (Some("5"), Finish::Answered)
+        );
+        assert_eq!(played.events.len(), 4);
+        let Event::Outcome(second) = &played.events[2] else {
+            panic!("{:?}", played.events[2])
+        };
+        assert_eq!(
+            (second.call_id.as_str(), second.name.as_str()),
+            ("t#0/0/1", "calculate")
+        );
+        let Event::Turn(last) = &played.events[3] else {
+            panic!("{:?}", played.events[3])
+        };
+        assert_eq!(last.reasoning.as_deref(), Some("easy"));
+    }
+
+    #[test]
+    fn who_calls_last_or_is_asked_last_gave_no_answer() {
+        let asked = trajectory(json!([
+            {"role": "assistant", "content": "5"},
+            {"role": "user", "content": "sure?"}
+        ]));
+        assert_eq!((asked.answer, asked.finish), (None, Finish::MaxTurns));
+        assert_eq!(trajectory(json!([])).answer, None);
+    }
+
+    #[test]
+    fn who_is_not_scored_has_no_terms() {
+        let value = serde_json::to_value(scored(Err("no gold".into()))).unwrap();
+        assert_eq!(
+            value,
+            json!({"terms": null, "per_event": [], "metrics": {}, "error": "no gold"})
+        );
+    }
+}

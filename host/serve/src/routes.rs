@@ -1,0 +1,324 @@
+//! Every route in one list, from which the router and the description are made; and what goes around all of them:
+//! the checks of who may ask, a name, a line in the log, counters.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use http::header::HeaderName;
+use http::{HeaderValue, Method, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::{Refusal, json, typed};
+use crate::metrics::MEDIA_TYPE;
+use crate::protocol::{RunCodeRequest, RunCodeResponse, RunJupyterRequest, RunJupyterResponse};
+use crate::rewards::{RewardRequest, RewardResponse};
+use crate::service::{Note, Service, ids};
+use crate::tools::{ToolList, ToolOutcome, ToolRequest};
+use crate::{openapi, rewards, run_code, run_jupyter, tools};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Routes that go without a token: probes send none, and learn nothing here.
+const OPEN: [&str; 2] = ["/v1/ping", "/health"];
+
+/// A type's schema.
+type Describe = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a route answers with.
+#[derive(Clone, Copy)]
+pub(crate) enum Answers {
+    Json(Describe),
+    Text(&'static str),
+}
+
+/// One way in.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) takes: Option<Describe>,
+    pub(crate) answers: Answers,
+    handler: fn() -> MethodRouter<Arc<Service>>,
+}
+
+/// Answer to `GET /health`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Health {
+    /// `ok`, or `stopping` (with 503) while the last requests are finished.
+    status: &'static str,
+    /// Languages of programs, with the interpreter's version.
+    languages: std::collections::BTreeMap<String, String>,
+    /// Requests that are not answered yet, this one among them.
+    under_way: u64,
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<Route> {
+    let asked = |path, summary, answers, handler| Route {
+        method: Method::GET,
+        path,
+        summary,
+        takes: None,
+        answers,
+        handler,
+    };
+    let sent = |path, summary, takes: Describe, answers: Describe, handler| Route {
+        method: Method::POST,
+        path,
+        summary,
+        takes: Some(takes),
+        answers: Answers::Json(answers),
+        handler,
+    };
+    vec![
+        sent(
+            "/run_code",
+            "Run a program",
+            schema::<RunCodeRequest>,
+            schema::<RunCodeResponse>,
+            || post(run_code::run),
+        ),
+        sent(
+            "/run_jupyter",
+            "Run the cells of a notebook",
+            schema::<RunJupyterRequest>,
+            schema::<RunJupyterResponse>,
+            || post(run_jupyter::run),
+        ),
+        asked(
+            "/v1/tools",
+            "The tools and rewards that are served",
+            Answers::Json(schema::<ToolList>),
+            || get(tools::list),
+        ),
+        sent(
+            "/v1/tools/{name}",
+            "Call a tool",
+            schema::<ToolRequest>,
+            schema::<ToolOutcome>,
+            || post(tools::call),
+        ),
+        sent(
+            "/v1/rewards/{name}",
+            "Grade trajectories of one task",
+            schema::<RewardRequest>,
+            schema::<RewardResponse>,
+            || post(rewards::grade),
+        ),
+        asked(
+            "/v1/ping",
+            "Answers \"pong\"",
+            Answers::Json(schema::<String>),
+            || get(ping),
+        ),
+        asked(
+            "/health",
+            "Whether requests are taken, and which languages run",
+            Answers::Json(schema::<Health>),
+            || get(health),
+        ),
+        asked(
+            "/metrics",
+            "Counters in Prometheus' text format",
+            Answers::Text(MEDIA_TYPE),
+            || get(metrics),
+        ),
+        asked(
+            "/openapi.json",
+            "This description",
+            Answers::Text("application/json"),
+            || get(description),
+        ),
+    ]
+}
+
+/// The router over all of them.
+pub(crate) fn router(service: Arc<Service>) -> Router {
+    let mut router = Router::new();
+    for route in all() {
+        router = router.route(route.path, (route.handler)());
+    }
+    router
+        .fallback(|| async {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                "there is no such path; GET /openapi.json lists all",
+            )
+        })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this path has another method; GET /openapi.json lists all",
+            )
+        })
+        .layer(from_fn_with_state(Arc::clone(&service), around))
+        .with_state(service)
+}
+
+async fn ping() -> Response {
+    json(&"pong")
+}
+
+async fn health(State(service): State<Arc<Service>>) -> Response {
+    let stopping = service.is_stopping();
+    let languages = service.interpreters.all().map(|interpreter| {
+        let language = interpreter.language();
+        (language.id.clone(), language.version.clone())
+    });
+    let mut response = json(&Health {
+        status: if stopping { "stopping" } else { "ok" },
+        languages: languages.collect(),
+        under_way: service.metrics.under_way(),
+    });
+    if stopping {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+async fn metrics(State(service): State<Arc<Service>>) -> Response {
+    typed(MEDIA_TYPE, service.metrics.text())
+}
+
+async fn description(State(service): State<Arc<Service>>) -> Response {
+    let languages: Vec<&str> = ids(&service.interpreters);
+    let mut document = openapi::document(&all());
+    document["info"]["x-languages"] = json!(languages);
+    json(&document)
+}
+
+/// Where a connection came in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) local: SocketAddr,
+}
+
+#[derive(Debug, Clone)]
+struct RequestId(String);
+
+/// What a request is called in logs and answers.
+pub(crate) fn id_of(request: &Request) -> String {
+    let id = request.extensions().get::<RequestId>();
+    id.map(|id| id.0.clone()).unwrap_or_default()
+}
+
+/// A request's line in the log, written when it is answered, or when its client went away before that.
+struct Line {
+    service: Arc<Service>,
+    id: String,
+    method: Method,
+    route: String,
+    began: Instant,
+    answered: bool,
+}
+
+impl Line {
+    /// Neither code nor output nor a header of the client's is in it.
+    fn write(&mut self, status: u16, note: Note) {
+        self.answered = true;
+        let took = self.began.elapsed();
+        self.service.metrics.answered(&self.route, status, took);
+        let milliseconds = |time: std::time::Duration| (time.as_secs_f64() * 1e5).round() / 1e2;
+        tracing::info!(
+            target: "rlf_serve::request",
+            id = self.id,
+            method = %self.method,
+            route = self.route,
+            status,
+            what = note.what,
+            ended = note.ended,
+            queued_ms = milliseconds(note.queued),
+            ran_ms = milliseconds(note.took),
+            took_ms = milliseconds(took),
+        );
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.answered {
+            /// What other servers log for a client that left.
+            const LEFT: u16 = 499;
+            self.write(LEFT, Note::default());
+        }
+    }
+}
+
+/// Whether a route goes without a token.
+fn is_open(path: &str) -> bool {
+    OPEN.contains(&path)
+}
+
+async fn around(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+    let _under_way = service.metrics.begins();
+    let (mut head, body) = request.into_parts();
+    let matched = head
+        .extensions
+        .get::<MatchedPath>()
+        .map(MatchedPath::as_str);
+    let route = matched.unwrap_or("unmatched").to_owned();
+    let mut line = Line {
+        id: service.request_id(head.headers.get(&REQUEST_ID)),
+        method: head.method.clone(),
+        route,
+        began: Instant::now(),
+        answered: false,
+        service: Arc::clone(&service),
+    };
+    let local = head
+        .extensions
+        .get::<Arrival>()
+        .map(|arrival| arrival.local);
+    let checked = match local {
+        Some(local) => service.access.check(&head, local, is_open(&line.route)),
+        None => Err(Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the connection has no address",
+        )),
+    };
+    let mut response = match checked {
+        Ok(()) => {
+            head.extensions.insert(RequestId(line.id.clone()));
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    let note = response
+        .extensions_mut()
+        .remove::<Note>()
+        .unwrap_or_default();
+    if let Ok(id) = HeaderValue::from_str(&line.id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    line.write(response.status().as_u16(), note);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_probes_goes_without_a_token() {
+        let routes = all();
+        let open: Vec<&str> = routes
+            .iter()
+            .map(|route| route.path)
+            .filter(|path| is_open(path))
+            .collect();
+        assert_eq!(open, OPEN);
+        assert!(!is_open("unmatched"));
+    }
+}

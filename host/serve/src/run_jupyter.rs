@@ -1,0 +1,259 @@
+//! `POST /run_jupyter`: cells that share a namespace, for as long as the request lasts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rlf_plugins::interpreter::RunSpec;
+use rlf_plugins::interpreter::notebook::{CellReport, Display, NotebookRequest};
+use rlf_plugins::interpreter::program::{File, Outcome, ProgramLimits};
+use serde_json::{Map, Value};
+
+use crate::answer::{Refusal, json};
+use crate::body::Body;
+use crate::protocol::{
+    CellError, CellRunResult, CommandRunResult, CommandRunStatus, RunJupyterRequest,
+    RunJupyterResponse, RunStatus,
+};
+use crate::run_code::{End, not_run, noted, of_stopped, text};
+use crate::scratch::{self, Fetch};
+use crate::service::{Note, Service, Spoken};
+
+/// What the kernel `python3` runs.
+const LANGUAGE: &str = "python";
+
+pub(crate) async fn run(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let id = crate::routes::id_of(&request);
+    let mut patience = service.patience();
+    let body = Body::read(request, &service, &mut patience).await?;
+    let (request, _room) = body.parse::<RunJupyterRequest>()?;
+    if request.cells.len() > service.config.max_cells {
+        let what = format!(
+            "{} cells; at most {} are allowed",
+            request.cells.len(),
+            service.config.max_cells
+        );
+        return Err(Refusal::invalid("too_long", &["cells"], what));
+    }
+    let files = scratch::files(request.files, service.config.max_files)?;
+    let fetch = Fetch::new(request.fetch_files, service.config.max_files)?;
+    let mut note = Note {
+        what: format!("{LANGUAGE} notebook"),
+        ended: "not-run".into(),
+        ..Note::default()
+    };
+    let interpreter = match service.speak(LANGUAGE) {
+        Spoken::By(interpreter) => interpreter,
+        Spoken::NotInstalled(message) | Spoken::Unknown(message) => {
+            return Ok(noted(json(&RunJupyterResponse::not_run(message)), note));
+        }
+    };
+    let policy = &interpreter.plugin().policy().programs;
+    let total = request.total_timeout.limit().unwrap_or(Duration::ZERO);
+    let each = request.cell_timeout.limit();
+    let limits = ProgramLimits {
+        memory_bytes: request.memory_limit.limit(),
+        ..ProgramLimits::default()
+    };
+    let place = service.run_place(&mut patience).await?;
+    note.queued = patience.waited();
+    let began = Instant::now();
+    let opened = interpreter
+        .open_notebook(
+            NotebookRequest {
+                files: files
+                    .into_iter()
+                    .map(|(path, data)| File { path, data })
+                    .collect(),
+                seed: service.config.seed,
+                limits,
+                ..NotebookRequest::default()
+            },
+            RunSpec {
+                label: id,
+                ..RunSpec::default()
+            },
+        )
+        .await;
+    let mut notebook = match opened {
+        Ok(notebook) => notebook,
+        Err(error) => {
+            return Ok(noted(
+                json(&RunJupyterResponse::not_run(not_run(error)?)),
+                note,
+            ));
+        }
+    };
+    let mut cells = Vec::with_capacity(request.cells.len());
+    let mut end = End::Finished(Some(0));
+    let mut said = String::new();
+    for code in &request.cells {
+        let left = total.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            end = End::OutOfTime;
+            break;
+        }
+        let time = each.unwrap_or(policy.time).min(policy.time).min(left);
+        let limits = ProgramLimits {
+            time: Some(time.max(Duration::from_millis(1))),
+            ..limits
+        };
+        let report = match notebook.execute(code, limits).await {
+            Ok(report) => report,
+            Err(error) => {
+                return Ok(noted(
+                    json(&RunJupyterResponse::not_run(not_run(error)?)),
+                    note,
+                ));
+            }
+        };
+        if let Some(stopped) = &report.stopped {
+            (end, said) = of_stopped(stopped)?;
+        }
+        let is_over = report.stopped.is_some();
+        cells.push(cell(report));
+        if is_over {
+            break;
+        }
+    }
+    let is_whole = end == End::Finished(Some(0));
+    let found = if is_whole {
+        notebook.fetch(&fetch.paths()).await
+    } else {
+        Vec::new()
+    };
+    drop(notebook);
+    drop(place);
+    note.took = began.elapsed();
+    note.ended = match end {
+        End::OutOfTime => "timeout",
+        End::Finished(Some(0)) => "ok",
+        End::Finished(_) => "failed",
+    }
+    .into();
+    service
+        .metrics
+        .ran(LANGUAGE, &note.ended, note.took, Duration::ZERO);
+    let (status, return_code) = match end {
+        End::OutOfTime => (CommandRunStatus::TimeLimitExceeded, None),
+        End::Finished(code) => (CommandRunStatus::Finished, code),
+    };
+    let found: Vec<(String, Vec<u8>)> = found
+        .into_iter()
+        .map(|file| (file.path, file.data))
+        .collect();
+    let response = RunJupyterResponse {
+        status: if is_whole {
+            RunStatus::Success
+        } else {
+            RunStatus::Failed
+        },
+        message: String::new(),
+        driver: Some(CommandRunResult {
+            status,
+            execution_time: Some(note.took.as_secs_f64()),
+            return_code,
+            stdout: Some(String::new()),
+            stderr: Some(said.trim_start().to_owned()),
+        }),
+        cells,
+        executor_pod_name: None,
+        files: if is_whole {
+            fetch.answer(&found)
+        } else {
+            BTreeMap::new()
+        },
+    };
+    Ok(noted(json(&response), note))
+}
+
+fn cell(report: CellReport) -> CellRunResult {
+    let error = match report.outcome {
+        Some(Outcome::Raised(exception) | Outcome::Rejected(exception)) => Some(CellError {
+            ename: exception.kind,
+            evalue: exception.message,
+            traceback: exception.traceback.lines().map(str::to_owned).collect(),
+        }),
+        Some(Outcome::Exited(code)) => Some(CellError {
+            ename: "SystemExit".into(),
+            evalue: code.to_string(),
+            traceback: Vec::new(),
+        }),
+        Some(Outcome::Completed) | None => None,
+    };
+    let value = report.value.map(|value| Display {
+        media_type: "text/plain".into(),
+        data: value.into_bytes(),
+    });
+    CellRunResult {
+        stdout: text(&report.stdout),
+        stderr: text(&report.stderr),
+        display: report
+            .displays
+            .into_iter()
+            .chain(value)
+            .map(bundle)
+            .collect(),
+        error: error.into_iter().collect(),
+    }
+}
+
+/// One display as notebooks have it: JSON as it is, other text as text, the rest in base64.
+fn bundle(display: Display) -> Map<String, Value> {
+    let Display { media_type, data } = display;
+    let is_json = media_type == "application/json" || media_type.ends_with("+json");
+    let data = match String::from_utf8(data) {
+        Ok(text) if is_json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Ok(text) if is_text(&media_type) => Value::String(text),
+        Ok(text) => Value::String(STANDARD.encode(text)),
+        Err(error) => Value::String(STANDARD.encode(error.into_bytes())),
+    };
+    Map::from_iter([(media_type, data)])
+}
+
+fn is_text(media_type: &str) -> bool {
+    media_type.starts_with("text/")
+        || media_type == "image/svg+xml"
+        || ["application/javascript", "application/xml"].contains(&media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(media_type: &str, data: &[u8]) -> Value {
+        Value::Object(bundle(Display {
+            media_type: media_type.into(),
+            data: data.to_vec(),
+        }))
+    }
+
+    #[test]
+    fn displays_are_text_json_or_base64_by_their_type() {
+        assert_eq!(shown("text/plain", b"'a'"), json!({"text/plain": "'a'"}));
+        assert_eq!(
+            shown("image/svg+xml", b"<svg/>"),
+            json!({"image/svg+xml": "<svg/>"})
+        );
+        assert_eq!(
+            shown("application/json", b"{\"a\": 1}"),
+            json!({"application/json": {"a": 1}})
+        );
+        assert_eq!(
+            shown("image/png", b"\x89PNG"),
+            json!({"image/png": "iVBORw=="})
+        );
+        assert_eq!(
+            shown("image/png", b"text"),
+            json!({"image/png": "dGV4dA=="})
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Connections: accepted up to a number, under timeouts, and finished before the service ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::ToolManager;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::config::ServeConfig;
+use crate::routes::{self, Arrival};
+use crate::service::{Service, ids};
+
+/// Larger heads are answered 431.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+const MAX_HEADERS: usize = 64;
+
+/// Why the service cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Something in the configuration.
+    #[error("{0}")]
+    Config(String),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A service that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    service: Arc<Service>,
+}
+
+/// What a service did in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served {
+    /// Requests answered.
+    pub requests: u64,
+    /// Those of them that were under way when it was asked to stop.
+    pub finished: u64,
+}
+
+impl Server {
+    /// Checks everything that can be checked, and listens. `workers` is the number of threads that run guests.
+    pub async fn bind(
+        config: ServeConfig,
+        registry: &Registry,
+        tools: ToolManager,
+        workers: usize,
+    ) -> Result<Self, ServeError> {
+        let address = config.listen;
+        let service = Service::new(config, registry, tools, workers).map_err(ServeError::Config)?;
+        let failed = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        Ok(Self {
+            address: listener.local_addr().map_err(failed)?,
+            listener,
+            service: Arc::new(service),
+        })
+    }
+
+    /// Where it listens; with the port that was free where 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The languages that programs can be in.
+    pub fn languages(&self) -> Vec<&str> {
+        ids(&self.service.interpreters)
+    }
+
+    /// The tools and the rewards that are served.
+    pub fn offers(&self) -> (Vec<&str>, Vec<&str>) {
+        let exposure = &self.service.exposure;
+        (
+            exposure.tools.iter().map(String::as_str).collect(),
+            exposure.rewards.keys().map(String::as_str).collect(),
+        )
+    }
+
+    /// What is there and not served, with the reason.
+    pub fn withheld(&self) -> impl Iterator<Item = (&str, &str)> {
+        let withheld = self.service.exposure.withheld.iter();
+        withheld.map(|(name, why)| (name.as_str(), why.as_str()))
+    }
+
+    /// Serves until `stop` is there; then takes no more, answers what it took, and returns. `stopping` is told how
+    /// many requests are under way then.
+    pub async fn run(self, stop: impl Future<Output = ()>, stopping: impl FnOnce(u64)) -> Served {
+        let Self {
+            listener, service, ..
+        } = self;
+        let router = TowerToHyperService::new(routes::router(Arc::clone(&service)));
+        let places = Arc::new(Semaphore::new(service.config.max_connections));
+        let graceful = GracefulShutdown::new();
+        let accepting = async {
+            loop {
+                // Nothing closes the semaphore.
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                    break;
+                };
+                let Some((stream, local)) = accept(&listener).await else {
+                    continue;
+                };
+                let client = service.config.client;
+                keep_from_hanging(&stream, client);
+                let router = router.clone();
+                let handler = service_fn(move |mut request: Request<Incoming>| {
+                    request.extensions_mut().insert(Arrival { local });
+                    router.call(request)
+                });
+                let mut builder = http1::Builder::new();
+                builder
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(client)
+                    .max_headers(MAX_HEADERS)
+                    .max_buf_size(MAX_HEAD_BYTES);
+                let connection = builder.serve_connection(TokioIo::new(stream), handler);
+                tokio::spawn(serve(
+                    connection,
+                    graceful.watcher(),
+                    place,
+                    Arc::clone(&service),
+                ));
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = stop => {}
+        }
+        drop(listener);
+        service.stop();
+        let under_way = service.metrics.under_way();
+        let before = service.metrics.total();
+        stopping(under_way);
+        graceful.shutdown().await;
+        let requests = service.metrics.total();
+        Served {
+            requests,
+            finished: requests - before,
+        }
+    }
+}
+
+/// One connection to its end.
+async fn serve<C>(
+    connection: C,
+    watcher: Watcher,
+    place: tokio::sync::OwnedSemaphorePermit,
+    service: Arc<Service>,
+) where
+    C: hyper_util::server::graceful::GracefulConnection<Error = hyper::Error>,
+{
+    let open = service.metrics.connects();
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended");
+    }
+    drop((open, place));
+}
+
+/// The next connection, and the address that it came in at.
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    /// Until the system may have room again.
+    const PAUSE: Duration = Duration::from_millis(100);
+    let stream = match listener.accept().await {
+        Ok((stream, _)) => stream,
+        Err(error) => {
+            // One that was gone again is nothing; no more descriptors is worth waiting for.
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::ConnectionRefused
+            ) {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+            return None;
+        }
+    };
+    let local = stream.local_addr().ok()?;
+    Some((stream, local))
+}
+
+/// Lets the system drop a connection whose client does not take delivery, and sends answers at once.
+fn keep_from_hanging(stream: &TcpStream, client: Duration) {
+    let milliseconds = u32::try_from(client.as_millis()).unwrap_or(u32::MAX);
+    let outcome = stream.set_nodelay(true).and_then(|()| {
+        Ok(rustix::net::sockopt::set_tcp_user_timeout(
+            stream,
+            milliseconds,
+        )?)
+    });
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection takes no options");
+    }
+}

@@ -1,0 +1,192 @@
+//! What all requests of one service share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rlf_plugins::interpreter::{Interpreter, Interpreters};
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::ToolManager;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::access::Access;
+use crate::answer::Refusal;
+use crate::config::{BODY_UNIT, ServeConfig};
+use crate::exposure::Exposure;
+use crate::metrics::Metrics;
+use crate::protocol::LANGUAGES;
+use crate::queue::{Patience, Queue};
+
+/// Everything that handlers need.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) config: ServeConfig,
+    pub(crate) access: Access,
+    pub(crate) interpreters: Interpreters,
+    pub(crate) tools: ToolManager,
+    pub(crate) exposure: Exposure,
+    pub(crate) metrics: Metrics,
+    /// Room for bodies, in [`BODY_UNIT`]s.
+    pub(crate) bodies: Queue,
+    runs: Queue,
+    calls: Queue,
+    stopping: AtomicBool,
+    /// What the names of requests begin with, of this process alone.
+    epoch: u32,
+    requests: AtomicU64,
+}
+
+/// What a program of a language is run by.
+pub(crate) enum Spoken<'a> {
+    /// This.
+    By(&'a Interpreter),
+    /// Nothing: the protocol has the language, and there is no interpreter for it.
+    NotInstalled(String),
+    /// The name is of no language.
+    Unknown(String),
+}
+
+impl Service {
+    pub(crate) fn new(
+        config: ServeConfig,
+        registry: &Registry,
+        tools: ToolManager,
+        workers: usize,
+    ) -> Result<Self, String> {
+        config.validate()?;
+        let interpreters = Interpreters::new(registry);
+        for (name, id) in &config.languages {
+            if interpreters.get(id).is_none() {
+                let known = ids(&interpreters).join(", ");
+                return Err(format!(
+                    "serve.languages: `{name}` is to be run as `{id}`, which no interpreter runs; there are: {known}"
+                ));
+            }
+        }
+        let mut epoch = [0; 4];
+        getrandom::fill(&mut epoch)
+            .map_err(|error| format!("the machine gives no randomness: {error}"))?;
+        Ok(Self {
+            access: Access::new(&config)?,
+            exposure: Exposure::new(registry, &config)?,
+            metrics: Metrics::new(),
+            bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),
+            runs: Queue::new(config.max_runs.unwrap_or(workers).max(1)),
+            calls: Queue::new(config.max_calls),
+            stopping: AtomicBool::new(false),
+            epoch: u32::from_le_bytes(epoch),
+            requests: AtomicU64::new(0),
+            interpreters,
+            tools,
+            config,
+        })
+    }
+
+    /// How long a request may wait from now on.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::new(self.config.queue)
+    }
+
+    /// Waits for a place among programs.
+    pub(crate) async fn run_place(
+        &self,
+        patience: &mut Patience,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.place(&self.runs, "programs", patience).await
+    }
+
+    /// Waits for a place among calls of tools and rewards.
+    pub(crate) async fn call_place(
+        &self,
+        patience: &mut Patience,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.place(&self.calls, "calls", patience).await
+    }
+
+    async fn place(
+        &self,
+        queue: &Queue,
+        what: &str,
+        patience: &mut Patience,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        let waits = self.metrics.waits();
+        let place = queue.take(1, patience).await;
+        drop(waits);
+        self.metrics.waited(patience.waited());
+        place.map_err(|_| {
+            Refusal::later(format!(
+                "no turn came within serve.queue_ms = {}: too many {what} are under way",
+                self.config.queue.as_millis()
+            ))
+        })
+    }
+
+    /// What runs a language, by a name of a client's.
+    pub(crate) fn speak(&self, name: &str) -> Spoken<'_> {
+        let id = self.config.languages.get(name).map_or(name, String::as_str);
+        if let Some(interpreter) = self.interpreters.get(id) {
+            return Spoken::By(interpreter);
+        }
+        let mut installed = ids(&self.interpreters);
+        installed.extend(self.config.languages.keys().map(String::as_str));
+        if LANGUAGES.contains(&name) {
+            return Spoken::NotInstalled(format!(
+                "no interpreter of `{name}` is installed here; installed: {}",
+                installed.join(", ")
+            ));
+        }
+        let known: BTreeMap<&str, ()> = LANGUAGES
+            .into_iter()
+            .chain(installed)
+            .map(|name| (name, ()))
+            .collect();
+        let known: Vec<String> = known.keys().map(|name| format!("'{name}'")).collect();
+        Spoken::Unknown(format!("Input should be one of {}", known.join(", ")))
+    }
+
+    /// Names a request: as the client does, where that is a plain name.
+    pub(crate) fn request_id(&self, given: Option<&http::HeaderValue>) -> String {
+        let plain = |text: &&str| {
+            (1..=64).contains(&text.len())
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        match given.and_then(|given| given.to_str().ok()).filter(plain) {
+            Some(given) => given.to_owned(),
+            None => format!(
+                "{:08x}-{}",
+                self.epoch,
+                self.requests.fetch_add(1, Ordering::Relaxed)
+            ),
+        }
+    }
+
+    /// From now on no request is taken.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// What interpreters call their languages.
+pub(crate) fn ids(interpreters: &Interpreters) -> Vec<&str> {
+    interpreters
+        .all()
+        .map(|interpreter| interpreter.language().id.as_str())
+        .collect()
+}
+
+/// What a request's line in the log says beside its status: handed up from handlers with their answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Note {
+    /// Language, tool or reward.
+    pub(crate) what: String,
+    /// How it ended, in one word.
+    pub(crate) ended: String,
+    pub(crate) queued: Duration,
+    pub(crate) took: Duration,
+}

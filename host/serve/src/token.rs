@@ -1,0 +1,138 @@
+//! The bearer token: read once, compared without telling how much of a guess was right.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use subtle::ConstantTimeEq as _;
+
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+/// Longer ones do not fit a header.
+const LONGEST: usize = 4_096;
+
+/// What a client has to show. Kept as its hash alone, so that neither a log nor a crash can hold it, and
+/// comparing takes as long whatever is shown.
+#[derive(Clone)]
+pub(crate) struct Token(blake3::Hash);
+
+impl Token {
+    /// Takes a token; what is wrong with it is said without repeating it.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let text = text.trim_end_matches(['\n', '\r']);
+        if !(SHORTEST..=LONGEST).contains(&text.len()) {
+            return Err(format!(
+                "the token has {} characters; make one of {SHORTEST} to {LONGEST}, for example with `openssl rand -hex 32`",
+                text.len()
+            ));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the token has spaces or other characters than visible ASCII".into());
+        }
+        Ok(Self(blake3::hash(text.as_bytes())))
+    }
+
+    /// The token of a file, if others than its owner cannot read it.
+    pub(crate) fn from_file(file: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read the token file {}: {error}", file.display()))?;
+        Self::new(&text).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    /// The token of an environment variable.
+    pub(crate) fn from_env(name: &str) -> Result<Self, String> {
+        let text = std::env::var(name).map_err(|_| {
+            format!("the environment variable {name}, which is to hold the token, is not set")
+        })?;
+        Self::new(&text).map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn is(&self, shown: &[u8]) -> bool {
+        let shown = blake3::hash(shown);
+        self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+
+    /// Whether an `Authorization` header shows it: `Bearer TOKEN`, or as the password of `Basic`, which is what
+    /// clients send that are only given a URL: `http://any:TOKEN@host/run_code`.
+    pub(crate) fn is_shown_by(&self, header: &[u8]) -> bool {
+        let Some(space) = header.iter().position(|byte| *byte == b' ') else {
+            return false;
+        };
+        let (scheme, rest) = header.split_at(space);
+        let rest = rest.trim_ascii();
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            return self.is(rest);
+        }
+        if !scheme.eq_ignore_ascii_case(b"basic") {
+            return false;
+        }
+        let Ok(pair) = STANDARD.decode(rest) else {
+            return false;
+        };
+        let password = pair.iter().position(|byte| *byte == b':');
+        password.is_some_and(|colon| self.is(&pair[colon + 1..]))
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "correct-horse-battery-staple";
+
+    #[test]
+    fn it_is_shown_as_bearer_or_as_the_password_of_basic() {
+        let token = Token::new(&format!("{TEXT}\n")).unwrap();
+        let basic = |pair: &str| format!("Basic {}", STANDARD.encode(pair));
+        for shown in [
+            format!("Bearer {TEXT}"),
+            format!("bearer  {TEXT}"),
+            basic(&format!("verl:{TEXT}")),
+            basic(&format!(":{TEXT}")),
+        ] {
+            assert!(token.is_shown_by(shown.as_bytes()), "{shown}");
+        }
+        for refused in [
+            String::new(),
+            TEXT.to_owned(),
+            format!("Bearer {}", &TEXT[1..]),
+            format!("Bearer {TEXT}x"),
+            format!("Token {TEXT}"),
+            "Bearer ".to_owned(),
+            basic(TEXT),
+            basic(&format!("{TEXT}:")),
+            "Basic !".to_owned(),
+        ] {
+            assert!(!token.is_shown_by(refused.as_bytes()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_can_be_guessed_or_not_be_sent_is_refused_and_not_repeated() {
+        for bad in [
+            "",
+            "short",
+            "fifteen-letters",
+            "has spaces in the middle",
+            "unicode-é-unicode-é",
+        ] {
+            let error = Token::new(bad).unwrap_err();
+            assert!(bad.is_empty() || !error.contains(bad), "{error}");
+        }
+        assert_eq!(format!("{:?}", Token::new(TEXT).unwrap()), "Token(..)");
+    }
+
+    #[test]
+    fn a_file_or_a_variable_that_is_not_there_is_named() {
+        let error = Token::from_file(Path::new("/nowhere/token")).unwrap_err();
+        assert!(error.contains("/nowhere/token"), "{error}");
+        let error = Token::from_env("RLF_NO_SUCH_TOKEN").unwrap_err();
+        assert!(error.contains("RLF_NO_SUCH_TOKEN"), "{error}");
+    }
+}

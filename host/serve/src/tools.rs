@@ -1,0 +1,195 @@
+//! `GET /v1/tools`, `POST /v1/tools/{name}`: the tools of all plugins, as rollouts call them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
+use rlf_plugins::tool_manager::TurnContext;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::answer::{Refusal, json};
+use crate::body::Body;
+use crate::run_code::noted;
+use crate::service::{Note, Service};
+
+/// `POST /v1/tools/{name}`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolRequest {
+    /// Checked against the tool's schema; what is wrong is the outcome `invalid-arguments`.
+    pub(crate) arguments: Map<String, Value>,
+    /// Of everything random in the call. Default: serve.seed.
+    #[serde(default)]
+    pub(crate) seed: Option<u64>,
+    /// Names the trajectory that the call is part of. Default: the request's own name.
+    #[serde(default)]
+    pub(crate) trajectory_id: Option<String>,
+}
+
+/// Answer to `POST /v1/tools/{name}`: how the call ended, as trajectories keep it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct ToolOutcome {
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    /// `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`,
+    /// `denied`, `unavailable` or `cancelled`.
+    pub(crate) ended: String,
+    /// Whose doing that was: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
+    pub(crate) fault: Value,
+    /// What the model is shown: `content`, `failed`. Null where the infrastructure is to blame.
+    pub(crate) observation: Option<Value>,
+    /// Microseconds, waiting for an instance included.
+    pub(crate) wall_us: u64,
+    /// Hash of the component that served the call.
+    pub(crate) component: String,
+}
+
+/// Answer to `GET /v1/tools`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ToolList {
+    /// Each with `name`, `description`, `input-schema` and `hints`, in the order that models are shown them.
+    pub(crate) tools: Vec<Value>,
+    /// Names of the rewards.
+    pub(crate) rewards: Vec<String>,
+    /// Tools and rewards that are there and not served, with the reason.
+    pub(crate) withheld: std::collections::BTreeMap<String, String>,
+}
+
+pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response, Refusal> {
+    let definitions = service.tools.definitions(None).unwrap_or_default();
+    let served = definitions
+        .iter()
+        .filter(|tool| service.exposure.tools.contains(&tool.name));
+    Ok(json(&ToolList {
+        tools: served
+            .filter_map(|tool| serde_json::to_value(tool).ok())
+            .collect(),
+        rewards: service.exposure.rewards.keys().cloned().collect(),
+        withheld: service.exposure.withheld.clone(),
+    }))
+}
+
+pub(crate) async fn call(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    if !service.exposure.tools.contains(&name) {
+        return Err(not_served(
+            &service,
+            "tool",
+            &name,
+            service.exposure.tools.iter().map(String::as_str),
+        ));
+    }
+    let id = crate::routes::id_of(&request);
+    let mut patience = service.patience();
+    let body = Body::read(request, &service, &mut patience).await?;
+    let (request, _room) = body.parse::<ToolRequest>()?;
+    let trajectory_id = request.trajectory_id.unwrap_or(id);
+    let context = TurnContext {
+        turn: 0,
+        seed: request.seed.unwrap_or(service.config.seed),
+        trajectory_id,
+    };
+    let call = ToolCall {
+        call_id: format!("{}/0/0", context.trajectory_id),
+        name: name.clone(),
+        arguments: Value::Object(request.arguments),
+    };
+    let place = service.call_place(&mut patience).await?;
+    let outcome = service.tools.invoke(vec![call], &context).await.pop();
+    drop(place);
+    let Some(outcome) = outcome else {
+        return Err(Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the call gave no outcome",
+        ));
+    };
+    let note = Note {
+        what: name,
+        ended: outcome.ended.as_str().into(),
+        queued: patience.waited(),
+        took: std::time::Duration::from_micros(outcome.wall_us),
+    };
+    Ok(noted(json(&ToolOutcome::from(outcome)), note))
+}
+
+/// Why there is no such tool or reward here.
+pub(crate) fn not_served<'a>(
+    service: &Service,
+    kind: &str,
+    name: &str,
+    served: impl Iterator<Item = &'a str>,
+) -> Refusal {
+    if let Some(why) = service.exposure.withheld.get(name) {
+        return Refusal::new(
+            StatusCode::FORBIDDEN,
+            format!("`{name}` is not served: {why}"),
+        );
+    }
+    let served: Vec<&str> = served.collect();
+    let hint = match rlf_config::nearest(name, served.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if served.is_empty() => format!("no {kind} is served"),
+        None => format!("there are: {}", served.join(", ")),
+    };
+    let name: String = name.chars().take(64).collect();
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        format!("there is no {kind} `{name}`; {hint}"),
+    )
+}
+
+impl From<CallOutcome> for ToolOutcome {
+    /// What went wrong inside, with places in a plugin's source, stays in the log of the host.
+    fn from(outcome: CallOutcome) -> Self {
+        if let Some(detail) = outcome.detail.filter(|_| outcome.ended != Ended::Ok) {
+            tracing::debug!(call = outcome.call_id, detail, "a call did not end well");
+        }
+        Self {
+            call_id: outcome.call_id,
+            name: outcome.name,
+            ended: outcome.ended.as_str().into(),
+            fault: serde_json::to_value(outcome.fault).unwrap_or_default(),
+            observation: outcome
+                .observation
+                .and_then(|seen| serde_json::to_value(seen).ok()),
+            wall_us: outcome.wall_us,
+            component: outcome.component,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::tool::{Fault, Observation};
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_what_trajectories_keep_but_for_its_detail() {
+        let outcome = CallOutcome {
+            call_id: "t/0/0".into(),
+            name: "search".into(),
+            ended: Ended::Trap,
+            fault: Fault::Plugin,
+            observation: Some(Observation::text("error", true)),
+            step_reward: None,
+            detail: Some("at /home/someone/plugin.rs".into()),
+            wall_us: 7,
+            component: "ab".into(),
+        };
+        let mut kept = serde_json::to_value(&outcome).unwrap();
+        kept.as_object_mut().unwrap().remove("detail");
+        assert_eq!(
+            serde_json::to_value(ToolOutcome::from(outcome)).unwrap(),
+            kept
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! `rlf-host serve` while it serves, and what a client of it sees: bytes on a socket.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::Host;
+use crate::process::{Ended, Running};
+
+/// More than any answer takes; a connection that is silent for longer has hung.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A service on a port of its own.
+#[derive(Debug)]
+pub struct Service {
+    running: Running,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+/// What came back on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its head, as sent.
+    pub head: String,
+    /// Its body, as sent.
+    pub body: String,
+}
+
+impl Service {
+    /// Starts `rlf-host serve` under this configuration, with more arguments.
+    pub fn start(host: &Host, config: &str, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("serve.toml");
+        fs::write(&file, config).expect("can be written");
+        let mut arguments = vec!["serve".into(), file.display().to_string()];
+        let plugins = host.plugins().display().to_string();
+        arguments.extend(["--listen", "127.0.0.1:0", "--plugins", &plugins].map(str::to_owned));
+        arguments.extend(more.iter().map(|&word| word.to_owned()));
+        let mut running = host.start(arguments);
+        let address = running.rest_of_line("listening on http://");
+        Self {
+            address: address.parse().expect("an address"),
+            running,
+            _folder: folder,
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// A connection to it.
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("takes a timeout");
+        stream
+    }
+
+    /// Sends bytes on a connection of their own. The connection, to be read from.
+    pub fn send(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = self.connect();
+        stream.write_all(bytes).expect("it reads");
+        stream
+    }
+
+    /// Sends a request whose connection is closed after the answer.
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        read(self.send(self.request(method, path, headers, body).as_bytes()))
+    }
+
+    /// The bytes of a request. `Host` and, with a body, the type are as clients send them where `headers` has none.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> String {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        let mut add = |name: &str, value: &str| head.push_str(&format!("{name}: {value}\r\n"));
+        let given = |name: &str| headers.iter().any(|(given, _)| *given == name);
+        if !given("host") {
+            add("host", &self.address.to_string());
+        }
+        if !body.is_empty() {
+            if !given("content-type") {
+                add("content-type", "application/json");
+            }
+            if !given("content-length") {
+                add("content-length", &body.len().to_string());
+            }
+        }
+        for (name, value) in headers {
+            add(name, value);
+        }
+        format!("{head}\r\n{body}")
+    }
+
+    /// `GET`.
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], "")
+    }
+
+    /// `POST` of JSON.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", path, &[], &body.to_string())
+    }
+
+    /// The answer of `POST` where it is 200.
+    #[track_caller]
+    pub fn posted(&self, path: &str, body: &Value) -> Value {
+        let answer = self.post(path, body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+
+    /// Waits for its end.
+    pub fn wait(self) -> Ended {
+        self.running.wait()
+    }
+}
+
+/// What comes on a connection until it is closed.
+fn read(mut stream: TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    let ended = stream.read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no whole answer, {ended:?}: {text:?}"));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    Answer {
+        status: status.unwrap_or_else(|| panic!("no status: {head:?}")),
+        head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+impl Answer {
+    /// Reads one from a connection until it is closed.
+    pub fn read(stream: TcpStream) -> Self {
+        read(stream)
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body)
+            .unwrap_or_else(|error| panic!("not JSON: {error}: {self:?}"))
+    }
+}
