@@ -30,8 +30,9 @@ pub(crate) struct Plan {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
 pub(crate) struct Assertion {
+    #[allow(dead_code)] // for those who read a plan
     pub(crate) unit: usize,
-    #[allow(dead_code)] // for those who debug a plan
+    #[allow(dead_code)]
     text: String,
     /// The steps whose values it needs.
     pub(crate) holes: Vec<usize>,
@@ -121,11 +122,6 @@ impl Plan {
             });
         }
         plan
-    }
-
-    /// How many tests there are.
-    pub(crate) fn tests(&self) -> usize {
-        self.asserts.len() + self.weak.len()
     }
 
     /// The module that runs the steps beside a candidate, compiled.

@@ -14,6 +14,9 @@ from rlf_values import Refused, encode
 
 MARK = "\x1e"
 
+PRINTED = 24 << 10
+"""Bytes of answers that are printed, and so survive whatever ends the program; the rest goes to a file."""
+
 
 class _Nowhere(io.RawIOBase):
     """Where a candidate's own output goes."""
@@ -37,9 +40,18 @@ def _told(error):
         return ascii(type(error).__name__)
 
 
-def main(steps, write=os.write, leave=os._exit, encode=encode, Refused=Refused):
+def main(steps, write=os.write, leave=os._exit, open=open, encode=encode, Refused=Refused):
+    left = PRINTED
+
     def say(what, text):
+        nonlocal left
         data = f"\n{MARK}{what} {text}\n".encode("ascii")
+        if len(data) > left:
+            # Is there only if the program gets to its end.
+            with open("results", "ab") as file:
+                file.write(data)
+            return
+        left -= len(data)
         while data:
             data = data[write(1, data):]
 

@@ -691,20 +691,21 @@ def split(row):
 
 
 def judge(row, values):
-    """Which assertions hold, by number, where all their holes have values (step to data)."""
+    """Which assertions hold, of those whose holes all have values (step to data)."""
     walk = Split(row, values)
     walk.all()
-    return walk.verdicts
+    return [number for number, holds in walk.verdicts.items() if holds]
 
 
 def main():
     with open("row.json", encoding="utf-8") as file:
         row = loads(file.read())
-    if len(sys.argv) > 1 and sys.argv[1] == "judge":
+    if sys.argv[1:] == ["judge"]:
         with open("values.json", encoding="utf-8") as file:
-            values = {int(step): data for step, data in loads(file.read()).items()}
-        answer = judge(row, values)
-    else:
-        answer = split(row)
+            candidates = loads(file.read())
+        for candidate, values in sorted(candidates.items(), key=lambda item: int(item[0])):
+            holding = judge(row, {int(step): data for step, data in values.items()})
+            print(dumps([int(candidate), holding]), flush=True)
+        return
     with open("answer.json", "w", encoding="utf-8") as file:
-        file.write(dumps(answer))
+        file.write(dumps(split(row)))
