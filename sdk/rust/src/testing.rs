@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::data::Entry;
-use crate::execute::{Compiled, Exception, Program, Report};
+#[cfg(not(target_family = "wasm"))]
+use crate::execute::{Compiled, Exception};
+use crate::execute::{Program, Report};
 use crate::http::{Request, Response};
 use crate::log::Level;
 use crate::tools;
