@@ -54,6 +54,17 @@ pub mod tools {
     });
 }
 
+pub mod execute {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-execute; world execute-import { import rlf:plugin/execute@0.1.0; }",
+        world: "rlf:sdk-execute/execute-import",
+        additional_derives: [PartialEq, Clone],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
 pub mod http {
     wit_bindgen::generate!({
         path: "../../wit",

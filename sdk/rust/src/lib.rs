@@ -48,6 +48,7 @@
 //! | write to the operator's log | [`log`] |
 //! | ask hosts that the operator opens | [`http`] |
 //! | call other tools | [`tools`] |
+//! | run programs, such as a candidate's code | [`execute`] |
 //! | test without WebAssembly | [`testing`] |
 //!
 //! # What it must not know
@@ -58,6 +59,7 @@
 #[doc(hidden)]
 pub mod bindings;
 pub mod data;
+pub mod execute;
 pub mod http;
 pub mod lifecycle;
 pub mod log;

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::data::Entry;
+#[cfg(not(target_family = "wasm"))]
+use crate::execute::{Compiled, Exception};
+use crate::execute::{Program, Report};
 use crate::http::{Request, Response};
 use crate::log::Level;
 use crate::tools;
@@ -22,9 +25,11 @@ thread_local! {
     static DATA: RefCell<Slots> = const { RefCell::new(Slots::new()) };
     static LOGGED: RefCell<Vec<(Level, String)>> = const { RefCell::new(Vec::new()) };
     static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
+    static INTERPRETER: RefCell<Option<Interpreter>> = const { RefCell::new(None) };
     static TOOLS: RefCell<Option<Tools>> = const { RefCell::new(None) };
 }
 
+type Interpreter = Box<dyn FnMut(&Program) -> Result<Report, Error>>;
 type Network = Box<dyn FnMut(&Request) -> Result<Response, Error>>;
 type Tools = Box<dyn FnMut(&tools::Request) -> Result<tools::Response, Error>>;
 
@@ -47,6 +52,36 @@ pub(crate) fn invoke(request: &tools::Request) -> Result<tools::Response, Error>
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn tools() -> Vec<crate::ToolDefinition> {
     Vec::new()
+}
+
+/// Answers for the interpreters in this test. What [`execute::compile`](crate::execute::compile) makes there is the
+/// source itself, so that whatever answers finds it among the program's modules.
+pub fn execute_with(interpreter: impl FnMut(&Program) -> Result<Report, Error> + 'static) {
+    INTERPRETER.set(Some(Box::new(interpreter)));
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn no_interpreter() -> Error {
+    Error::Denied("no interpreter is open in this test; see `testing::execute_with`".to_owned())
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn execute(program: &Program) -> Result<Report, Error> {
+    INTERPRETER.with_borrow_mut(|interpreter| match interpreter {
+        Some(interpreter) => interpreter(program),
+        None => Err(no_interpreter()),
+    })
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn compile(name: &str, source: &str) -> Result<Result<Compiled, Exception>, Error> {
+    INTERPRETER.with_borrow(|interpreter| match interpreter {
+        Some(_) => Ok(Ok(Compiled {
+            name: name.to_owned(),
+            data: source.as_bytes().to_vec(),
+        })),
+        None => Err(no_interpreter()),
+    })
 }
 
 /// Answers for the network in this test, as hosts that the operator opens would.

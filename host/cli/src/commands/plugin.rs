@@ -176,7 +176,7 @@ fn list(
     })
 }
 
-/// A plugin in a registry with those whose tools it may call and no others, so that what is wrong with them does not
+/// A plugin in a registry with those whose tools it may call, or that it runs programs in, and no others, so that what is wrong with them does not
 /// matter; or what is wrong with it.
 type Found = Result<(Registry, Arc<Plugin>), Problem>;
 
@@ -193,7 +193,8 @@ fn find(
         policies.insert(name.to_owned(), decided.policy.clone());
     }
     let calls_others = !decided.policy.tools.is_empty();
-    let wanted = |other: &str| other == name || calls_others;
+    let runs = |other: &str| decided.policy.execute.iter().any(|named| named == other);
+    let wanted = |other: &str| other == name || calls_others || runs(other);
     let registry = Registry::load_where(directory, &policies, sandbox, wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));

@@ -1,0 +1,98 @@
+//! What the operator chooses.
+
+use rlf_plugin::execute::Limits;
+use rlf_plugin::serde::Deserialize;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default, crate = "rlf_plugin::serde")]
+pub(crate) struct Config {
+    /// Which of the terms `all` and `rate` the term `score` repeats.
+    pub(crate) score: Scoring,
+    /// Where in the answer the code is.
+    pub(crate) code: Extraction,
+    /// What becomes of tests that cannot be kept from the candidate.
+    pub(crate) weak: Weak,
+    /// CPU time and virtual time of one program.
+    pub(crate) wall_ms: u32,
+    /// Memory of one program; 0 for all that the interpreter's own limits allow.
+    pub(crate) memory_bytes: u64,
+    /// Programs that one candidate may take for its calls: after a call that never ends, the next one goes on behind it.
+    pub(crate) attempts: usize,
+    /// Tests of a row that count, from its first; 0 for all.
+    pub(crate) max_tests: usize,
+    /// Programs of one grade call, as `limits.nested_calls` allows them.
+    pub(crate) programs: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
+pub(crate) enum Scoring {
+    All,
+    Rate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
+pub(crate) enum Extraction {
+    /// The last block marked as Python, else the last block, else the whole answer.
+    LastBlock,
+    /// The first block marked as Python, else the first block, else the whole answer.
+    FirstBlock,
+    /// All blocks marked as Python, else all blocks, joined; else the whole answer.
+    AllBlocks,
+    /// The whole answer.
+    Answer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
+pub(crate) enum Weak {
+    /// They run beside the candidate.
+    Run,
+    /// They do not run, and count as failed.
+    Fail,
+    /// Their row is excluded.
+    Error,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            score: Scoring::All,
+            code: Extraction::LastBlock,
+            weak: Weak::Run,
+            wall_ms: 1_000,
+            memory_bytes: 0,
+            attempts: 3,
+            max_tests: 0,
+            programs: 64,
+        }
+    }
+}
+
+impl Config {
+    /// Limits of one program.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            wall_ms: self.wall_ms,
+            memory_bytes: self.memory_bytes,
+            ..Limits::default()
+        }
+    }
+}
+
+/// Refuses what would make every grade wrong.
+pub(crate) fn init(config: Config) -> Result<Config, String> {
+    for (key, value) in [
+        ("wall_ms", config.wall_ms as usize),
+        ("attempts", config.attempts),
+        ("programs", config.programs),
+    ] {
+        if value == 0 {
+            return Err(format!(
+                "configuration: {key} = 0 would let no candidate pass; give it at least 1"
+            ));
+        }
+    }
+    Ok(config)
+}

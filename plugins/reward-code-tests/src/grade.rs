@@ -1,0 +1,319 @@
+//! One grade call: the row is taken apart once, every candidate of the group runs beside the others.
+
+use std::collections::BTreeMap;
+
+use rlf_plugin::execute::{self, Limits, Program, Report};
+use rlf_plugin::{Ended, Error, Grading, Task, Terms, Trajectory};
+
+use crate::candidate::Candidate;
+use crate::config::{Config, Weak};
+use crate::extract::{Code, extract};
+use crate::judge::{Values, judge};
+use crate::outcome::{Graded, Test};
+use crate::plan::{Plan, Verdict, told};
+use crate::row::{Python, Row, Stream, Tests};
+use crate::streams;
+use crate::weak::WeakRun;
+
+/// Of files, from all candidates of a round; well under what one call may be answered (`hostcall_bytes`).
+const RETURNED: u64 = 7 << 20;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Grades a group; an error of the whole is the row's, the operator's or the machine's, and excludes all of it.
+pub(crate) fn group(
+    config: &Config,
+    task: &Task,
+    group: &[Trajectory],
+    grading: &Grading,
+) -> Result<Vec<Result<Terms>>> {
+    let reference = task.reference_value().map_err(|error| error.to_string())?;
+    let row = Row::read(&reference)?;
+    let codes: Vec<Option<Code>> = group
+        .iter()
+        .map(|trajectory| extract(trajectory.answer.as_deref()?, config.code))
+        .collect();
+    let programs: Vec<String> = codes.iter().flatten().map(|code| row.program(&code.source)).collect();
+    let graded = if programs.is_empty() {
+        Vec::new()
+    } else {
+        Group {
+            config,
+            row: &row,
+            codes: &programs,
+            seed: grading.seed,
+        }
+        .graded()?
+    };
+    let mut graded = graded.into_iter();
+    let one = |code: &Option<Code>| {
+        let Some(code) = code else {
+            return Ok(Graded::nothing().terms(config));
+        };
+        let mut graded = graded.next().expect("one for each code")?;
+        // Prose is no code; what somebody marked as code is, even if it does not parse.
+        graded.extracted |= code.fenced;
+        Ok(graded.terms(config))
+    };
+    Ok(codes.iter().map(one).collect())
+}
+
+struct Group<'a> {
+    config: &'a Config,
+    row: &'a Row,
+    /// The programs of those that have any.
+    codes: &'a [String],
+    seed: u64,
+}
+
+impl Group<'_> {
+    fn graded(&self) -> Result<Vec<Result<Graded>>> {
+        match &self.row.tests {
+            Tests::Streams(streams) => self.streams(streams),
+            Tests::Calls { function, cases } => {
+                self.planned(&Plan::calls(function, cases, self.config), None, 0)
+            }
+            Tests::Python(python) => {
+                let plan = Plan::split(python, self.config, self.seed)?;
+                self.planned(&plan, Some(python), 1)
+            }
+        }
+    }
+
+    /// Limits of each of so many programs. What all of them leave comes back together, and must fit whatever they
+    /// do: one candidate must not spoil the call for the others.
+    fn limits(&self, programs: usize) -> Limits {
+        Limits {
+            file_bytes: (RETURNED / programs as u64).min(1 << 20),
+            ..self.config.limits()
+        }
+    }
+
+    /// How many programs are left for each candidate, or that they are too few.
+    fn share(&self, spent: usize, needed: usize) -> Result<usize> {
+        let most = self.config.programs;
+        let candidates = self.codes.len();
+        let share = most.saturating_sub(spent) / candidates;
+        if share < needed {
+            return Err(format!(
+                "a group of {candidates} needs {} programs and one grade call may run {most}: raise nested_calls in the \
+                 limits of this reward and `programs` in its config, or lower `max_tests` or the group's size",
+                spent + needed * candidates
+            ));
+        }
+        Ok(share)
+    }
+
+    /// Candidates against a plan, for which `spent` programs have run.
+    fn planned(&self, plan: &Plan, python: Option<&Python>, spent: usize) -> Result<Vec<Result<Graded>>> {
+        let config = self.config;
+        let weak: Vec<usize> = plan.weak.iter().map(|test| test.unit).collect();
+        if let (Weak::Error, Some(test)) = (config.weak, plan.weak.first()) {
+            return Err(format!(
+                "test {} can only run beside the candidate ({}), and weak = \"error\"",
+                test.unit, test.why
+            ));
+        }
+        let runs_weak = usize::from(!weak.is_empty() && config.weak == Weak::Run);
+        let called = usize::from(!plan.asserts.is_empty());
+        // One to compile; one to judge all of them.
+        let spent = spent + called + usize::from(python.is_some());
+        let share = self.share(spent, called + runs_weak)?;
+        let attempts = config.attempts.min(share - runs_weak);
+        let mut failures: BTreeMap<usize, String> = BTreeMap::new();
+        let mut candidates: Vec<Candidate> = self.codes.iter().cloned().map(Candidate::new).collect();
+        if called == 1 {
+            self.calls(plan, attempts, &mut candidates, &mut failures)?;
+        }
+        let weak_tests = self.weak(python, &weak, runs_weak == 1, &candidates, &mut failures)?;
+        let used: usize = candidates.iter().map(|candidate| candidate.programs + runs_weak).sum();
+        let left = config.programs.saturating_sub(spent.saturating_sub(1) + used);
+        let asserts = self.judged(plan, python, &candidates, left)?;
+        let graded = candidates.iter().zip(asserts).zip(weak_tests).enumerate();
+        Ok(graded
+            .map(|(number, ((candidate, mut tests), weak_tests))| match failures.remove(&number) {
+                Some(why) => Err(why),
+                None => Ok({
+                    tests.extend(weak_tests);
+                    Graded {
+                        tests,
+                        weak: weak.len(),
+                        extracted: !candidate.rejected,
+                        programs: candidate.programs + runs_weak,
+                    }
+                }),
+            })
+            .collect())
+    }
+
+    /// Runs every candidate's steps, in rounds of one program each.
+    fn calls(
+        &self,
+        plan: &Plan,
+        attempts: usize,
+        candidates: &mut [Candidate],
+        failures: &mut BTreeMap<usize, String>,
+    ) -> Result<()> {
+        let module = plan.compile()?;
+        loop {
+            let open: Vec<usize> = (0..candidates.len())
+                .filter(|number| candidates[*number].is_open(plan, attempts) && !failures.contains_key(number))
+                .collect();
+            if open.is_empty() {
+                return Ok(());
+            }
+            let programs: Vec<Program> = open
+                .iter()
+                .map(|number| candidates[*number].program(plan, &module, self.limits(open.len()), self.seed))
+                .collect();
+            for (number, ran) in open.into_iter().zip(run(&programs)) {
+                match ran {
+                    Ok(Ran::Report(report)) => candidates[number].learn(plan, &report),
+                    Ok(Ran::TooMuch) => candidates[number].broken = Some(Test::Exceeded),
+                    Err(why) => {
+                        failures.insert(number, why);
+                    }
+                }
+            }
+        }
+    }
+
+    fn weak(
+        &self,
+        python: Option<&Python>,
+        weak: &[usize],
+        runs: bool,
+        candidates: &[Candidate],
+        failures: &mut BTreeMap<usize, String>,
+    ) -> Result<Vec<Vec<Test>>> {
+        let Some(python) = python.filter(|_| runs) else {
+            return Ok(vec![vec![Test::Unreached; weak.len()]; candidates.len()]);
+        };
+        let runs: Vec<WeakRun> = self
+            .codes
+            .iter()
+            .map(|code| WeakRun::new(weak.to_vec(), code, self.seed))
+            .collect();
+        let programs: Vec<Program> = runs
+            .iter()
+            .zip(self.codes)
+            .map(|(run, code)| run.program(python, code, self.config, self.seed))
+            .collect();
+        let mut tests = Vec::new();
+        for (number, (run, ran)) in runs.iter().zip(run(&programs)).enumerate() {
+            match ran {
+                Ok(Ran::Report(report)) => tests.push(run.read(&report)),
+                Ok(Ran::TooMuch) => tests.push(vec![Test::Exceeded; weak.len()]),
+                Err(why) => {
+                    failures.entry(number).or_insert(why);
+                    tests.push(Vec::new());
+                }
+            }
+        }
+        Ok(tests)
+    }
+
+    /// How each assertion ended, for each candidate: compared here where that is plain, else by the judge.
+    fn judged(
+        &self,
+        plan: &Plan,
+        python: Option<&Python>,
+        candidates: &[Candidate],
+        mut programs: usize,
+    ) -> Result<Vec<Vec<Test>>> {
+        let mut asked: BTreeMap<usize, Values> = BTreeMap::new();
+        let mut tests: Vec<Vec<Option<Test>>> = Vec::new();
+        for (number, candidate) in candidates.iter().enumerate() {
+            let mut of_this = Vec::new();
+            for assertion in &plan.asserts {
+                if let Some(missing) = candidate.missing(&assertion.holes) {
+                    of_this.push(Some(missing));
+                    continue;
+                }
+                let values = || assertion.holes.iter().filter_map(|step| Some((*step, candidate.value(*step)?)));
+                let verdict = match (&*assertion.holes, values().next()) {
+                    ([_], Some((_, value))) => assertion.verdict(value),
+                    _ => Verdict::Open,
+                };
+                of_this.push(match verdict {
+                    Verdict::Holds => Some(Test::Passed),
+                    Verdict::Fails => Some(Test::Wrong),
+                    Verdict::Open => {
+                        let values = values().map(|(step, value)| (step, value.clone()));
+                        asked.entry(number).or_default().extend(values);
+                        None
+                    }
+                });
+            }
+            tests.push(of_this);
+        }
+        let verdicts = match python {
+            Some(python) => judge(python, &asked, self.seed, &mut programs)?,
+            None => BTreeMap::new(),
+        };
+        let settled = tests.into_iter().enumerate().map(|(number, tests)| {
+            let holds = |assertion| verdicts.get(&number).is_some_and(|holding| holding.contains(&assertion));
+            let settle = |(assertion, test): (usize, Option<Test>)| {
+                test.unwrap_or(if holds(assertion) { Test::Passed } else { Test::Wrong })
+            };
+            tests.into_iter().enumerate().map(settle).collect()
+        });
+        Ok(settled.collect())
+    }
+
+    /// One program for each candidate and test: what reads a stream may do so in ways that only a process of
+    /// its own serves.
+    fn streams(&self, streams: &[Stream]) -> Result<Vec<Result<Graded>>> {
+        let config = self.config;
+        let most = if config.max_tests == 0 { streams.len() } else { config.max_tests };
+        let streams = &streams[..most.min(streams.len())];
+        self.share(0, streams.len())?;
+        let programs: Vec<Program> = self
+            .codes
+            .iter()
+            .flat_map(|code| streams.iter().map(|stream| streams::program(code, stream, config, self.seed)))
+            .collect();
+        let ran = run(&programs);
+        let graded = ran.chunks(streams.len()).map(|ran| {
+            let mut tests = Vec::new();
+            let mut rejected = false;
+            for (ran, stream) in ran.iter().zip(streams) {
+                tests.push(match ran.as_ref().map_err(String::clone)? {
+                    Ran::TooMuch => Test::Exceeded,
+                    Ran::Report(report) => {
+                        rejected |= matches!(report.outcome, Some(execute::Outcome::Rejected(_)));
+                        streams::test(report, stream)
+                    }
+                });
+            }
+            Ok(Graded {
+                weak: 0,
+                extracted: !rejected,
+                programs: tests.len(),
+                tests,
+            })
+        });
+        Ok(graded.collect())
+    }
+}
+
+/// What became of a program.
+enum Ran {
+    Report(Report),
+    /// It left more behind than it may.
+    TooMuch,
+}
+
+/// Runs programs. What was nobody's doing is an error, not a failed test.
+fn run(programs: &[Program]) -> Vec<Result<Ran>> {
+    let ran = |ran: std::result::Result<Report, Error>| match ran {
+        Ok(report) if matches!(report.ended, Ended::Unavailable | Ended::Cancelled) => Err(format!(
+            "the candidate could not be run: its program ended as {:?}",
+            report.ended
+        )),
+        Ok(report) => Ok(Ran::Report(report)),
+        Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::TooMuch),
+        Err(error) => Err(told(&error)),
+    };
+    execute::run(programs).into_iter().map(ran).collect()
+}

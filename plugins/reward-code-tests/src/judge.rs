@@ -1,0 +1,55 @@
+//! What needs Python to be judged: the tests walked through once more, with the candidates' values
+//! in the holes, in an interpreter that runs nothing of theirs.
+//!
+//! One program serves the whole group. A value can be made so that what is done with it takes for
+//! ever; then the one who sent it has failed, and another program goes on with the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rlf_plugin::execute;
+use rlf_plugin::serde_json::{self, Map, Value};
+
+use crate::plan::{splitter, told};
+use crate::row::Python;
+
+/// The values that one candidate returned, by step.
+pub(crate) type Values = BTreeMap<usize, Value>;
+
+/// Which assertions hold, by candidate; at most `programs` are run.
+pub(crate) fn judge(
+    row: &Python,
+    asked: &BTreeMap<usize, Values>,
+    seed: u64,
+    programs: &mut usize,
+) -> Result<BTreeMap<usize, BTreeSet<usize>>, String> {
+    let mut verdicts = BTreeMap::new();
+    let mut open: BTreeSet<usize> = asked.keys().copied().collect();
+    while !open.is_empty() {
+        if *programs == 0 {
+            return Err("the programs of this grade call are spent before all candidates are judged; raise \
+                        nested_calls in the limits of this reward, and `programs` in its config"
+                .to_owned());
+        }
+        *programs -= 1;
+        let values: Map<String, Value> = open
+            .iter()
+            .map(|candidate| {
+                let values = asked[candidate].iter().map(|(step, value)| (step.to_string(), value.clone()));
+                (candidate.to_string(), Value::Object(values.collect()))
+            })
+            .collect();
+        let program = splitter(row, seed)
+            .arguments(["main.py", "judge"])
+            .file("values.json", Value::Object(values).to_string());
+        let report = execute::run_one(program).map_err(|error| told(&error))?;
+        for line in report.stdout.head.split(|byte| *byte == b'\n') {
+            if let Ok((candidate, holding)) = serde_json::from_slice::<(usize, BTreeSet<usize>)>(line) {
+                open.remove(&candidate);
+                verdicts.insert(candidate, holding);
+            }
+        }
+        // They come in order, so that the first one without a verdict was being judged when the program ended.
+        open.pop_first();
+    }
+    Ok(verdicts)
+}

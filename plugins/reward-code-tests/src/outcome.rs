@@ -1,0 +1,99 @@
+//! How the tests of one candidate ended.
+
+use rlf_plugin::execute::{Outcome, Report};
+use rlf_plugin::{Ended, Terms};
+
+use crate::config::{Config, Scoring};
+
+/// How one test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Test {
+    Passed,
+    /// Something else than expected.
+    Wrong,
+    /// An exception.
+    Raised,
+    /// What was returned is no plain data.
+    Refused,
+    TimedOut,
+    /// Out of memory, of stack or of output.
+    Exceeded,
+    /// The program was over before its time: `sys.exit`, `os._exit`.
+    Exited,
+    /// Its turn never came: the code did not load, or the candidate's programs were spent.
+    Unreached,
+}
+
+const KINDS: [(Test, &str); 7] = [
+    (Test::Wrong, "wrong"),
+    (Test::Raised, "raised"),
+    (Test::Refused, "refused"),
+    (Test::TimedOut, "timed_out"),
+    (Test::Exceeded, "exceeded"),
+    (Test::Exited, "exited"),
+    (Test::Unreached, "unreached"),
+];
+
+/// What became of a program that did not get to its end.
+pub(crate) fn cut_short(report: &Report) -> Test {
+    match report.ended {
+        Ended::Timeout => Test::TimedOut,
+        Ended::MemoryLimit | Ended::OutputLimit | Ended::Trap => Test::Exceeded,
+        _ => match report.outcome {
+            Some(Outcome::Raised(_) | Outcome::Rejected(_)) => Test::Raised,
+            _ => Test::Exited,
+        },
+    }
+}
+
+/// All that is known of one candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Graded {
+    pub(crate) tests: Vec<Test>,
+    /// How many of them ran beside the candidate.
+    pub(crate) weak: usize,
+    /// Whether there was code that parses.
+    pub(crate) extracted: bool,
+    pub(crate) programs: usize,
+}
+
+impl Graded {
+    /// Of an answer without code.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            tests: Vec::new(),
+            weak: 0,
+            extracted: false,
+            programs: 0,
+        }
+    }
+
+    pub(crate) fn terms(&self, config: &Config) -> Terms {
+        let count = |kind: Test| self.tests.iter().filter(|test| **test == kind).count();
+        let passed = count(Test::Passed);
+        let all = f64::from(u8::from(passed == self.tests.len() && passed > 0));
+        let rate = if self.tests.is_empty() {
+            0.0
+        } else {
+            passed as f64 / self.tests.len() as f64
+        };
+        let score = match config.score {
+            Scoring::All => all,
+            Scoring::Rate => rate,
+        };
+        let mut terms = Terms::new()
+            .term("score", score)
+            .term("all", all)
+            .term("rate", rate)
+            .term("extracted", f64::from(u8::from(self.extracted)))
+            .metric("tests", self.tests.len() as f64)
+            .metric("passed", passed as f64)
+            .metric("failed", (self.tests.len() - passed) as f64)
+            .metric("weak", self.weak as f64)
+            .metric("programs", self.programs as f64);
+        for (kind, name) in KINDS {
+            terms = terms.metric(name, count(kind) as f64);
+        }
+        terms
+    }
+}

@@ -1,0 +1,241 @@
+//! Tests taken apart: the steps that a candidate's run evaluates, and what is compared with them.
+
+use rlf_plugin::execute::{self, Compiled, Program};
+use rlf_plugin::serde::Deserialize;
+use rlf_plugin::serde_json::{self, Value, json};
+use rlf_plugin::error_message;
+
+use crate::config::Config;
+use crate::row::{Call, Python};
+use crate::value::{Plain, Unread};
+
+const VALUES: &str = include_str!("python/values.py");
+const SPLIT: &str = include_str!("python/split.py");
+const CALLS: &str = include_str!("python/calls.py");
+
+/// The name that programs of this plugin import a module by.
+pub(crate) const MODULE: &str = "rlf_calls";
+
+/// What is asked of every candidate of a group, and how its answers are judged.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
+pub(crate) struct Plan {
+    pub(crate) asserts: Vec<Assertion>,
+    pub(crate) weak: Vec<WeakTest>,
+    /// Whether a step has a value; others only do something.
+    pub(crate) steps: Vec<bool>,
+    source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
+pub(crate) struct Assertion {
+    #[allow(dead_code)] // for those who read a plan
+    pub(crate) unit: usize,
+    #[allow(dead_code)]
+    text: String,
+    /// The steps whose values it needs.
+    pub(crate) holes: Vec<usize>,
+    compare: Compare,
+    #[serde(default)]
+    expected: Value,
+}
+
+/// A test that could not be taken apart.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
+pub(crate) struct WeakTest {
+    pub(crate) unit: usize,
+    pub(crate) why: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
+enum Compare {
+    Equal,
+    Unequal,
+    True,
+    False,
+    /// Equal as JSON knows it.
+    Json,
+    Judge,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, crate = "rlf_plugin::serde")]
+enum Answer {
+    Bad { bad: String },
+    Plan(Plan),
+}
+
+/// What can be said of an assertion whose values are there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verdict {
+    Holds,
+    Fails,
+    /// The judge must say.
+    Open,
+}
+
+impl Plan {
+    /// Takes the tests of a row apart, in an interpreter that never sees a candidate.
+    pub(crate) fn split(row: &Python, config: &Config, seed: u64) -> Result<Self, String> {
+        let program = splitter(row, seed).arguments(["main.py"]).fetch("answer.json");
+        let report = execute::run_one(program).map_err(|error| told(&error))?;
+        let Some(answer) = report.file("answer.json").filter(|_| report.completed()) else {
+            let why = report.exception().map_or_else(
+                || format!("{:?}", report.ended),
+                |exception| exception.traceback.clone(),
+            );
+            return Err(format!("the row's tests could not be read in the interpreter: {why}"));
+        };
+        let mut plan = match serde_json::from_slice(answer) {
+            Ok(Answer::Plan(plan)) => plan,
+            Ok(Answer::Bad { bad }) => return Err(format!("the row is wrong: {bad}")),
+            Err(error) => return Err(format!("the plan of the row's tests is not as agreed: {error}")),
+        };
+        if config.max_tests > 0 {
+            let kept = config.max_tests.saturating_sub(plan.weak.len());
+            plan.asserts.truncate(kept);
+        }
+        Ok(plan)
+    }
+
+    /// Calls of one function with JSON.
+    pub(crate) fn calls(function: &str, cases: &[Call], config: &Config) -> Self {
+        let mut plan = Self::default();
+        let most = if config.max_tests == 0 { cases.len() } else { config.max_tests };
+        for (step, case) in cases.iter().take(most).enumerate() {
+            let arguments: Vec<String> = case.arguments.iter().map(literal).collect();
+            let called = format!("{function}({})", arguments.join(", "));
+            // A method of the class that such rows are solved in.
+            let method = format!("Solution().{called}");
+            let choice = format!("{method} if hasattr(globals().get('Solution'), {function:?}) else {called}");
+            plan.source.push_str(&format!("\ndef _step_{step}():\n    return {choice}\n"));
+            plan.steps.push(true);
+            plan.asserts.push(Assertion {
+                unit: step,
+                text: called,
+                holes: vec![step],
+                compare: Compare::Json,
+                expected: case.output.clone(),
+            });
+        }
+        plan
+    }
+
+    /// The module that runs the steps beside a candidate, compiled.
+    pub(crate) fn compile(&self) -> Result<Compiled, String> {
+        let names: Vec<String> = (0..self.steps.len()).map(|step| format!("_step_{step}")).collect();
+        // One module, so that one is compiled and one is loaded.
+        let harness = CALLS.replace("from rlf_values import Refused, encode\n", VALUES);
+        let source = format!("{harness}\n{}\nSTEPS = [{}]\n", self.source, names.join(", "));
+        match execute::compile("python", MODULE, &source) {
+            Ok(Ok(compiled)) => Ok(compiled),
+            Ok(Err(exception)) => Err(format!("the calls of the row's tests do not compile: {}", exception.traceback)),
+            Err(error) => Err(told(&error)),
+        }
+    }
+}
+
+/// The program that takes a row apart, and that judges.
+pub(crate) fn splitter(row: &Python, seed: u64) -> Program {
+    let split = SPLIT.replace("from rlf_values import Refused, build, encode\n", VALUES);
+    let row = serde_json::to_vec(row).expect("texts can be written as JSON");
+    Program::new("python", format!("{split}\n\nmain()\n"))
+        .file("row.json", row)
+        .seed(seed)
+}
+
+/// What the gate refused, and what an operator can do about it.
+pub(crate) fn told(error: &rlf_plugin::Error) -> String {
+    match error {
+        rlf_plugin::Error::NotFound(text) => {
+            format!("{text}; the policy of this reward must name an interpreter of Python: execute = [\"python\"]")
+        }
+        rlf_plugin::Error::Exhausted(text) => {
+            format!("{text}; raise nested_calls in the limits of this reward, and `programs` in its config")
+        }
+        error => error_message(error).to_owned(),
+    }
+}
+
+impl Assertion {
+    /// Judges by the value of its only hole.
+    pub(crate) fn verdict(&self, value: &Value) -> Verdict {
+        let known = match self.compare {
+            Compare::Judge => None,
+            Compare::Json => Some(self.equals_json(value)),
+            Compare::Equal | Compare::Unequal => {
+                let wanted = self.compare == Compare::Equal;
+                match (Plain::read(value), Plain::read(&self.expected)) {
+                    (Err(Unread::Malformed), _) => Some(false),
+                    (Ok(value), Ok(expected)) => value.equals(&expected).map(|equal| equal == wanted),
+                    _ => None,
+                }
+            }
+            Compare::True | Compare::False => match Plain::read(value) {
+                Ok(value) => Some(value.is_true() == (self.compare == Compare::True)),
+                Err(Unread::Malformed) => Some(false),
+                Err(Unread::Judge) => None,
+            },
+        };
+        match known {
+            Some(true) => Verdict::Holds,
+            Some(false) => Verdict::Fails,
+            None => Verdict::Open,
+        }
+    }
+
+    /// As rows with a function's name are judged: a tuple is a list, and an only output may stand in a list.
+    fn equals_json(&self, value: &Value) -> bool {
+        let Ok(value) = Plain::read(&crate::value::without_tuples(value)) else {
+            return false;
+        };
+        let equals = |expected: &Value| {
+            Plain::read(&of_json(expected)).is_ok_and(|expected| value.equals(&expected) == Some(true))
+        };
+        equals(&self.expected)
+            || matches!(&self.expected, Value::Array(only) if only.len() == 1 && equals(&only[0]))
+    }
+}
+
+/// JSON as plain data.
+fn of_json(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(_), _, _) => value.clone(),
+            (None, Some(large), _) => json!(["i", format!("{large:#x}")]),
+            (_, _, float) => json!(["f", format!("{:016x}", float.unwrap_or(f64::NAN).to_bits())]),
+        },
+        Value::Array(items) => {
+            let items = items.iter().map(of_json);
+            Value::Array(std::iter::once(json!("l")).chain(items).collect())
+        }
+        Value::Object(fields) => {
+            let pairs = fields.iter().flat_map(|(name, value)| [json!(name), of_json(value)]);
+            Value::Array(std::iter::once(json!("d")).chain(pairs).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// JSON as Python's source.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        // JSON's escapes are Python's but for halves of surrogate pairs, which are none here.
+        Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let pair = |(name, value): (&String, &Value)| format!("{}: {}", json!(name), literal(value));
+            let pairs: Vec<String> = fields.iter().map(pair).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}

@@ -1,0 +1,165 @@
+"""Values as plain data, so that what leaves an interpreter is what it looks like and nothing more.
+
+A value is exactly of a type that is listed here, or it is refused: an object of a subclass can say of
+itself that it equals everything. JSON carries the data; each list in it begins with a tag.
+"""
+
+import sys
+from json import dumps, loads
+from struct import pack, unpack
+
+DEEPEST = 50
+"""Levels of containers in each other."""
+
+LARGEST = 1 << 18
+"""Leaves and containers of one value, together."""
+
+
+class Refused(Exception):
+    """The value is no plain data; the text says what was met."""
+
+
+def _bits(number):
+    return pack(">d", number).hex()
+
+
+def _integer(number):
+    # As a number where every reader of JSON has it whole.
+    return number if -(1 << 53) < number < 1 << 53 else ["i", hex(number)]
+
+
+def _text(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return ["S", text.encode("utf-8", "surrogatepass").hex()]
+    return text
+
+
+_LEAVES = {
+    type(None): lambda value: None,
+    bool: lambda value: value,
+    int: _integer,
+    float: lambda value: ["f", _bits(value)],
+    complex: lambda value: ["c", _bits(value.real), _bits(value.imag)],
+    str: _text,
+    bytes: lambda value: ["b", value.hex()],
+    bytearray: lambda value: ["B", value.hex()],
+    type(...): lambda value: ["e"],
+    range: lambda value: ["r", *map(_integer, (value.start, value.stop, value.step))],
+}
+
+# Of modules that are looked at only where somebody imported them.
+_IMPORTED_LEAVES = {
+    ("decimal", "Decimal"): lambda value: ["m", str(value)],
+    ("fractions", "Fraction"): lambda value: ["F", *map(_integer, value.as_integer_ratio())],
+    ("datetime", "datetime"): lambda value: ["dt", value.isoformat()],
+    ("datetime", "date"): lambda value: ["da", value.isoformat()],
+    ("datetime", "time"): lambda value: ["ti", value.isoformat()],
+    ("datetime", "timedelta"): lambda value: ["td", value.days, value.seconds, value.microseconds],
+}
+
+_SEQUENCES = {list: "l", tuple: "t"}
+# Written in the order of their text: the order in a set depends on hashes and on history.
+_SETS = {set: "s", frozenset: "z", type({}.keys()): "k"}
+_MAPPINGS = {dict: "d"}
+_IMPORTED_SEQUENCES = {("collections", "deque"): "q"}
+_IMPORTED_MAPPINGS = {
+    ("collections", "OrderedDict"): "O",
+    ("collections", "Counter"): "C",
+    ("collections", "defaultdict"): "D",
+}
+
+
+def _imported(kind, table):
+    for (module, name), found in table.items():
+        if getattr(sys.modules.get(module), name, None) is kind:
+            return found
+    return None
+
+
+def encode(value):
+    """The JSON text of plain data; `Refused` where it is none."""
+    left = LARGEST
+    above = set()
+
+    def walk(value, depth):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Refused(f"more than {LARGEST} values in one")
+        kind = type(value)
+        leaf = _LEAVES.get(kind) or _imported(kind, _IMPORTED_LEAVES)
+        if leaf is not None:
+            return leaf(value)
+        if depth == DEEPEST:
+            raise Refused(f"nested more than {DEEPEST} deep")
+        if id(value) in above:
+            raise Refused(f"a {kind.__name__} that contains itself")
+        above.add(id(value))
+        if tag := _SEQUENCES.get(kind) or _imported(kind, _IMPORTED_SEQUENCES):
+            data = [tag, *[walk(item, depth + 1) for item in value]]
+        elif tag := _SETS.get(kind):
+            data = [tag, *sorted([walk(item, depth + 1) for item in value], key=dumps)]
+        elif tag := _MAPPINGS.get(kind) or _imported(kind, _IMPORTED_MAPPINGS):
+            data = [tag]
+            for key, item in value.items():
+                data += [walk(key, depth + 1), walk(item, depth + 1)]
+        else:
+            raise Refused(f"a value of type {kind.__name__}")
+        above.discard(id(value))
+        return data
+
+    return dumps(walk(value, 0), separators=(",", ":"))
+
+
+def _float(bits):
+    return unpack(">d", bytes.fromhex(bits))[0]
+
+
+def _pairs(items):
+    return zip(items[::2], items[1::2])
+
+
+def _from(module, name, build=lambda kind, *items: kind(*items)):
+    return lambda *items: build(getattr(__import__(module), name), *items)
+
+
+_BUILDERS = {
+    "i": lambda digits: int(digits, 16),
+    "f": _float,
+    "c": lambda real, imaginary: complex(_float(real), _float(imaginary)),
+    "S": lambda data: bytes.fromhex(data).decode("utf-8", "surrogatepass"),
+    "b": bytes.fromhex,
+    "B": bytearray.fromhex,
+    "e": lambda: ...,
+    "r": range,
+    "m": _from("decimal", "Decimal"),
+    "F": _from("fractions", "Fraction"),
+    "dt": _from("datetime", "datetime", lambda kind, text: kind.fromisoformat(text)),
+    "da": _from("datetime", "date", lambda kind, text: kind.fromisoformat(text)),
+    "ti": _from("datetime", "time", lambda kind, text: kind.fromisoformat(text)),
+    "td": _from("datetime", "timedelta"),
+    "l": lambda *items: list(items),
+    "t": lambda *items: items,
+    "q": _from("collections", "deque", lambda kind, *items: kind(items)),
+    "s": lambda *items: set(items),
+    "z": lambda *items: frozenset(items),
+    "k": lambda *items: dict.fromkeys(items).keys(),
+    "d": lambda *items: dict(_pairs(items)),
+    "O": _from("collections", "OrderedDict", lambda kind, *items: kind(_pairs(items))),
+    "C": _from("collections", "Counter", lambda kind, *items: kind(dict(_pairs(items)))),
+    "D": _from("collections", "defaultdict", lambda kind, *items: kind(None, _pairs(items))),
+}
+
+
+def build(data):
+    """The value of data as JSON was parsed to."""
+    if type(data) is not list:
+        return data
+    return _BUILDERS[data[0]](*[build(item) for item in data[1:]])
+
+
+def decode(text):
+    """The value of a text that `encode` wrote."""
+    return build(loads(text))

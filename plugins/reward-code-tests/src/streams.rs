@@ -1,0 +1,71 @@
+//! Programs that read and print: each test is a run of the candidate's code as it is.
+
+use rlf_plugin::execute::{Program, Report};
+
+use crate::config::Config;
+use crate::outcome::{Test, cut_short};
+use crate::row::Stream;
+
+/// The candidate as a program of its own.
+pub(crate) fn program(code: &str, stream: &Stream, config: &Config, seed: u64) -> Program {
+    Program::new("python", code)
+        .stdin(stream.input.clone())
+        .seed(seed)
+        .limits(config.limits())
+}
+
+/// How one run ended. What it printed counts only if it got to its end, be it by `sys.exit()`.
+pub(crate) fn test(report: &Report, stream: &Stream) -> Test {
+    use rlf_plugin::execute::Outcome;
+    let ended = matches!(report.outcome, Some(Outcome::Completed | Outcome::Exited(0)));
+    if !ended {
+        return cut_short(report);
+    }
+    if report.stdout.omitted > 0 {
+        return Test::Exceeded;
+    }
+    let printed = [&*report.stdout.head, &*report.stdout.tail].concat();
+    if same(&String::from_utf8_lossy(&printed), &stream.output) {
+        Test::Passed
+    } else {
+        Test::Wrong
+    }
+}
+
+/// White space at the ends of lines and empty lines at the end are nobody's answer; all else is compared as it is.
+fn same(printed: &str, expected: &str) -> bool {
+    let lines = |text: &str| -> Vec<String> {
+        let trimmed = text.trim_end();
+        trimmed.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    lines(printed) == lines(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_at_ends_is_no_answer() {
+        assert!(same("1 2\n3\n", "1 2 \r\n3"));
+        assert!(same("", "\n\n"));
+        for (printed, expected) in [("1  2", "1 2"), (" 1", "1"), ("\n1", "1"), ("1\n\n2", "1\n2")] {
+            assert!(!same(printed, expected), "{printed:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_right_text_of_a_program_that_failed_does_not_count() {
+        let stream = Stream {
+            input: String::new(),
+            output: "1".to_owned(),
+        };
+        let mut report = Report::printed("1\n");
+        assert_eq!(test(&report, &stream), Test::Passed);
+        report.outcome = Some(rlf_plugin::execute::Outcome::Exited(1));
+        assert_eq!(test(&report, &stream), Test::Exited);
+        report.outcome = None;
+        report.ended = rlf_plugin::Ended::Timeout;
+        assert_eq!(test(&report, &stream), Test::TimedOut);
+    }
+}

@@ -1,0 +1,230 @@
+//! Running programs, for plugins that the operator opens the gate `execute` to.
+//!
+//! A plugin asks for it in `plugin.toml` (`gates = ["execute"]`); which interpreters stand behind it is the
+//! operator's business (`execute = ["python"]`). Each program runs in a fresh instance of one, under limits of
+//! its own, and finds nothing but what it is given. One call runs so many programs, all told, and no more
+//! (`nested_calls`, 64 unless the operator says otherwise), all of them before the caller's deadline.
+//!
+//! ```
+//! use rlf_plugin::execute::{self, Program};
+//! # use rlf_plugin::{execute::Report, testing};
+//! # testing::execute_with(|program| {
+//! #     assert_eq!(program.stdin, b"21");
+//! #     Ok(Report::printed("42\n"))
+//! # });
+//!
+//! let double = Program::new("python", "print(int(input()) * 2)").stdin("21");
+//! let report = execute::run_one(double).unwrap();
+//! assert!(report.completed());
+//! assert_eq!(report.stdout.text(), "42\n");
+//! ```
+
+pub use crate::bindings::execute::rlf::plugin::code::{
+    Captured, Compiled, Exception, File, Limits, Outcome, Program, Report,
+};
+
+use crate::{Ended, Error};
+
+/// Compiles a module that programs can import by its name, once for all of them. The inner error is
+/// what is wrong with the source.
+pub fn compile(
+    language: &str,
+    name: &str,
+    source: &str,
+) -> Result<Result<Compiled, Exception>, Error> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::execute::rlf::plugin::execute::compile(language, name, source);
+    #[cfg(not(target_family = "wasm"))]
+    {
+        let _ = language;
+        crate::testing::compile(name, source)
+    }
+}
+
+/// Runs the programs side by side; one result for each, in order. A program that ran has a report, however it
+/// ended.
+pub fn run(programs: &[Program]) -> Vec<Result<Report, Error>> {
+    #[cfg(target_family = "wasm")]
+    return crate::bindings::execute::rlf::plugin::execute::run(programs);
+    #[cfg(not(target_family = "wasm"))]
+    programs.iter().map(crate::testing::execute).collect()
+}
+
+/// Runs one program.
+pub fn run_one(program: Program) -> Result<Report, Error> {
+    run(&[program])
+        .pop()
+        .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))
+}
+
+/// All that the operator allows.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall_ms: 0,
+            memory_bytes: 0,
+            output_bytes: 0,
+            file_bytes: 0,
+        }
+    }
+}
+
+impl Program {
+    /// A program that is given nothing, under the limits that the operator sets for its interpreter.
+    pub fn new(language: impl Into<String>, code: impl Into<String>) -> Self {
+        Self {
+            language: language.into(),
+            code: code.into(),
+            arguments: Vec::new(),
+            stdin: Vec::new(),
+            files: Vec::new(),
+            fetch: Vec::new(),
+            modules: Vec::new(),
+            seed: 0,
+            limits: Limits::default(),
+        }
+    }
+
+    /// With arguments as it finds them: the first one names it.
+    #[must_use]
+    pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments = arguments.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With this to read from standard input.
+    #[must_use]
+    pub fn stdin(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.stdin = data.into();
+        self
+    }
+
+    /// With one more file, which lies there when it starts.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
+        self.files.push(File {
+            path: path.into(),
+            data: data.into(),
+        });
+        self
+    }
+
+    /// With one more file to return after the run, if it is there.
+    #[must_use]
+    pub fn fetch(mut self, path: impl Into<String>) -> Self {
+        self.fetch.push(path.into());
+        self
+    }
+
+    /// With one more module to import.
+    #[must_use]
+    pub fn module(mut self, module: &Compiled) -> Self {
+        self.modules.push(module.clone());
+        self
+    }
+
+    /// With another seed of everything random.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Under these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
+impl Report {
+    /// Of a program that printed this and completed, for tests.
+    pub fn printed(stdout: impl Into<Vec<u8>>) -> Self {
+        let captured = |head: Vec<u8>| Captured {
+            head,
+            tail: Vec::new(),
+            omitted: 0,
+        };
+        Self {
+            ended: Ended::Ok,
+            outcome: Some(Outcome::Completed),
+            stdout: captured(stdout.into()),
+            stderr: captured(Vec::new()),
+            files: Vec::new(),
+            cpu_us: 0,
+        }
+    }
+
+    /// Whether the program ran off its end.
+    pub fn completed(&self) -> bool {
+        matches!(self.outcome, Some(Outcome::Completed))
+    }
+
+    /// What stopped the program at its end, if it did not complete: an exception that it raised or that
+    /// its source did not parse.
+    pub fn exception(&self) -> Option<&Exception> {
+        match &self.outcome {
+            Some(Outcome::Raised(exception) | Outcome::Rejected(exception)) => Some(exception),
+            Some(Outcome::Completed | Outcome::Exited(_)) | None => None,
+        }
+    }
+
+    /// A file that was fetched.
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        let named = |file: &&File| file.path.trim_start_matches('/') == path.trim_start_matches('/');
+        self.files.iter().find(named).map(|file| &*file.data)
+    }
+}
+
+impl Captured {
+    /// As text, with a mark where something was left out.
+    pub fn text(&self) -> String {
+        let head = String::from_utf8_lossy(&self.head);
+        let tail = String::from_utf8_lossy(&self.tail);
+        match self.omitted {
+            0 => format!("{head}{tail}"),
+            omitted => format!("{head}\n[{omitted} bytes left out]\n{tail}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_native_test_answers_for_the_interpreters() {
+        let program = Program::new("python", "print(1)").file("a.txt", "a").seed(7);
+        assert!(matches!(run_one(program.clone()), Err(Error::Denied(_))));
+        assert!(matches!(compile("python", "m", "x = 1"), Err(Error::Denied(_))));
+        testing::execute_with(|program| {
+            assert_eq!((&*program.language, program.seed), ("python", 7));
+            assert_eq!(program.files[0].data, b"a");
+            Ok(Report {
+                files: vec![File {
+                    path: "/out".into(),
+                    data: b"b".to_vec(),
+                }],
+                ..Report::printed(program.code.clone())
+            })
+        });
+        let module = compile("python", "m", "x = 1").unwrap().unwrap();
+        assert_eq!((&*module.name, &*module.data), ("m", &b"x = 1"[..]));
+        let report = run_one(program).unwrap();
+        assert_eq!(report.stdout.text(), "print(1)");
+        assert_eq!(report.file("out"), Some(&b"b"[..]));
+        assert!(report.completed() && report.exception().is_none());
+    }
+
+    #[test]
+    fn what_was_left_out_is_marked() {
+        let captured = Captured {
+            head: b"a".to_vec(),
+            tail: b"z".to_vec(),
+            omitted: 24,
+        };
+        assert_eq!(captured.text(), "a\n[24 bytes left out]\nz");
+    }
+}

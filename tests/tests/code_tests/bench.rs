@@ -1,0 +1,118 @@
+//! The reward and the interpreter, loaded.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::{Finish, Trajectory};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::reward_stack::RewardStack;
+use rlf_plugins::score::{Graded, Score};
+use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
+use rlf_sandbox::{ComponentInfo, Sandbox, SandboxConfig};
+use serde_json::Value;
+use xtask::guests::Family;
+use xtask::project::Project;
+
+/// A reward that is asked about groups of answers.
+pub(crate) struct Bench {
+    stack: RewardStack,
+}
+
+impl Bench {
+    /// With these lines more in the reward's policy.
+    pub(crate) fn new(policy: &str) -> Self {
+        let project = Project::find().expect("tests run inside a checkout");
+        let plugins = xtask::plugins::ready(&project, Family::FirstParty)
+            .unwrap_or_else(|error| panic!("{error:#}"));
+        let component = plugins.join("reward-code-tests/reward-code-tests.wasm");
+        let component = std::fs::read(component).expect("it is built");
+        let hash = ComponentInfo::read(&component).expect("a component").hash;
+        let policies: BTreeMap<String, PluginPolicy> = rlf_config::parse(
+            &format!(
+                "[tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\nexecute = [\"python\"]\n\
+                 limits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\nlimits.nested_calls = 1000\nconfig.programs = 1000\n\
+                 config.code = \"answer\"\n{policy}"
+            ),
+            "policies.toml",
+        )
+        .expect("well written");
+        let sandbox = Sandbox::new(&SandboxConfig {
+            cache: Some(project.host_target().join("end-to-end/cache/rlf-host")),
+            ..SandboxConfig::default()
+        })
+        .expect("the machine can hold a sandbox");
+        let wanted = |name: &str| ["tests", "python"].contains(&name);
+        let registry = Registry::load_where(&plugins, &policies, &sandbox, wanted);
+        assert_eq!(registry.problems(), []);
+        let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("no tools clash");
+        let stack = "success = \"tests.all >= 1\"\n[[stack]]\nplugin = \"tests\"\nweights = {score = 1.0}\n";
+        let stack = rlf_config::parse(stack, "rewards.toml").expect("well written");
+        let stack = RewardStack::new(&registry, &stack).expect("it is there");
+        Self {
+            stack: stack.with_tools(&tools),
+        }
+    }
+
+    /// Grades a group of answers to one task.
+    pub(crate) async fn try_grade(&self, reference: &Value, answers: &[&str]) -> Vec<Graded> {
+        let task = Task {
+            id: "q".into(),
+            source: "test".into(),
+            prompt: vec![Message::text(Role::User, "?")],
+            tools: None,
+            reference: reference.clone(),
+            environment: None,
+            extra: serde_json::Map::new(),
+        };
+        let trajectory = |(number, answer): (usize, &&str)| Trajectory {
+            id: format!("q/{number}"),
+            task: "q".into(),
+            tools: vec![],
+            events: vec![],
+            sequences: vec![],
+            answer: Some((*answer).to_owned()),
+            finish: Finish::Answered,
+            excluded: None,
+            closed_turns: 0,
+            final_state: None,
+            verdict: None,
+        };
+        let group: Vec<Trajectory> = answers.iter().enumerate().map(trajectory).collect();
+        let grading = Grading {
+            split: Split::Train,
+            step: 0,
+            steps: 1,
+            seed: 1,
+        };
+        self.stack.grade(&task, &group, &grading).await
+    }
+
+    /// Grades answers, none of which may be excluded.
+    pub(crate) async fn grade(&self, reference: &Value, answers: &[&str]) -> Vec<Score> {
+        let graded = self.try_grade(reference, answers).await;
+        graded
+            .into_iter()
+            .zip(answers)
+            .map(|(graded, answer)| graded.unwrap_or_else(|excluded| panic!("{excluded}\n{answer}")))
+            .collect()
+    }
+}
+
+/// A term.
+pub(crate) fn term(score: &Score, name: &str) -> f64 {
+    find(&score.terms, name)
+}
+
+/// A metric.
+pub(crate) fn metric(score: &Score, name: &str) -> f64 {
+    find(&score.metrics, name)
+}
+
+fn find(pairs: &[(String, f64)], name: &str) -> f64 {
+    let name = format!("tests.{name}");
+    let found = pairs.iter().find(|(other, _)| *other == name);
+    found.unwrap_or_else(|| panic!("no {name} in {pairs:?}")).1
+}

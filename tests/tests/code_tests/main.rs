@@ -1,0 +1,11 @@
+//! The reward `reward-code-tests` with the real interpreter: what right code earns, and that nothing else earns it.
+//!
+//! In one process with the sandbox, because whole groups are graded at once, as in training. The command line is
+//! tried in `plugin_commands`.
+
+mod bench;
+mod cheats;
+mod limits;
+mod mbpp;
+mod solutions;
+mod weak;

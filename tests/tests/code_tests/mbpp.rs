@@ -1,0 +1,62 @@
+//! All of MBPP: every solution passes its own tests, and none of them after a change that makes it wrong.
+
+use std::fs;
+
+use rlf_tests::Host;
+use serde_json::Value;
+
+use crate::bench::{Bench, metric, term};
+
+/// Makes every top-level function return something else, whatever its solution does: of the same type where there is
+/// one, so that no test can be satisfied by the type alone.
+const MUTATION: &str = r#"
+
+def _mutated(value):
+    kind = type(value)
+    if kind is bool or value is None:
+        return not value
+    if kind in (int, float, complex):
+        return value + 1
+    if kind is str:
+        return value + "?"
+    if kind in (list, tuple):
+        return kind([*value, None])
+    if kind in (set, frozenset):
+        return kind([*value, "?"])
+    if isinstance(value, dict):
+        return {**value, "?": None}
+    return "?"
+
+def _wrapped(function):
+    return lambda *args, **kwargs: _mutated(function(*args, **kwargs))
+
+for _name, _value in list(globals().items()):
+    if type(_value) is type(_wrapped) and not _name.startswith("_"):
+        globals()[_name] = _wrapped(_value)
+"#;
+
+#[tokio::test]
+async fn every_solution_of_mbpp_passes_and_no_mutated_one_does() {
+    let Some(path) = Host::new().shared_data("mbpp/mbpp.jsonl") else {
+        println!("skipped: ../shared/data/mbpp is not on this machine");
+        return;
+    };
+    let text = fs::read_to_string(path).expect("can be read");
+    let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).expect("is JSON")).collect();
+    assert_eq!(rows.len(), 974);
+    let bench = Bench::new("config.wall_ms = 10_000\n");
+    let (mut tests, mut weak, mut wrong) = (0.0, 0.0, Vec::new());
+    for row in &rows {
+        let solution = row["code"].as_str().expect("every row has a solution");
+        let mutated = format!("{solution}{MUTATION}");
+        let scores = bench.grade(row, &[solution, &mutated]).await;
+        tests += metric(&scores[0], "tests");
+        weak += metric(&scores[0], "weak");
+        if term(&scores[0], "all") != 1.0 || term(&scores[1], "rate") != 0.0 {
+            wrong.push(format!("{}: {:?}", row["task_id"], scores));
+        }
+    }
+    println!("{} rows, {tests} tests, {weak} weak, {} wrong", rows.len(), wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(weak, 0.0, "all of MBPP is of the form that is taken apart");
+}
