@@ -9,7 +9,7 @@ use xtask::{
     machine::{self, Need},
     plugins,
     project::Project,
-    quickstart, reproducible, test,
+    quickstart, reproducible, test, with_c,
 };
 
 /// Builds, trains and tests rlf-host on a fresh machine
@@ -75,6 +75,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(ended) = with_c::as_compiler() {
+        return ended;
+    }
     if let Some(ended) = reproducible::as_rustc() {
         return ended;
     }

@@ -14,3 +14,6 @@ wit_bindgen::generate!({
     world: "rlf:plugin/interpreter-plugin",
     generate_all,
 });
+
+use crate::component::Component;
+export!(Component with_types_in crate::bindings);

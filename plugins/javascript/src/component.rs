@@ -4,7 +4,6 @@ use std::cell::Cell as Slot;
 
 use crate::{
     bindings::{
-        self,
         exports::rlf::plugin::{
             interpreter::{
                 self, Cell, Compiled, Error, File, GuestSession, Language, Limits, Outcome, Program, Run, Session,
@@ -17,9 +16,7 @@ use crate::{
     files::{Refused, normalize},
 };
 
-struct Component;
-
-bindings::export!(Component with_types_in bindings);
+pub(crate) struct Component;
 
 thread_local! {
     /// Made by `init`, and so part of the snapshot.
@@ -84,7 +81,7 @@ impl interpreter::Guest for Component {
     }
 }
 
-struct Notebook {
+pub(crate) struct Notebook {
     engine: &'static Engine,
     cells: Slot<u32>,
 }

@@ -322,7 +322,9 @@ module.exports = {
   /** An uncaught error as kind, message and traceback; printed too, if asked. */
   fatal(error, print) {
     const isError = error instanceof Error;
-    const own = isError ? `${fatalText(error)}` : `Uncaught:\n${inspect(error)}`;
+    let own = isError ? fatalText(error) : `Uncaught:\n${inspect(error)}`;
+    // Nothing of the program was on the stack when it did not parse.
+    if (error instanceof SyntaxError && errors.framesOf(error)?.length === 1) own = own.replace(/\n    at [^\n]*$/, '');
     const traceback = `${isError ? excerpt(error) : ''}${own}\n`;
     if (print) {
       native.write(2, traceback.toWellFormed());
