@@ -42,6 +42,8 @@ enum Command {
     },
     /// Build the Python interpreter into target/plugins/python, where it changed
     Python,
+    /// Build the guests with C inside, the JavaScript interpreter and SQLite's reward, where they changed
+    Javascript,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
     Bench {
         /// For `rlf-host bench`
@@ -101,6 +103,10 @@ fn run(arguments: Arguments) -> Result<()> {
             plugins::build(&project)
         }
         Command::Python => plugins::build_python(&project),
+        Command::Javascript => {
+            machine::make_ready(&project, &[Need::Wasm])?;
+            plugins::build_with_c(&project)
+        }
         Command::Bench { what } => bench::run(&project, &what),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();

@@ -87,6 +87,11 @@ pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
 }
 
+/// Builds the guests with C inside, where any is stale, and nothing else.
+pub fn build_with_c(project: &Project) -> Result<()> {
+    build_some(project, |guest| matches!(guest.maker, Maker::WithC { .. }))
+}
+
 fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
     let guests = guests::discover(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;

@@ -1,5 +1,5 @@
 use rlf_plugin::serde_json::{Value, json};
-use rlf_plugin::{error_message, testing};
+use rlf_plugin::{Grading, RewardPlugin, error_message, testing};
 
 use crate::{Plugin, answer, sql};
 
@@ -15,7 +15,7 @@ fn grade(reference: &str, answer: &str) -> (f64, f64) {
 }
 
 fn graded(reference: Value, answer: &str) -> Result<(f64, f64), String> {
-    testing::init::<Plugin>(json!({})).unwrap();
+    testing::init_reward::<Plugin>(json!({})).unwrap();
     let trajectory = testing::trajectory().answered(answer);
     let score = testing::grade::<Plugin>(&testing::task(reference), trajectory);
     let score = score.map_err(|error| error_message(&error).to_owned())?;
@@ -242,7 +242,7 @@ fn a_huge_result_is_cut_off() {
     for query in [
         "SELECT zeroblob(1000000000)",
         "SELECT printf('%.*c', 1000000000, 'x')",
-        "SELECT replace(zeroblob(4000000), x'00', 'xxxxxxxxxxxxxxxx')",
+        "SELECT replace(hex(zeroblob(1000000)), '0', 'xxxxxxxxxx')",
         "SELECT group_concat(hex(zeroblob(100000))) FROM city a, city b, city c",
         "SELECT zeroblob(3000000), zeroblob(3000000)",
         "SELECT 'a' LIKE replace(hex(zeroblob(2000)), '0', '%a')",
@@ -253,11 +253,17 @@ fn a_huge_result_is_cut_off() {
 
 #[test]
 fn the_next_query_finds_the_database_as_it_was() {
-    testing::init::<Plugin>(json!({})).unwrap();
+    testing::init_reward::<Plugin>(json!({})).unwrap();
     let task = testing::task(json!({ "sql": "SELECT count(*) FROM city", "schema": SCHEMA }));
     let group = ["DELETE FROM city", "SELECT 5", "DROP TABLE city", "SELECT count(*) FROM city"];
     let group = group.map(|query| testing::trajectory().answered(query));
-    let scores = testing::grade_group::<Plugin>(&task, group).unwrap();
+    let grading = Grading {
+        split: "test".to_owned(),
+        step: 0,
+        steps: 0,
+        seed: 0,
+    };
+    let scores = Plugin::grade(&task, &group, &grading).unwrap();
     let matches: Vec<f64> = scores.into_iter().map(|score| score.unwrap().get("match").unwrap()).collect();
     assert_eq!(matches, [0.0, 1.0, 0.0, 1.0]);
 }
@@ -267,7 +273,7 @@ fn a_query_that_is_none_scores_nothing() {
     for query in ["There are five cities.", "SELEC 5", "SELECT nothing FROM city", "SELECT 5 FROM town"] {
         assert_eq!(hostile(query), FAILS, "{query}");
     }
-    testing::init::<Plugin>(json!({})).unwrap();
+    testing::init_reward::<Plugin>(json!({})).unwrap();
     let task = testing::task(json!({ "sql": "SELECT count(*) FROM city", "schema": SCHEMA }));
     let silent = testing::grade::<Plugin>(&task, testing::trajectory().said("SELECT 5")).unwrap();
     assert_eq!(silent.get("match"), Some(0.0));
@@ -295,7 +301,7 @@ fn the_query_is_found_in_an_answer() {
 #[test]
 fn a_wrong_task_excludes_and_says_why() {
     for (reference, says) in [
-        (json!({ "sql": "SELECT nothing", "schema": SCHEMA }), "its reference query fails: no such column: nothing"),
+        (json!({ "sql": "SELECT towns", "schema": SCHEMA }), "its reference query fails: no such column: towns"),
         (json!({ "sql": "DELETE FROM city", "schema": SCHEMA }), "its reference query fails: not authorized"),
         (json!({ "sql": "SELECT 1", "schema": "CREATE TABLE" }), "the script of its database fails: incomplete input"),
         (json!({ "sql": "SELECT 1" }), "neither a `schema` nor a `database`"),
@@ -319,7 +325,7 @@ fn a_wrong_task_excludes_and_says_why() {
 
 #[test]
 fn databases_are_found_by_name_as_files_and_as_scripts() {
-    let made = rusqlite::Connection::open_in_memory().unwrap();
+    let mut made = rusqlite::Connection::open_in_memory().unwrap();
     made.execute_batch(SCHEMA).unwrap();
     let mut image = made.serialize(rusqlite::MAIN_DB).unwrap().to_vec();
     // As a database says whose writer kept a write-ahead log.
@@ -337,6 +343,6 @@ fn databases_are_found_by_name_as_files_and_as_scripts() {
 
 #[test]
 fn a_configuration_with_which_nothing_runs_is_refused() {
-    let error = testing::init::<Plugin>(json!({ "max_steps": 0 })).unwrap_err();
+    let error = testing::init_reward::<Plugin>(json!({ "max_steps": 0 })).unwrap_err();
     assert!(error_message(&error).contains("max_steps = 0"));
 }
