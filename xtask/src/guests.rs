@@ -2,7 +2,7 @@
 //!
 //! A guest is a crate with a `cdylib` in the guests' workspace, `plugins/Cargo.toml`. That has a lock file, a profile
 //! and a target folder of its own: another target, other dependencies, and a cargo that never waits for the host's lock.
-//! The one guest that is no crate is the Python interpreter.
+//! Crates with C inside are a workspace beside it, [`with_c`]. The one guest that is no crate is the Python interpreter.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use crate::{
     metadata::{Metadata, Package, Target},
     project::Project,
-    python,
+    python, with_c,
 };
 
 /// What guests are compiled for.
@@ -83,6 +83,13 @@ pub enum Maker {
         /// The file that cargo makes.
         artifact: String,
     },
+    /// A crate with C inside: see [`crate::with_c`].
+    WithC {
+        /// The cargo package.
+        package: String,
+        /// The file that cargo makes.
+        artifact: String,
+    },
     /// The interpreter of `plugins/python`: see [`crate::python`].
     Python,
 }
@@ -94,7 +101,19 @@ pub fn workspace(project: &Project) -> PathBuf {
 
 /// All guests, sorted by name.
 pub fn discover(project: &Project) -> Result<Vec<Guest>> {
-    let metadata = Metadata::read(project, &workspace(project))?;
+    let mut guests = crates(project, &workspace(project), false)?;
+    let with_c = with_c::workspace(project);
+    if with_c.is_file() {
+        guests.extend(crates(project, &with_c, true)?);
+    }
+    guests.extend(python::guest(project));
+    guests.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(guests)
+}
+
+/// The guests of one workspace.
+fn crates(project: &Project, manifest: &Path, with_c: bool) -> Result<Vec<Guest>> {
+    let metadata = Metadata::read(project, manifest)?;
     let mut guests = Vec::new();
     for package in metadata.members() {
         let is_guest = |target: &&Target| target.crate_types.iter().any(|kind| kind == "cdylib");
@@ -111,19 +130,30 @@ pub fn discover(project: &Project) -> Result<Vec<Guest>> {
             );
         };
         let name = folder.file_name().unwrap_or_default();
+        let artifact = format!("{}.wasm", target.name.replace('-', "_"));
+        let package_name = package.name.clone();
+        let mut inputs = inputs(project.root(), package, &metadata.packages);
+        if with_c {
+            inputs.push(with_c::FOLDER.into());
+        }
         guests.push(Guest {
             name: name.to_string_lossy().into_owned(),
             family,
-            maker: Maker::Cargo {
-                package: package.name.clone(),
-                artifact: format!("{}.wasm", target.name.replace('-', "_")),
+            maker: if with_c {
+                Maker::WithC {
+                    package: package_name,
+                    artifact,
+                }
+            } else {
+                Maker::Cargo {
+                    package: package_name,
+                    artifact,
+                }
             },
             source: folder.to_owned(),
-            inputs: inputs(project.root(), package, &metadata.packages),
+            inputs,
         });
     }
-    guests.extend(python::guest(project));
-    guests.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(guests)
 }
 

@@ -37,3 +37,4 @@ pub mod reproducible;
 pub mod spdx;
 pub mod steps;
 pub mod test;
+pub mod with_c;

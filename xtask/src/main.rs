@@ -9,7 +9,7 @@ use xtask::{
     machine::{self, Need},
     plugins,
     project::Project,
-    quickstart, reproducible, test,
+    quickstart, reproducible, test, with_c,
 };
 
 /// Builds, trains and tests rlf-host on a fresh machine
@@ -42,6 +42,8 @@ enum Command {
     },
     /// Build the Python interpreter into target/plugins/python, where it changed
     Python,
+    /// Build the guests with C inside, the JavaScript interpreter and SQLite's reward, where they changed
+    Javascript,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
     Bench {
         /// For `rlf-host bench`
@@ -81,6 +83,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(ended) = with_c::as_compiler() {
+        return ended;
+    }
     if let Some(ended) = reproducible::as_rustc() {
         return ended;
     }
@@ -104,6 +109,10 @@ fn run(arguments: Arguments) -> Result<()> {
             plugins::build(&project)
         }
         Command::Python => plugins::build_python(&project),
+        Command::Javascript => {
+            machine::make_ready(&project, &[Need::Wasm])?;
+            plugins::build_with_c(&project)
+        }
         Command::Bench { what } => bench::run(&project, &what),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();

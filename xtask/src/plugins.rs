@@ -15,10 +15,11 @@ use anyhow::{Context, Result, bail};
 use crate::{
     component,
     guests::{self, Family, Guest, Maker},
-    manifest::{self, Manifest, Record},
+    manifest::{self, Manifest, Record, Stale},
     project::Project,
     python, reproducible,
     steps::{self, say},
+    with_c,
 };
 
 /// The folder of built plugins, for a test that runs them; an error where any is missing or older than its sources.
@@ -31,7 +32,8 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
     let with_sources = folders(&sources)?.into_iter();
     names.extend(
         with_sources
-            .filter(|(_, path)| path.join("Cargo.toml").is_file())
+            // Those with C inside may have been left out.
+            .filter(|(_, path)| path.join("Cargo.toml").is_file() && !with_c::is_member(path))
             .map(|(name, _)| name),
     );
     for name in &names {
@@ -54,6 +56,9 @@ pub fn check(project: &Project) -> Result<()> {
         let shelf = Shelf::of(&shelves, guest.family);
         match shelf.stale(project, guest)? {
             None => say(&format!("  {:24} fresh", guest.name)),
+            Some(Stale::New) if matches!(guest.maker, Maker::WithC { .. }) => {
+                say(&format!("  {:24} left out", guest.name));
+            }
             Some(reason) => {
                 stale += 1;
                 say(&format!("  {:24} stale: {reason}", guest.name));
@@ -82,6 +87,11 @@ pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
 }
 
+/// Builds the guests with C inside, where any is stale, and nothing else.
+pub fn build_with_c(project: &Project) -> Result<()> {
+    build_some(project, |guest| matches!(guest.maker, Maker::WithC { .. }))
+}
+
 fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
     let guests = guests::discover(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;
@@ -107,12 +117,20 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
         return Ok(());
     }
     let is_crate = |guest: &&Guest| matches!(guest.maker, Maker::Cargo { .. });
-    // All crates or none; one after the other what is not one.
+    let has_c = |guest: &&Guest| matches!(guest.maker, Maker::WithC { .. });
+    // All crates of a workspace or none; one after the other what is no crate.
     let mut batches: Vec<Vec<&Guest>> = Vec::new();
     if stale.iter().any(is_crate) {
         batches.push(guests.iter().filter(is_crate).collect());
     }
-    stale.retain(|guest| !is_crate(guest));
+    if stale.iter().any(has_c) {
+        let batch: Vec<&Guest> = guests.iter().filter(has_c).collect();
+        match with_c::compiler(project) {
+            Ok(_) => batches.push(batch),
+            Err(reason) => leave_out(project, &mut shelves, &batch, &reason)?,
+        }
+    }
+    stale.retain(|guest| !is_crate(guest) && !has_c(guest));
     batches.extend(stale.into_iter().map(|guest| vec![guest]));
     for batch in batches {
         make(project, &mut shelves, &batch)?;
@@ -123,6 +141,22 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
     }
     for shelf in &shelves {
         say(&format!("  in {}", project.shown(&shelf.folder)));
+    }
+    Ok(())
+}
+
+/// Says why `guests` are not built, and removes what was built of them from other sources.
+fn leave_out(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest], reason: &anyhow::Error) -> Result<()> {
+    let names: Vec<&str> = guests.iter().map(|guest| &*guest.name).collect();
+    say(&format!("  {} are left out: {reason:#}", names.join(" and ")));
+    for guest in guests {
+        for shelf in shelves.iter_mut().filter(|shelf| shelf.family == guest.family) {
+            shelf.record.components.remove(&guest.name);
+            let folder = shelf.folder.join(&guest.name);
+            if folder.is_dir() {
+                fs::remove_dir_all(&folder).with_context(|| format!("{} stays", project.shown(&folder)))?;
+            }
+        }
     }
     Ok(())
 }
@@ -156,31 +190,44 @@ fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Resul
 
 /// The components of `guests`, in their order: made by one cargo, or by what makes those that are no crates.
 fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
-    let mut command = project.cargo("build");
-    command
-        .args(["--locked", "--release", "--target", guests::TARGET])
-        .arg("--manifest-path")
-        .arg(guests::workspace(project))
-        .arg("--target-dir")
-        .arg(project.guests_target());
     let release = project.guests_target().join(guests::TARGET).join("release");
     let mut components = Vec::new();
-    let mut crates = false;
+    let (mut packages, mut workspace, mut c) = (Vec::new(), None, None);
     for guest in guests {
         components.push(match &guest.maker {
             Maker::Cargo { package, artifact } => {
-                command.args(["--package", package]);
-                crates = true;
+                packages.push(package);
+                workspace = Some(guests::workspace(project));
+                release.join(artifact)
+            }
+            Maker::WithC { package, artifact } => {
+                packages.push(package);
+                workspace = Some(with_c::workspace(project));
+                c = Some(with_c::compiler(project)?);
                 release.join(artifact)
             }
             Maker::Python => python::build(project)?,
         });
     }
-    if crates {
-        reproducible::apply(project, &mut command)?;
-        if !steps::status(&mut command)?.success() {
-            bail!("the guests do not compile: the first error above");
-        }
+    let Some(workspace) = workspace else {
+        return Ok(components);
+    };
+    let mut command = project.cargo("build");
+    command
+        .args(["--locked", "--release", "--target", guests::TARGET])
+        .arg("--manifest-path")
+        .arg(workspace)
+        .arg("--target-dir")
+        .arg(project.guests_target());
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    reproducible::apply(project, &mut command)?;
+    if let Some(c) = c {
+        with_c::apply(project, &c, &mut command)?;
+    }
+    if !steps::status(&mut command)?.success() {
+        bail!("the guests do not compile: the first error above");
     }
     Ok(components)
 }

@@ -1,0 +1,16 @@
+console.group('outer');
+console.info('info\nof two lines');
+console.group();
+console.log({ a: 1 });
+console.groupEnd();
+console.groupEnd();
+console.error('to stderr');
+console.warn('warned', { w: 1 });
+console.assert(1 === 1, 'not shown');
+console.assert(false, 'shown %s', 'so');
+console.count(); console.count('x'); console.count();
+console.table([{ a: 1, b: 'x' }, { a: 2, c: true }]);
+console.table([[1, 2], [3, 4]]);
+console.dir({ a: { b: { c: { d: 1 } } } }, { depth: null });
+process.stdout.write('no newline');
+process.stdout.write('\n');

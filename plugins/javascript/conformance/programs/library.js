@@ -1,0 +1,13 @@
+const EventEmitter = require('events');
+const path = require('path');
+const emitter = new EventEmitter();
+emitter.once('x', (value) => console.log('once', value));
+emitter.on('x', function on(value) { console.log('on', value, this === emitter); });
+emitter.emit('x', 1);
+emitter.emit('x', 2);
+console.log(emitter.emit('y'), emitter.listenerCount('x'));
+console.log(path.resolve('/a', 'b', '../c'), path.relative('/a/b', '/a/c/d'), path.parse('/home/u/f.txt'), path.extname('q.tar.gz'));
+console.log(structuredClone({ a: new Date(0), m: new Map([[1, { b: 2 }]]) }), new TextDecoder().decode(new TextEncoder().encode('é')));
+console.log(Buffer.from('hello').toString('base64'), Buffer.from('68656c6c6f', 'hex').toString(), Buffer.concat([Buffer.from('a'), Buffer.from('b')]));
+console.log((1234567.891).toLocaleString(), btoa('hi'), atob('aGk='), new URLSearchParams({ q: 'a b', n: 1 }).toString());
+console.log(JSON.stringify({ d: new Date(0), u: undefined, n: null, nested: { a: [1, { b: 2 }] } }, null, 2));

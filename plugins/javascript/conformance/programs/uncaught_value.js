@@ -1,0 +1,4 @@
+function read(config) {
+  return config.database.port;
+}
+read({});

@@ -1,0 +1,30 @@
+//! The interpreter `javascript`: programs run as Node would run them, by QuickJS inside this component.
+//!
+//! `init` builds the engine and everything that Node brings (`prelude/`), so that the snapshot holds it and a run
+//! begins with the program. Nothing is granted: files are those of the run, in memory; time is the host's, which is
+//! virtual; what is random follows from the program's seed. Output goes to the host as it is printed, one call for
+//! each, so that a limit which stops a program loses nothing of it: beside formatting a value that call is cheap.
+//!
+//! | file | is |
+//! |---|---|
+//! | `engine` | the engine, its functions for the prelude, and its loop |
+//! | `files` | the run's files |
+//! | `modules` | what `import` finds |
+//! | `raw` | the engine's functions that the binding does not offer: all `unsafe` code |
+//! | `host` | the host's side: output, time |
+//! | `prelude/` | Node's part, in JavaScript |
+
+#[cfg(target_family = "wasm")]
+mod bindings;
+#[cfg(target_family = "wasm")]
+mod component;
+mod engine;
+mod files;
+mod host;
+mod modules;
+mod raw;
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! When two results are the same.
+
+use std::cmp::Ordering;
+
+use rusqlite::types::Value;
+
+/// What a query gave.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) columns: usize,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// Fractions may differ by this share of the larger one: sums in another order do.
+const RELATIVE: f64 = 1e-6;
+
+/// And by this much, for what should be 0.
+const ABSOLUTE: f64 = 1e-9;
+
+/// Rows to which a partner is looked for one by one, where sorting did not give them theirs.
+const MATCHED: usize = 500;
+
+/// The same columns and rows; in the same order, if `ordered`.
+pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
+    if expected.columns != found.columns || expected.rows.len() != found.rows.len() {
+        return false;
+    }
+    let (expected, found) = (&expected.rows, &found.rows);
+    if ordered {
+        return expected.iter().zip(found).all(|(a, b)| same_row(a, b));
+    }
+    let mut left: Vec<&Vec<Value>> = expected.iter().collect();
+    let mut right: Vec<&Vec<Value>> = found.iter().collect();
+    left.sort_by(|a, b| order(a, b));
+    right.sort_by(|a, b| order(a, b));
+    if left.iter().zip(&right).all(|(a, b)| same_row(a, b)) {
+        return true;
+    }
+    // Fractions that count as equal may have been sorted apart, and the rest of their rows with them.
+    let fractions = |rows: &[Vec<Value>]| rows.iter().flatten().any(|value| matches!(value, Value::Real(_)));
+    left.len() <= MATCHED && (fractions(expected) || fractions(found)) && matched(&left, &right)
+}
+
+/// Whether every row can have a partner of its own: augmenting paths (Kuhn 1955).
+fn matched(left: &[&Vec<Value>], right: &[&Vec<Value>]) -> bool {
+    let edges: Vec<Vec<usize>> = left
+        .iter()
+        .map(|a| (0..right.len()).filter(|&b| same_row(a, right[b])).collect())
+        .collect();
+    let mut partner: Vec<Option<usize>> = vec![None; right.len()];
+    (0..left.len()).all(|row| assign(row, &edges, &mut partner, &mut vec![false; right.len()]))
+}
+
+fn assign(row: usize, edges: &[Vec<usize>], partner: &mut [Option<usize>], seen: &mut [bool]) -> bool {
+    for &other in &edges[row] {
+        if std::mem::replace(&mut seen[other], true) {
+            continue;
+        }
+        if partner[other].is_none_or(|taken| assign(taken, edges, partner, seen)) {
+            partner[other] = Some(row);
+            return true;
+        }
+    }
+    false
+}
+
+fn same_row(a: &[Value], b: &[Value]) -> bool {
+    a.iter().zip(b).all(|(a, b)| same(a, b))
+}
+
+fn same(a: &Value, b: &Value) -> bool {
+    let close = |a: f64, b: f64| {
+        a == b || (a - b).abs() <= (RELATIVE * a.abs().max(b.abs())).max(ABSOLUTE)
+    };
+    match (a, b) {
+        (Value::Null, Value::Null) => true,
+        (Value::Integer(a), Value::Integer(b)) => a == b,
+        (Value::Real(a), Value::Real(b)) => close(*a, *b),
+        (Value::Integer(a), Value::Real(b)) | (Value::Real(b), Value::Integer(a)) => close(*a as f64, *b),
+        (Value::Text(a), Value::Text(b)) => a == b,
+        (Value::Blob(a), Value::Blob(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// NULL, numbers, texts, blobs: any total order does, as long as equal values are neighbours.
+fn order(a: &[Value], b: &[Value]) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Integer(_) | Value::Real(_) => 1,
+        Value::Text(_) => 2,
+        Value::Blob(_) => 3,
+    };
+    let number = |value: &Value| match value {
+        Value::Integer(value) => *value as f64,
+        Value::Real(value) => *value,
+        _ => 0.0,
+    };
+    let one = |a: &Value, b: &Value| match (a, b) {
+        (Value::Integer(a), Value::Integer(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) => a.cmp(b),
+        (Value::Blob(a), Value::Blob(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)).then(number(a).total_cmp(&number(b))),
+    };
+    let mut unequal = a.iter().zip(b).map(|(a, b)| one(a, b));
+    unequal.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}

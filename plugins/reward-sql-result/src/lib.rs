@@ -1,0 +1,171 @@
+//! The reward `reward-sql-result`: the answer's query gives what the reference query gives, on the same database.
+//!
+//! | term | is |
+//! |---|---|
+//! | `match` | 1 if both results are equal, else 0 |
+//! | `executes` | 1 if the query is one statement that reads, and ran within its limits, else 0 |
+//!
+//! Equal are results with the same number of columns, whatever their names, and the same rows, each as often: in the
+//! same order where the reference query orders its result (an ORDER BY outside all parentheses), in any order where it
+//! does not. NULL equals NULL, text is compared character for character, `1` equals `1.0`, and fractions may differ by
+//! a millionth of their size. The text `'1'` is not the number `1`.
+//!
+//! A task's reference is an object with the reference query under `sql`, and its database: under `schema` a script that
+//! makes it, or under `database` the name of one in the data slot `databases` (`NAME`, `NAME.sqlite`, `NAME.db`,
+//! `NAME.sql`, or one of these in a folder `NAME`). The query is the last block fenced as `sql` in the answer, the last
+//! one fenced without a language where there is none, or else the whole answer; no answer scores 0 on both.
+//!
+//! Each query sees a copy of the database of its own, in memory, and can only read: SQLite asks for leave to do
+//! anything, and has it for reading. Where a query would run without end it is stopped, and scores 0. A reference query
+//! that fails or is stopped is an error, which excludes the group, as is a task without a database.
+//!
+//! ```toml
+//! [plugins.reward-sql-result.config]   # every key may be left out
+//! max_steps = 2_000_000   # of SQLite's virtual machine, for one query
+//! max_rows = 10_000       # of the reference's result
+//! max_bytes = 4_194_304   # of a result, and of one value
+//! ```
+//!
+//! A group's queries share the budget of one call: with more steps goes a larger `limits.cpu_ms`, with a larger
+//! database a larger `limits.memory_bytes`, which has to hold two copies of it and 64 MiB.
+
+mod answer;
+mod compare;
+mod database;
+mod query;
+mod sql;
+
+use rlf_plugin::serde::Deserialize;
+use rlf_plugin::serde_json::Value;
+use rlf_plugin::{Error, Task, Terms, Trajectory, internal, plugin, reward};
+
+use crate::{
+    compare::{Table, equal},
+    database::Database,
+    query::{Limits, Stopped},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, crate = "rlf_plugin::serde")]
+struct Config {
+    max_steps: u64,
+    max_rows: usize,
+    max_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_steps: 2_000_000,
+            max_rows: 10_000,
+            max_bytes: 4 << 20,
+        }
+    }
+}
+
+fn init(config: Config) -> Result<Limits, String> {
+    for (key, value) in [
+        ("max_steps", config.max_steps),
+        ("max_rows", config.max_rows as u64),
+        ("max_bytes", config.max_bytes as u64),
+    ] {
+        if value == 0 {
+            return Err(format!("configuration: with {key} = 0 no query could run"));
+        }
+    }
+    Ok(Limits {
+        steps: config.max_steps,
+        rows: config.max_rows,
+        bytes: config.max_bytes.min(i32::MAX as usize),
+    })
+}
+
+/// What a task's reference says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
+struct Reference {
+    sql: String,
+    #[serde(default)]
+    database: Option<String>,
+    #[serde(default)]
+    schema: Option<String>,
+}
+
+/// Compares the answer's query with the reference query.
+#[reward]
+fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<Terms, Error>> {
+    match Expected::of(task, limits) {
+        Ok(expected) => group.iter().map(|trajectory| Ok(expected.grade(trajectory, limits))).collect(),
+        Err(error) => vec![Err(error); group.len()],
+    }
+}
+
+/// What the reference query gives, found once for a group.
+struct Expected {
+    database: Database,
+    result: Table,
+    ordered: bool,
+}
+
+impl Expected {
+    fn of(task: &Task, limits: &Limits) -> Result<Self, Error> {
+        let reference = reference(task)?;
+        let database = Database::of(&reference, limits).map_err(|why| wrong(task, &why))?;
+        let result = database
+            .query(&reference.sql, limits)
+            .map_err(|stopped| wrong(task, &format!("its reference query {stopped}")))?;
+        let ordered = sql::orders(&reference.sql);
+        Ok(Self {
+            database,
+            result,
+            ordered,
+        })
+    }
+
+    fn grade(&self, trajectory: &Trajectory, limits: &Limits) -> Terms {
+        let expected = self.result.rows.len();
+        let limits = Limits {
+            // One row more settles that it is another result.
+            rows: expected,
+            ..*limits
+        };
+        let found = match answer::query(trajectory.answer.as_deref().unwrap_or_default()) {
+            None => Err(Stopped::Refused("is empty".to_owned())),
+            Some(query) => self.database.query(query, &limits),
+        };
+        let (matches, executes, rows) = match &found {
+            Ok(result) => (equal(&self.result, result, self.ordered), true, result.rows.len()),
+            // It ran well until it gave more rows than the reference.
+            Err(Stopped::Rows(rows)) => (false, true, *rows),
+            Err(_) => (false, false, 0),
+        };
+        let truth = |holds: bool| if holds { 1.0 } else { 0.0 };
+        Terms::new()
+            .term("match", truth(matches))
+            .term("executes", truth(executes))
+            .metric("rows", rows as f64)
+            .metric("expected_rows", expected as f64)
+    }
+}
+
+fn reference(task: &Task) -> Result<Reference, Error> {
+    let value: Value = rlf_plugin::serde_json::from_str(&task.reference)
+        .map_err(|error| wrong(task, &format!("its reference is not JSON: {error}")))?;
+    rlf_plugin::serde_json::from_value(value).map_err(|error| {
+        wrong(
+            task,
+            &format!(
+                "its reference is not {{\"sql\": .., \"schema\": ..}} or {{\"sql\": .., \"database\": ..}}: {error}"
+            ),
+        )
+    })
+}
+
+fn wrong(task: &Task, why: &str) -> Error {
+    internal(format!("task {}: {why}", task.id))
+}
+
+plugin!(init: init, reward: sql_result);
+
+#[cfg(test)]
+mod tests;

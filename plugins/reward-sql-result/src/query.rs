@@ -1,0 +1,152 @@
+//! One query on a connection that can only read, within limits.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rusqlite::{
+    Connection, ErrorCode,
+    hooks::{AuthAction, AuthContext, Authorization},
+    limits::Limit,
+    types::{Value, ValueRef},
+};
+
+use crate::{compare::Table, sql};
+
+/// What one query may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Of SQLite's virtual machine.
+    pub(crate) steps: u64,
+    pub(crate) rows: usize,
+    /// Of the result, and of one value.
+    pub(crate) bytes: usize,
+}
+
+/// Why a query gave no result.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Stopped {
+    /// It is none that may run here, or none at all.
+    Refused(String),
+    /// It ran longer than its limit.
+    Steps(u64),
+    /// It gave more rows than its limit: so many.
+    Rows(usize),
+    /// Its result is larger than its limit.
+    Bytes(usize),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => write!(f, "{why}"),
+            Self::Steps(limit) => write!(f, "runs longer than max_steps = {limit}"),
+            Self::Rows(rows) => write!(f, "gives {rows} rows, which is more than max_rows allows"),
+            Self::Bytes(limit) => write!(f, "gives a result larger than max_bytes = {limit}"),
+        }
+    }
+}
+
+/// How often the count of steps is looked at.
+const STRIDE: u64 = 1000;
+
+/// Limits a connection, whoever uses it.
+pub(crate) fn limit(connection: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.bytes as i32)?;
+    // A pattern is matched in one step, in time exponential in the number of its wildcards.
+    connection.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    let taken = Arc::new(AtomicU64::new(0));
+    let most = limits.steps;
+    connection.progress_handler(
+        STRIDE as i32,
+        Some(move || taken.fetch_add(STRIDE, Ordering::Relaxed) + STRIDE > most),
+    )
+}
+
+/// Reading, and nothing else: neither writes nor other databases, pragmas or extensions.
+pub(crate) fn read_only(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
+        AuthAction::Function { function_name } if !is_dangerous(function_name) => Authorization::Allow,
+        _ => Authorization::Deny,
+    }))
+}
+
+/// Functions that reach outside the query.
+fn is_dangerous(function: &str) -> bool {
+    ["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"]
+        .iter()
+        .any(|name| function.eq_ignore_ascii_case(name))
+}
+
+/// Runs `sql` on a connection prepared by [`limit`] and [`read_only`].
+pub(crate) fn run(connection: &Connection, sql: &str, limits: &Limits) -> Result<Table, Stopped> {
+    if sql.contains('\0') {
+        return Err(Stopped::Refused("holds a NUL character".to_owned()));
+    }
+    if sql::is_several(sql) {
+        return Err(Stopped::Refused("is more than one statement".to_owned()));
+    }
+    let failed = |error: rusqlite::Error| stopped(&error, limits);
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let columns = statement.column_count();
+    if columns == 0 || !statement.readonly() {
+        return Err(Stopped::Refused("reads nothing".to_owned()));
+    }
+    if statement.parameter_count() > 0 {
+        return Err(Stopped::Refused("has a parameter that nobody gives a value".to_owned()));
+    }
+    let mut table = Table {
+        columns,
+        rows: Vec::new(),
+    };
+    let mut bytes = 0;
+    let mut rows = statement.query([]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if table.rows.len() >= limits.rows {
+            return Err(Stopped::Rows(table.rows.len() + 1));
+        }
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            let value = row.get_ref(column).map_err(failed)?;
+            bytes += size_of::<Value>()
+                + match value {
+                    ValueRef::Text(data) | ValueRef::Blob(data) => data.len(),
+                    _ => 0,
+                };
+            values.push(owned(value));
+        }
+        if bytes > limits.bytes {
+            return Err(Stopped::Bytes(limits.bytes));
+        }
+        table.rows.push(values);
+    }
+    Ok(table)
+}
+
+/// Text that is not UTF-8 is kept as a blob: no text equals it, and another such one can.
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Integer(value),
+        ValueRef::Real(value) => Value::Real(value),
+        ValueRef::Text(data) => match std::str::from_utf8(data) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Blob(data.to_vec()),
+        },
+        ValueRef::Blob(data) => Value::Blob(data.to_vec()),
+    }
+}
+
+fn stopped(error: &rusqlite::Error, limits: &Limits) -> Stopped {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => Stopped::Steps(limits.steps),
+        Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => Stopped::Bytes(limits.bytes),
+        _ => Stopped::Refused(format!("fails: {error}")),
+    }
+}
