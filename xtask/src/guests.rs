@@ -2,6 +2,7 @@
 //!
 //! A guest is a crate with a `cdylib` in the guests' workspace, `plugins/Cargo.toml`. That has a lock file, a profile
 //! and a target folder of its own: another target, other dependencies, and a cargo that never waits for the host's lock.
+//! The one guest that is no crate is the Python interpreter.
 
 use std::{
     collections::BTreeSet,
@@ -13,6 +14,7 @@ use anyhow::{Result, bail};
 use crate::{
     metadata::{Metadata, Package, Target},
     project::Project,
+    python,
 };
 
 /// What guests are compiled for.
@@ -63,14 +65,26 @@ pub struct Guest {
     pub name: String,
     /// Where it belongs.
     pub family: Family,
-    /// The cargo package.
-    pub package: String,
-    /// The file that cargo makes.
-    pub artifact: String,
+    /// What makes a component of it.
+    pub maker: Maker,
     /// The folder of the sources.
     pub source: PathBuf,
     /// Everything that goes in, relative to the repository.
     pub inputs: Vec<PathBuf>,
+}
+
+/// What makes a component of a guest.
+#[derive(Debug)]
+pub enum Maker {
+    /// A crate.
+    Cargo {
+        /// The cargo package.
+        package: String,
+        /// The file that cargo makes.
+        artifact: String,
+    },
+    /// The interpreter of `plugins/python`: see [`crate::python`].
+    Python,
 }
 
 /// The `Cargo.toml` of the guests' workspace.
@@ -100,12 +114,15 @@ pub fn discover(project: &Project) -> Result<Vec<Guest>> {
         guests.push(Guest {
             name: name.to_string_lossy().into_owned(),
             family,
-            package: package.name.clone(),
-            artifact: format!("{}.wasm", target.name.replace('-', "_")),
+            maker: Maker::Cargo {
+                package: package.name.clone(),
+                artifact: format!("{}.wasm", target.name.replace('-', "_")),
+            },
             source: folder.to_owned(),
             inputs: inputs(project.root(), package, &metadata.packages),
         });
     }
+    guests.extend(python::guest(project));
     guests.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(guests)
 }

@@ -1,4 +1,4 @@
-//! What a fresh machine needs, and what a contributor types: `cargo xtask quickstart`, `test`, `plugins`, `bench`,
+//! What a fresh machine needs, and what a contributor types: `cargo xtask quickstart`, `test`, `plugins`, `python`, `bench`,
 //! `cuda`, `gpu-check`.
 //!
 //! Builds go through here so that there is one way of building: the same packages, features and profile in every
@@ -30,6 +30,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod plugins;
 pub mod project;
+pub mod python;
 pub mod quickstart;
 pub mod reproducible;
 pub mod spdx;

@@ -40,6 +40,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the Python interpreter into target/plugins/python, where it changed
+    Python,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
     Bench {
         /// For `rlf-host bench`
@@ -95,6 +97,7 @@ fn run(arguments: Arguments) -> Result<()> {
             machine::make_ready(&project, &[Need::Wasm])?;
             plugins::build(&project)
         }
+        Command::Python => plugins::build_python(&project),
         Command::Bench { what } => bench::run(&project, &what),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();

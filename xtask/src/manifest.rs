@@ -131,7 +131,7 @@ pub fn hash_inputs(root: &Path, inputs: &[PathBuf]) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Every file under `path`, build output and hidden files left out.
+/// Every file under `path`, build output, Python's compiled files and hidden files left out.
 fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
@@ -143,7 +143,7 @@ fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(path).with_context(|| format!("{} cannot be read", path.display()))? {
         let entry = entry.with_context(|| format!("{} cannot be read", path.display()))?;
         let name = entry.file_name();
-        if name == "target" || name.to_string_lossy().starts_with('.') {
+        if name == "target" || name == "__pycache__" || name.to_string_lossy().starts_with('.') {
             continue;
         }
         list(&entry.path(), files)?;
@@ -253,7 +253,9 @@ mod tests {
     fn build_output_and_hidden_files_are_no_sources() {
         let fixture = Fixture::new();
         fs::create_dir_all(fixture.root.path().join("plugins/adder/target")).unwrap();
+        fs::create_dir_all(fixture.root.path().join("plugins/adder/__pycache__")).unwrap();
         fixture.write("plugins/adder/target/x.o", "x");
+        fixture.write("plugins/adder/__pycache__/x.pyc", "x");
         fixture.write("plugins/adder/.swp", "x");
         assert_eq!(fixture.stale(), None);
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask plugins`: guests to components, in folders that `rlf-host --plugins` reads.
 //!
-//! All guests are built by one call of cargo, the ones for tests too. Building a part of them would unify features
-//! otherwise, and give other bytes, and with them other plugin hashes, for the same sources.
+//! All guests that are crates are built by one call of cargo, the ones for tests too. Building a part of them would unify
+//! features otherwise, and give other bytes, and with them other plugin hashes, for the same sources. The Python
+//! interpreter is built when it is stale itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,10 +14,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     component,
-    guests::{self, Family, Guest},
+    guests::{self, Family, Guest, Maker},
     manifest::{self, Manifest, Record},
     project::Project,
-    reproducible,
+    python, reproducible,
     steps::{self, say},
 };
 
@@ -73,36 +74,74 @@ pub fn check(project: &Project) -> Result<()> {
 
 /// Builds what is stale, puts everything where it belongs and removes what belongs nowhere.
 pub fn build(project: &Project) -> Result<()> {
+    build_some(project, |_| true)
+}
+
+/// Builds the Python interpreter, where it is stale, and nothing else.
+pub fn build_python(project: &Project) -> Result<()> {
+    build_some(project, |guest| matches!(guest.maker, Maker::Python))
+}
+
+fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
     let guests = guests::discover(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;
     let mut shelves = Shelf::all(project);
     for shelf in &mut shelves {
         shelf.clear(project, &guests, &rustc)?;
     }
-    let mut stale = false;
-    for guest in &guests {
+    let mut stale = Vec::new();
+    for guest in guests.iter().filter(|guest| wanted(guest)) {
         if let Some(reason) = Shelf::of(&shelves, guest.family).stale(project, guest)? {
             say(&format!("  {}: {reason}", guest.name));
-            stale = true;
+            stale.push(guest);
         }
     }
-    if !stale {
-        say(&format!("  {} plugins are up to date", guests.len()));
+    if stale.is_empty() {
+        let wanted = guests.iter().filter(|guest| wanted(guest)).count();
+        let plugins = if wanted == 1 {
+            "plugin is"
+        } else {
+            "plugins are"
+        };
+        say(&format!("  {wanted} {plugins} up to date"));
         return Ok(());
     }
-    // Before cargo reads them, so that an edit made meanwhile is seen as one the next time.
+    let is_crate = |guest: &&Guest| matches!(guest.maker, Maker::Cargo { .. });
+    // All crates or none; one after the other what is not one.
+    let mut batches: Vec<Vec<&Guest>> = Vec::new();
+    if stale.iter().any(is_crate) {
+        batches.push(guests.iter().filter(is_crate).collect());
+    }
+    stale.retain(|guest| !is_crate(guest));
+    batches.extend(stale.into_iter().map(|guest| vec![guest]));
+    for batch in batches {
+        make(project, &mut shelves, &batch)?;
+        // What fails after it costs it nothing.
+        for shelf in &shelves {
+            shelf.record.write(&shelf.folder)?;
+        }
+    }
+    for shelf in &shelves {
+        say(&format!("  in {}", project.shown(&shelf.folder)));
+    }
+    Ok(())
+}
+
+/// Makes `guests`, which belong together, puts them on their shelves and into the records.
+fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Result<()> {
+    // Before they are read, so that an edit made meanwhile is seen as one the next time.
     let sources = guests
         .iter()
         .map(|guest| manifest::hash_inputs(project.root(), &guest.inputs))
         .collect::<Result<Vec<_>>>()?;
-    compile(project, &guests)?;
-    for (guest, source) in guests.iter().zip(sources) {
+    let components = compile(project, guests)?;
+    for ((guest, source), component) in guests.iter().zip(sources).zip(components) {
         let shelf = shelves
             .iter_mut()
             .find(|shelf| shelf.family == guest.family);
         let shelf = shelf.context("every family has a shelf")?;
         let component = shelf
-            .put(project, guest)
+            .put(guest, &component)
             .with_context(|| format!("guest {}", guest.name))?;
         let inputs = guest.inputs.clone();
         let record = Record {
@@ -112,14 +151,11 @@ pub fn build(project: &Project) -> Result<()> {
         };
         shelf.record.components.insert(guest.name.clone(), record);
     }
-    for shelf in &shelves {
-        shelf.record.write(&shelf.folder)?;
-        say(&format!("  in {}", project.shown(&shelf.folder)));
-    }
     Ok(())
 }
 
-fn compile(project: &Project, guests: &[Guest]) -> Result<()> {
+/// The components of `guests`, in their order: made by one cargo, or by what makes those that are no crates.
+fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
     let mut command = project.cargo("build");
     command
         .args(["--locked", "--release", "--target", guests::TARGET])
@@ -127,14 +163,26 @@ fn compile(project: &Project, guests: &[Guest]) -> Result<()> {
         .arg(guests::workspace(project))
         .arg("--target-dir")
         .arg(project.guests_target());
+    let release = project.guests_target().join(guests::TARGET).join("release");
+    let mut components = Vec::new();
+    let mut crates = false;
     for guest in guests {
-        command.args(["--package", &guest.package]);
+        components.push(match &guest.maker {
+            Maker::Cargo { package, artifact } => {
+                command.args(["--package", package]);
+                crates = true;
+                release.join(artifact)
+            }
+            Maker::Python => python::build(project)?,
+        });
     }
-    reproducible::apply(project, &mut command)?;
-    if !steps::status(&mut command)?.success() {
-        bail!("the guests do not compile: the first error above");
+    if crates {
+        reproducible::apply(project, &mut command)?;
+        if !steps::status(&mut command)?.success() {
+            bail!("the guests do not compile: the first error above");
+        }
     }
-    Ok(())
+    Ok(components)
 }
 
 /// A folder of built plugins and its record.
@@ -205,13 +253,8 @@ impl Shelf {
     }
 
     /// Puts the built component and its `plugin.toml` in place; the component's hash.
-    fn put(&self, project: &Project, guest: &Guest) -> Result<String> {
-        let built = project
-            .guests_target()
-            .join(guests::TARGET)
-            .join("release")
-            .join(&guest.artifact);
-        let bytes = fs::read(&built).with_context(|| format!("{} is missing", built.display()))?;
+    fn put(&self, guest: &Guest, built: &Path) -> Result<String> {
+        let bytes = fs::read(built).with_context(|| format!("{} is missing", built.display()))?;
         component::check(&bytes).with_context(|| built.display().to_string())?;
         let folder = self.folder.join(&guest.name);
         fs::create_dir_all(&folder)
@@ -279,8 +322,7 @@ mod tests {
         let adder = Guest {
             name: "adder".to_owned(),
             family: Family::FirstParty,
-            package: "adder".to_owned(),
-            artifact: "adder.wasm".to_owned(),
+            maker: Maker::Python,
             source: root.path().join("plugins/adder"),
             inputs: Vec::new(),
         };

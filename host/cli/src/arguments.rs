@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Report(Report),
     /// List, inspect, call and check plugins
     Plugin(Plugin),
+    /// Run a program in a sandbox: what it prints, and its exit code
+    Run(Run),
     /// Say what this machine has, and which device a configuration would use
     Doctor(Doctor),
     /// Measure speed, as ratios against a named peer
@@ -246,6 +248,67 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         bindings: PluginBindings,
     },
+}
+
+/// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
+/// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
+/// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
+///
+/// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 125 where it could
+/// not be run.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The program's file, or `-` for standard input
+    pub(crate) script: PathBuf,
+    /// What the program finds as its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// Its language; by default what its file's extension says, and python for standard input
+    #[arg(long, visible_alias = "language")]
+    pub(crate) lang: Option<String>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// A configuration whose `[sandbox]` and `[plugins.*]` hold
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// CPU time, and again time as the program sees it, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=86_400_000))]
+    pub(crate) time_ms: Option<u64>,
+    /// Memory in bytes, or such as 64MiB
+    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
+    pub(crate) memory: Option<u64>,
+    /// The most it may print on one stream, in bytes, or such as 1MiB
+    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
+    pub(crate) output: Option<u64>,
+    /// The most that its files may hold together, in bytes, or such as 16MiB
+    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
+    pub(crate) files: Option<u64>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Give it a file, under its own name or another: PATH or PATH=NAME; may be repeated
+    #[arg(long = "file", value_name = "PATH[=NAME]")]
+    pub(crate) given: Vec<String>,
+    /// Take a file that it leaves, under its own name or another: NAME or NAME=PATH; may be repeated
+    #[arg(long = "fetch", value_name = "NAME[=PATH]")]
+    pub(crate) fetched: Vec<String>,
+}
+
+/// Bytes as people write them: `4096`, `64KiB`, `16MiB`, `1GiB`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let (number, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)))
+        .unwrap_or((text, 0));
+    let number: u64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "write a number of bytes, such as 4096 or 64MiB".to_owned())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "that is none, or too many".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod config;
 mod demonstrations;
 mod display;
 mod interrupt;
+mod operator;
 mod player;
 mod progress;
 mod provenance;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
+        Command::Run(options) => Ok(commands::run::run(&options)),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {

@@ -44,6 +44,7 @@ pub(crate) fn admit(
         policy.grants.clear();
         policy.http = None;
         policy.tools.clear();
+        policy.execute.clear();
         policy.data.clear();
         policy.files = None;
         policy.unsandboxed_host_directory = None;

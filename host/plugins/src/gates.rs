@@ -1,6 +1,8 @@
 //! The gates that this host has: ways out of the sandbox which an operator can open to a plugin.
 
+mod execute;
 mod http;
+mod nesting;
 mod tools;
 
 use std::sync::Arc;
@@ -11,10 +13,16 @@ use rlf_sandbox::Gate as OpenGate;
 use crate::manifest::Gate;
 use crate::policy::PluginPolicy;
 
-pub(crate) use self::tools::Nesting;
+pub(crate) use self::nesting::Nesting;
 
 /// What an operator can open in this version.
-pub(crate) const AVAILABLE: &[Gate] = &[Gate::Tools, Gate::Http, Gate::RealClock, Gate::RealRandom];
+pub(crate) const AVAILABLE: &[Gate] = &[
+    Gate::Tools,
+    Gate::Execute,
+    Gate::Http,
+    Gate::RealClock,
+    Gate::RealRandom,
+];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {
@@ -23,7 +31,8 @@ pub fn shut() -> Vec<Arc<dyn OpenGate>> {
         .into_iter()
         .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>);
     let tools: Arc<dyn OpenGate> = Arc::new(tools::ToolsGate::open(&[]));
-    http.chain([tools]).collect()
+    let execute: Arc<dyn OpenGate> = Arc::new(execute::ExecuteGate::open(&[]));
+    http.chain([tools, execute]).collect()
 }
 
 /// The gates of `wanted` as the policy opens them. The error says what is wrong with the policy.
@@ -46,6 +55,13 @@ pub(crate) fn open(
                 "`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`".to_owned(),
             ),
             Gate::Tools => Ok(Arc::new(tools::ToolsGate::open(&policy.tools)) as Arc<dyn OpenGate>),
+            Gate::Execute if policy.execute.is_empty() => Err(
+                "`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`"
+                    .to_owned(),
+            ),
+            Gate::Execute => {
+                Ok(Arc::new(execute::ExecuteGate::open(&policy.execute)) as Arc<dyn OpenGate>)
+            }
             other => Err(format!(
                 "`{}` is not available in this version of rlf-host",
                 other.as_str()

@@ -19,6 +19,7 @@
 //! | how they are replaced while calls run | [`follower`] |
 //! | what is wrong with one that is not there | [`problem`] |
 //! | calls of tools | [`tool_manager`], [`schema`], [`arguments`] |
+//! | programs that models wrote | [`interpreter`] |
 //! | ways out of the sandbox | [`gates`] |
 //! | how calls end, and what models are told | `outcome` |
 //! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`], [`score`] |
@@ -65,6 +66,7 @@ pub mod expression;
 pub mod follower;
 mod formula;
 pub mod gates;
+pub mod interpreter;
 pub mod loading;
 pub mod manifest;
 mod outcome;

@@ -6,13 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, RealSources, Sandbox};
+use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, Pool, RealSources, Sandbox};
 
 use crate::admission::{Refusal, admit};
-use crate::bindings::{reward, tool, types};
-use crate::convert::definition_from_guest;
+use crate::bindings::{interpreter, reward, tool, types};
+use crate::convert::{definition_from_guest, definition_to_guest};
 use crate::discovery::Candidate;
 use crate::gates;
+use crate::interpreter::Language;
+use crate::interpreter::functions::{FunctionSources, Functions, LANGUAGE};
+use crate::interpreter::program::ProgramLimits;
+use crate::interpreter::tool::definition as interpreter_tool;
 use crate::manifest::{Gate, PluginKind, is_valid_name};
 use crate::plugin::{Exports, LoadedTool, Plugin};
 use crate::policy::PluginPolicy;
@@ -21,6 +25,8 @@ use crate::schema::ToolSchema;
 
 /// Most tools of one plugin.
 pub const MAX_TOOLS: usize = 256;
+/// Most languages of one interpreter.
+pub const MAX_LANGUAGES: usize = 16;
 /// Longest description of a tool, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 
@@ -61,21 +67,52 @@ pub(crate) fn load(
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
         problem(&path, (ProblemKind::Policy, what, mend))
     })?;
+    let is_interpreter = admitted.kind == PluginKind::Interpreter;
+    let policy = &admitted.policy;
+    let misplaced = if is_interpreter {
+        (policy.files.is_some() || policy.unsandboxed_host_directory.is_some()).then_some(
+            "an interpreter gives every program files of its own (`programs.file_bytes`)",
+        )
+    } else if policy.functions.is_some() {
+        Some("`functions` are for an interpreter, and this plugin is none")
+    } else {
+        None
+    };
+    if let Some(what) = misplaced {
+        let mend = format!("leave it out of [plugins.{alias}]");
+        return Err(problem(&path, (ProblemKind::Policy, what.to_owned(), mend)));
+    }
+    let sources = (policy.functions.as_deref())
+        .map(FunctionSources::read)
+        .transpose()
+        .map_err(|what| {
+            let mend = format!("correct `functions` in [plugins.{alias}], or what lies there");
+            problem(&path, (ProblemKind::Policy, what, mend))
+        })?;
+    let most_memory = sandbox.pools().max_memory_bytes;
+    let (pool, files, limits) = if is_interpreter {
+        let programs = &policy.programs;
+        let limits = programs.limits(&policy.limits, &ProgramLimits::default(), most_memory);
+        (Pool::Programs, Some(programs.files()), limits)
+    } else {
+        (Pool::Calls, policy.files.clone(), policy.limits.clone())
+    };
     let request = LoadRequest {
         name: alias,
+        pool,
         gates: &gates,
         bytes: &candidate.component,
         config_json: &config_json,
         grants: &Grants {
             data: admitted.policy.data.clone(),
-            files: admitted.policy.files.clone(),
+            files,
             host_directory: admitted.policy.unsandboxed_host_directory.clone(),
             real: RealSources {
                 clock: admitted.policy.grants.contains(&Gate::RealClock),
                 random: admitted.policy.grants.contains(&Gate::RealRandom),
             },
         },
-        limits: admitted.policy.limits.clone(),
+        limits,
     };
     let template = sandbox
         .load(&request)
@@ -85,6 +122,9 @@ pub(crate) fn load(
         PluginKind::Tool => tool::GuestIndices::new(pre).map(|all| Exports::Tool(Arc::new(all))),
         PluginKind::Reward => {
             reward::GuestIndices::new(pre).map(|all| Exports::Reward(Arc::new(all)))
+        }
+        PluginKind::Interpreter => {
+            interpreter::GuestIndices::new(pre).map(|all| Exports::Interpreter(Arc::new(all)))
         }
     };
     let exports = exports.map_err(|error| {
@@ -105,7 +145,7 @@ pub(crate) fn load(
         template,
         exports,
     );
-    plugin.tools = ask(&plugin).map_err(|refusal| problem(&component_path, refusal))?;
+    ask(&mut plugin, sources).map_err(|refusal| problem(&component_path, refusal))?;
     Ok(plugin)
 }
 
@@ -127,9 +167,9 @@ fn of_load_error(error: &LoadError) -> Refusal {
     (kind, error.to_string(), String::new())
 }
 
-/// Runs the plugin for the first time: a tool plugin says what it offers, a reward only has to be one.
-fn ask(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
-    let mend = "mend the plugin's list-tools".to_owned();
+/// Runs the plugin for the first time: a tool plugin says what it offers, an interpreter which languages it
+/// runs, a reward only has to be one.
+fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Refusal> {
     // The guest runs on the sandbox's threads; this one only waits.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -140,28 +180,100 @@ fn ask(plugin: &Plugin) -> Result<Vec<LoadedTool>, Refusal> {
                 String::new(),
             )
         })?;
-    if plugin.kind() == PluginKind::Reward {
-        let probed = runtime.block_on(plugin.probe_reward());
-        return probed.map(|()| Vec::new()).map_err(|stopped| {
-            (
-                ProblemKind::Component,
-                format!("it cannot be made ready to grade: {stopped}"),
-                "build it against wit/".into(),
-            )
-        });
-    }
-    let listed = runtime.block_on(plugin.list_tools()).map_err(|stopped| {
-        (
-            ProblemKind::Tools,
-            format!("list-tools did not return: {stopped}"),
-            mend.clone(),
-        )
-    })?;
+    let (listed, mend) = match plugin.kind() {
+        PluginKind::Reward => {
+            let probed = runtime.block_on(plugin.probe_reward());
+            return probed.map_err(|stopped| {
+                (
+                    ProblemKind::Component,
+                    format!("it cannot be made ready to grade: {stopped}"),
+                    "build it against wit/".into(),
+                )
+            });
+        }
+        PluginKind::Interpreter => {
+            let languages = runtime
+                .block_on(plugin.list_languages())
+                .map_err(|stopped| {
+                    (
+                        ProblemKind::Component,
+                        format!("languages did not return: {stopped}"),
+                        "mend the interpreter".into(),
+                    )
+                })?;
+            plugin.languages = check_languages(languages)
+                .map_err(|what| (ProblemKind::Component, what, "mend the interpreter".into()))?;
+            let definitions = match functions {
+                Some(functions) => {
+                    let compiled = runtime.block_on(compile(plugin, &functions));
+                    plugin.functions = Some(compiled.map_err(|what| {
+                        let mend = format!("correct `functions` of [plugins.{}]", plugin.name());
+                        (ProblemKind::Policy, what, mend)
+                    })?);
+                    functions.definitions
+                }
+                None => plugin.languages.iter().map(interpreter_tool).collect(),
+            };
+            let mend = format!("correct `functions` of [plugins.{}]", plugin.name());
+            (definitions.iter().map(definition_to_guest).collect(), mend)
+        }
+        PluginKind::Tool => {
+            let mend = "mend the plugin's list-tools".to_owned();
+            let listed = runtime.block_on(plugin.list_tools()).map_err(|stopped| {
+                (
+                    ProblemKind::Tools,
+                    format!("list-tools did not return: {stopped}"),
+                    mend.clone(),
+                )
+            })?;
+            (listed, mend)
+        }
+    };
     check_names(&listed, plugin.policy()).map_err(|what| {
         let mend = format!("correct `rename` in [plugins.{}]", plugin.name());
         (ProblemKind::Policy, what, mend)
     })?;
-    check_tools(listed, plugin.policy()).map_err(|what| (ProblemKind::Tools, what, mend))
+    plugin.tools =
+        check_tools(listed, plugin.policy()).map_err(|what| (ProblemKind::Tools, what, mend))?;
+    Ok(())
+}
+
+/// Compiles the functions that are offered in place of programs.
+async fn compile(plugin: &Plugin, functions: &FunctionSources) -> Result<Functions, String> {
+    let runs = |language: &&Language| language.id == LANGUAGE;
+    if plugin.languages.iter().find(runs).is_none() {
+        return Err(format!(
+            "`functions` are in {LANGUAGE}, which this interpreter does not run"
+        ));
+    }
+    functions.compile(plugin).await
+}
+
+/// Checks what an interpreter says it runs.
+fn check_languages(languages: Vec<interpreter::Language>) -> Result<Vec<Language>, String> {
+    if languages.is_empty() || languages.len() > MAX_LANGUAGES {
+        return Err(format!(
+            "it runs {} languages; there must be between 1 and {MAX_LANGUAGES}",
+            languages.len()
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    languages
+        .into_iter()
+        .map(|language| {
+            if !is_valid_name(&language.id) || !seen.insert(language.id.clone()) {
+                return Err(format!(
+                    "`{}` cannot name a language: write 1 to 64 of a-z A-Z 0-9 _ -, and each once",
+                    shown(&language.id)
+                ));
+            }
+            Ok(Language {
+                id: language.id,
+                version: shown(&language.version),
+                sessions: language.sessions,
+            })
+        })
+        .collect()
 }
 
 /// Checks that the operator's names are for tools that there are, and can name one.

@@ -30,17 +30,20 @@ pub enum PluginKind {
     Tool,
     /// Grades trajectories: world `reward-plugin`.
     Reward,
+    /// Runs programs: world `interpreter-plugin`.
+    Interpreter,
 }
 
 impl PluginKind {
     /// Every kind.
-    pub const ALL: [Self; 2] = [Self::Tool, Self::Reward];
+    pub const ALL: [Self; 3] = [Self::Tool, Self::Reward, Self::Interpreter];
 
     /// As written in `plugin.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Reward => "reward",
+            Self::Interpreter => "interpreter",
         }
     }
 
@@ -49,6 +52,7 @@ impl PluginKind {
         match self {
             Self::Tool => "tool-plugin",
             Self::Reward => "reward-plugin",
+            Self::Interpreter => "interpreter-plugin",
         }
     }
 
@@ -57,6 +61,7 @@ impl PluginKind {
         match self {
             Self::Tool => "rlf:plugin/tool",
             Self::Reward => "rlf:plugin/reward",
+            Self::Interpreter => "rlf:plugin/interpreter",
         }
     }
 }

@@ -10,8 +10,10 @@ use rlf_dialogue::tool::ToolDefinition;
 use rlf_sandbox::{CallReport, CallSpec, Caller, Captured, FilesReport, Stopped, Template};
 use serde::Serialize;
 
-use crate::bindings::{reward, tool, types};
+use crate::bindings::{interpreter, reward, tool, types};
 use crate::gates::Nesting;
+use crate::interpreter::Language;
+use crate::interpreter::functions::Functions;
 use crate::manifest::{Gate, PluginKind, PluginManifest};
 use crate::outcome::End;
 use crate::policy::PluginPolicy;
@@ -33,6 +35,7 @@ pub struct LoadedTool {
 pub(crate) enum Exports {
     Tool(Arc<tool::GuestIndices>),
     Reward(Arc<reward::GuestIndices>),
+    Interpreter(Arc<interpreter::GuestIndices>),
 }
 
 /// A plugin that is ready to be called.
@@ -46,6 +49,8 @@ pub struct Plugin {
     pub(crate) template: Template,
     pub(crate) exports: Exports,
     pub(crate) tools: Vec<LoadedTool>,
+    pub(crate) languages: Vec<Language>,
+    pub(crate) functions: Option<Functions>,
     identity: String,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
@@ -105,6 +110,8 @@ impl Plugin {
             template,
             exports,
             tools: Vec::new(),
+            languages: Vec::new(),
+            functions: None,
             identity,
             last_trap: Mutex::default(),
             successor: RwLock::default(),
@@ -122,6 +129,7 @@ impl Plugin {
         match self.exports {
             Exports::Tool(_) => PluginKind::Tool,
             Exports::Reward(_) => PluginKind::Reward,
+            Exports::Interpreter(_) => PluginKind::Interpreter,
         }
     }
 
@@ -152,6 +160,16 @@ impl Plugin {
     /// Its tools, in its own order; none of other kinds.
     pub fn tools(&self) -> &[LoadedTool] {
         &self.tools
+    }
+
+    /// What an interpreter runs; nothing of other kinds.
+    pub fn languages(&self) -> &[Language] {
+        &self.languages
+    }
+
+    /// The functions that an interpreter offers as tools, if its policy names a folder of them.
+    pub(crate) fn functions(&self) -> Option<&Functions> {
+        self.functions.as_ref()
     }
 
     /// What the operator decided about it, the default where nothing was.
@@ -204,9 +222,11 @@ impl Plugin {
             || self.policy.unsandboxed_host_directory.is_some()
     }
 
-    /// Whether its calls can make others.
-    pub(crate) fn calls_tools(&self) -> bool {
-        self.policy.grants.contains(&Gate::Tools)
+    /// Whether its calls can make others, or run programs.
+    pub(crate) fn calls_others(&self) -> bool {
+        [Gate::Tools, Gate::Execute]
+            .iter()
+            .any(|gate| self.policy.grants.contains(gate))
     }
 
     /// Remembers why it last trapped, for the message that stops a run.
@@ -255,6 +275,28 @@ impl Plugin {
         self.finish(report)
     }
 
+    /// Asks an interpreter what it runs.
+    pub(crate) async fn list_languages(&self) -> Result<Vec<interpreter::Language>, Stopped> {
+        let Exports::Interpreter(indices) = &self.exports else {
+            return Ok(Vec::new());
+        };
+        let indices = Arc::clone(indices);
+        let spec = CallSpec {
+            label: format!("{}: languages", self.name),
+            ..CallSpec::default()
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    guest.call_languages(store).await
+                })
+            })
+            .await;
+        self.finish(report)
+    }
+
     /// Asks a tool plugin what it offers.
     pub(crate) async fn list_tools(&self) -> Result<Vec<types::ToolDefinition>, Stopped> {
         let Exports::Tool(indices) = &self.exports else {
@@ -293,7 +335,7 @@ impl Plugin {
             deadline: Some(request.deadline),
             caller: request.caller.clone(),
             context: request.nesting.clone().map(|nesting| nesting as _),
-            limits: None,
+            ..CallSpec::default()
         };
         let mut report = self
             .template
@@ -351,7 +393,7 @@ impl Plugin {
     /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
     /// The rest is kept aside.
     fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
-        let (stdout, stderr) = (report.stdout, report.stderr);
+        let (stdout, stderr) = (report.stdout.captured(), report.stderr.captured());
         let outcome = report.outcome.map_err(|mut stopped| {
             let printed = stderr.text.trim();
             if !printed.is_empty() {

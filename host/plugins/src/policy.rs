@@ -30,6 +30,7 @@ use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::interpreter::ProgramPolicy;
 use crate::manifest::{Gate, PluginManifest};
 
 /// What the operator decides about one plugin under one name.
@@ -63,7 +64,15 @@ pub struct PluginPolicy {
     pub http: Option<HttpPolicy>,
     /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
     pub tools: Vec<String>,
-    /// What one call may use. Every field has a default of its own.
+    /// The interpreters that the gate `execute` leads to, by their names in this file. Default: none.
+    pub execute: Vec<String>,
+    /// Of an interpreter: a folder of Python functions with their schemas, which are offered as tools in place of the
+    /// tool that runs programs. Default: none.
+    pub functions: Option<PathBuf>,
+    /// Of an interpreter: what one program may use. Every field has a default of its own.
+    pub programs: ProgramPolicy,
+    /// What one call may use. Every field has a default of its own. Of an interpreter, `programs` says it of
+    /// programs, and this of the rest.
     pub limits: Limits,
     /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
     /// as the sandbox has room for.
@@ -89,6 +98,9 @@ impl Default for PluginPolicy {
             grants: BTreeSet::new(),
             http: None,
             tools: Vec::new(),
+            execute: Vec::new(),
+            functions: None,
+            programs: ProgramPolicy::default(),
             limits: Limits::default(),
             max_concurrency: None,
             retries: 1,
@@ -106,6 +118,8 @@ pub(crate) enum PolicyError {
     BadHash,
     #[error("`max_concurrency = 0` would let no call run")]
     NoConcurrency,
+    #[error("{0}")]
+    Programs(String),
     #[error("`retries = {0}`: a call is tried again once at most")]
     TooManyRetries(u32),
 }
@@ -118,6 +132,7 @@ impl PolicyError {
             }
             Self::BadHash => "copy the hash that `rlf-host plugin inspect` prints",
             Self::NoConcurrency => "write 1 or more, or leave it out",
+            Self::Programs(_) => "write more, or leave it out",
             Self::TooManyRetries(_) => "write 0 or 1",
         }
     }
@@ -133,6 +148,7 @@ impl PluginPolicy {
     pub fn resolve_paths(&mut self, base: &Path) {
         let paths = (self.path.iter_mut())
             .chain(self.data.values_mut())
+            .chain(self.functions.iter_mut())
             .chain(self.unsandboxed_host_directory.iter_mut());
         for path in paths {
             if path.is_relative() {
@@ -156,6 +172,7 @@ impl PluginPolicy {
         if self.max_concurrency == Some(0) {
             return Err(PolicyError::NoConcurrency);
         }
+        self.programs.check().map_err(PolicyError::Programs)?;
         if self.retries > 1 {
             return Err(PolicyError::TooManyRetries(self.retries));
         }
@@ -176,6 +193,26 @@ impl PluginPolicy {
         self.hash
             .as_ref()
             .is_none_or(|pinned| pinned.eq_ignore_ascii_case(hash))
+    }
+}
+
+/// Durations as whole milliseconds, in keys that end in `_ms`.
+pub(crate) mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 

@@ -267,7 +267,7 @@ impl RewardPlugin {
         let seed = request.seed(self.name());
         let mut attempt = 0;
         let (answer, ended, fault) = loop {
-            let nesting = tools.filter(|_| self.plugin.calls_tools()).map(|tools| {
+            let nesting = tools.filter(|_| self.plugin.calls_others()).map(|tools| {
                 let task = &request.task.id;
                 let turn = TurnContext {
                     trajectory_id: format!("{}: grade {task}", self.name()),

@@ -16,6 +16,8 @@ use crate::bindings::types;
 use crate::concurrently::all;
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
 use crate::gates::Nesting;
+use crate::interpreter::{self, Interpreters};
+use crate::manifest::PluginKind;
 use crate::outcome::{End, bytes, invalid_arguments};
 use crate::outputs::{Outputs, listed};
 use crate::plugin::{LoadedTool, Plugin, ToolRequest};
@@ -87,6 +89,16 @@ pub enum ToolError {
         /// What is not there.
         error: Box<Self>,
     },
+    /// A plugin is to run programs in what there is not.
+    #[error("[plugins.{plugin}] `execute`: there is no interpreter `{name}`{hint}")]
+    NoSuchInterpreter {
+        /// The plugin that runs programs.
+        plugin: String,
+        /// What its policy names.
+        name: String,
+        /// Why it is missing, or what there is instead.
+        hint: String,
+    },
     /// A share that is none.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
@@ -119,6 +131,7 @@ struct Inner {
     /// Calls of names that no tool has.
     unknown: CallCounters,
     missing: BTreeMap<String, String>,
+    interpreters: Interpreters,
 }
 
 /// What one attempt has in common with the next.
@@ -172,6 +185,7 @@ impl ToolManager {
                 cache: (config.cache_bytes > 0).then(|| ResultCache::new(config.cache_bytes)),
                 unknown: CallCounters::default(),
                 missing: registry.missing_tools(),
+                interpreters: Interpreters::new(registry),
             }),
             outputs: None,
         };
@@ -181,8 +195,39 @@ impl ToolManager {
                 plugin: plugin.name().to_owned(),
                 error: Box::new(error),
             })?;
+            manager.check_execute(plugin)?;
         }
         Ok(manager)
+    }
+
+    /// Checks that the interpreters which a policy opens are there.
+    fn check_execute(&self, plugin: &Plugin) -> Result<(), ToolError> {
+        let interpreters = &self.inner.interpreters;
+        let missing = (plugin.policy().execute.iter()).find(|name| !interpreters.has_plugin(name));
+        let Some(name) = missing else {
+            return Ok(());
+        };
+        let hint = if let Some(why) = self.inner.missing.get(name) {
+            format!(": {why}")
+        } else if let Some(near) = rlf_config::nearest(name, interpreters.plugins()) {
+            format!("; did you mean `{near}`?")
+        } else {
+            let names: Vec<&str> = interpreters.plugins().collect();
+            match names.as_slice() {
+                [] => "; no interpreter is loaded (`cargo xtask plugins` builds ours)".to_owned(),
+                names => format!("; there are: {}", names.join(", ")),
+            }
+        };
+        Err(ToolError::NoSuchInterpreter {
+            plugin: plugin.name().to_owned(),
+            name: name.clone(),
+            hint,
+        })
+    }
+
+    /// The interpreters of the registry.
+    pub fn interpreters(&self) -> &Interpreters {
+        &self.inner.interpreters
     }
 
     /// Keeps the files that calls leave behind (`files.outputs` of a policy) under this folder, which is made
@@ -326,7 +371,7 @@ impl ToolManager {
             .as_ref()
             .filter(|_| hints.deterministic && !hints.open_world)
             // What a tool calls may change while it does not.
-            .filter(|_| !plugin.calls_tools())
+            .filter(|_| !plugin.calls_others())
             .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
         if let Some(observation) =
             cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
@@ -337,7 +382,7 @@ impl ToolManager {
         let seed = seed::derive(context.seed, "call", &[&call.call_id]);
         // Each attempt makes the same calls with the same seeds, and as many.
         let nesting = || {
-            plugin.calls_tools().then(|| {
+            plugin.calls_others().then(|| {
                 let turn = TurnContext {
                     seed,
                     ..context.clone()
@@ -462,6 +507,9 @@ impl Tool {
             caller: attempt.caller.clone(),
             nesting: attempt.nesting.clone(),
         };
+        if attempt.plugin.kind() == PluginKind::Interpreter {
+            return interpreter::tool::call(attempt.plugin, request).await;
+        }
         let (returned, files) = attempt.plugin.call_tool(request).await;
         self.counters.count_host_writes(&files);
         let end = match returned {

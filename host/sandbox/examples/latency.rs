@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Sandbox, SandboxConfig, Template};
+use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig, Template};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         grants: &Grants::default(),
         gates: &[],
         limits: Limits::default(),
+        pool: Pool::Calls,
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

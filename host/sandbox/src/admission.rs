@@ -17,6 +17,17 @@ use crate::ended::LimitReached;
 /// How deep calls may nest: a call, one that it makes, and one that this makes.
 pub const LEVELS: usize = 3;
 
+/// Where calls take their places: those of one pool never wait for those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    /// Tools and rewards, level by level: they may make calls themselves.
+    #[default]
+    Calls,
+    /// Programs in interpreters. They make no calls, so whoever waits for one waits for nobody else.
+    Programs,
+}
+
 /// The unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
 const UNIT: u64 = 64 << 10;
 
@@ -43,9 +54,28 @@ impl Level {
     }
 }
 
-/// The places and the memory of all levels.
+/// The places and the memory of both pools.
 pub(crate) struct Admission {
-    levels: [(Level, Arc<Semaphore>, Arc<Semaphore>); LEVELS],
+    calls: [Places; LEVELS],
+    programs: Places,
+}
+
+struct Places {
+    level: Level,
+    free: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(level: Level) -> Self {
+        // Rounded as calls are, so that the largest one fits.
+        let units = level.memory_bytes.div_ceil(UNIT) as usize;
+        Self {
+            level,
+            free: Arc::new(Semaphore::new(level.places as usize)),
+            memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+        }
+    }
 }
 
 /// A place and memory, given back when it is dropped.
@@ -63,28 +93,31 @@ pub(crate) enum NotAdmitted {
 }
 
 impl Admission {
-    pub(crate) fn new(levels: [Level; LEVELS]) -> Self {
+    pub(crate) fn new(calls: [Level; LEVELS], programs: Level) -> Self {
         Self {
-            levels: levels.map(|level| {
-                // Rounded as calls are, so that the largest one fits.
-                let units = level.memory_bytes.div_ceil(UNIT) as usize;
-                (
-                    level,
-                    Arc::new(Semaphore::new(level.places as usize)),
-                    Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
-                )
-            }),
+            calls: calls.map(Places::new),
+            programs: Places::new(programs),
         }
     }
 
-    /// Waits for a place and `memory_bytes` of memory on the level `depth`, for `most` at the longest.
+    /// Waits for a place and `memory_bytes` of memory in a pool, there on the level `depth`, for `most`
+    /// at the longest.
     pub(crate) async fn admit(
         &self,
+        pool: Pool,
         depth: usize,
         memory_bytes: u64,
         most: Duration,
     ) -> Result<Admitted, NotAdmitted> {
-        let (level, places, memory) = self.levels.get(depth).ok_or(NotAdmitted::TooDeep)?;
+        let found = match pool {
+            Pool::Calls => self.calls.get(depth).ok_or(NotAdmitted::TooDeep)?,
+            Pool::Programs => &self.programs,
+        };
+        let Places {
+            level,
+            free: places,
+            memory,
+        } = found;
         let deadline = Instant::now() + most;
         let number = u64::from(level.places);
         let place = acquire(places, 1, deadline)
@@ -106,23 +139,25 @@ impl Admission {
         })
     }
 
-    /// Places taken on all levels.
+    /// Places taken in both pools.
     pub(crate) fn places_in_use(&self) -> usize {
-        self.levels
-            .iter()
-            .map(|(level, places, _)| level.places as usize - places.available_permits())
+        self.all()
+            .map(|all| all.level.places as usize - all.free.available_permits())
             .sum()
     }
 
-    /// Memory set aside on all levels, in bytes.
+    /// Memory set aside in both pools, in bytes.
     pub(crate) fn memory_in_use(&self) -> u64 {
-        self.levels
-            .iter()
-            .map(|(level, _, memory)| {
-                let units = level.memory_bytes.div_ceil(UNIT);
-                units.saturating_sub(memory.available_permits() as u64) * UNIT
+        self.all()
+            .map(|all| {
+                let units = all.level.memory_bytes.div_ceil(UNIT);
+                units.saturating_sub(all.memory.available_permits() as u64) * UNIT
             })
             .sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Places> {
+        self.calls.iter().chain([&self.programs])
     }
 }
 

@@ -8,10 +8,11 @@ wasmtime::component::bindgen!({
         world guest {
             import rlf:plugin/log@0.1.0;
             import rlf:plugin/data@0.1.0;
+            import rlf:plugin/process@0.1.0;
             export rlf:plugin/lifecycle@0.1.0;
         }
     ",
     world: "rlf:sandbox/guest",
-    imports: { default: trappable },
+    imports: { "rlf:plugin/process.sleep": async | trappable, default: trappable },
     exports: { default: async },
 });

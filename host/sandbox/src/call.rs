@@ -21,7 +21,7 @@ use crate::files::FilesReport;
 use crate::limits::Limits;
 use crate::load::{Loaded, Template};
 use crate::log::Logs;
-use crate::output::Captured;
+use crate::output::{Output, Tee};
 use crate::pace::Pace;
 use crate::prepare::describe;
 use crate::record::Record;
@@ -45,6 +45,10 @@ pub struct CallSpec {
     pub caller: Option<Caller>,
     /// What gates of the template want to know of this call: see [`State::context`].
     pub context: Option<Arc<dyn Any + Send + Sync>>,
+    /// The most virtual time it may spend, in place of the limit `wall`.
+    pub virtual_time: Option<Duration>,
+    /// Who is shown what it prints, as it prints it.
+    pub tee: Option<Tee>,
 }
 
 /// Everything known of a call once it is over.
@@ -53,9 +57,9 @@ pub struct CallReport<R> {
     /// The value, or how it ended without one.
     pub outcome: Result<R, Stopped>,
     /// What it printed, also if it was stopped.
-    pub stdout: Captured,
+    pub stdout: Output,
     /// What it printed as errors: a panic's message, for instance.
-    pub stderr: Captured,
+    pub stderr: Output,
     /// What it logged.
     pub logs: Logs,
     /// What became of its files, where it was granted any.
@@ -109,7 +113,7 @@ impl Template {
             Some(limits) => Arc::new(limits.clone()),
             None => Arc::clone(&self.inner.limits),
         };
-        let record = Record::new(limits, self.inner.files.open());
+        let record = Record::new(limits, self.inner.files.open(), spec.tee.clone());
         let guests = self.inner.sandbox.guests();
         let begins_here = spec.caller.is_none() && self.inner.pace.is_brief();
         let run = run(Arc::clone(&self.inner), Arc::clone(&record), spec, body);
@@ -146,11 +150,12 @@ impl Template {
         if !begins_here && record.cpu() > Duration::ZERO {
             self.inner.pace.note(record.cpu());
         }
+        let [stdout, stderr] = record.take_output();
         CallReport {
             files: record.files().report(outcome.is_ok()),
             outcome,
-            stdout: Record::captured(&record.stdout),
-            stderr: Record::captured(&record.stderr),
+            stdout,
+            stderr,
             logs: record.take_logs(),
             cpu: record.cpu(),
             wall: started.elapsed(),
@@ -214,7 +219,7 @@ where
     // Before instantiating, so that the pool itself never runs out.
     let admitted = sandbox
         .admission
-        .admit(level, limits.memory_bytes, wall)
+        .admit(template.pool, level, limits.memory_bytes, wall)
         .await;
     let queued = started.elapsed();
     record.set_queued(queued);
@@ -250,8 +255,9 @@ where
         caller: spec.caller,
         deadline: started + wall,
     };
-    let (mut store, meter) =
-        State::store(&sandbox.engine, guest, &record, Deadlines::of_call(&limits));
+    let mut deadlines = Deadlines::of_call(&limits);
+    deadlines.virtual_time = spec.virtual_time.unwrap_or(deadlines.virtual_time);
+    let (mut store, meter) = State::store(&sandbox.engine, guest, &record, deadlines);
     let called = async {
         let instance = template.instances.instantiate_async(&mut store).await?;
         if let Some((lifecycle, config_json)) = &template.init_per_call {

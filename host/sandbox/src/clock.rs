@@ -45,7 +45,9 @@ pub(crate) struct GuestClock {
     elapsed: AtomicU64,
     /// When it was made real.
     real: OnceLock<Instant>,
-    deadline: Duration,
+    /// The last instant that it may see, and how much of its time that allows.
+    deadline: AtomicU64,
+    allowed: AtomicU64,
     /// Timers found unexpired since the last [`begin_wait`](Self::begin_wait), and the earliest.
     waiting: AtomicU32,
     earliest: AtomicU64,
@@ -56,7 +58,8 @@ impl GuestClock {
         Arc::new(Self {
             elapsed: AtomicU64::new(0),
             real: OnceLock::new(),
-            deadline,
+            deadline: AtomicU64::new(nanoseconds(deadline)),
+            allowed: AtomicU64::new(nanoseconds(deadline)),
             waiting: AtomicU32::new(0),
             earliest: AtomicU64::new(u64::MAX),
         })
@@ -93,20 +96,49 @@ impl GuestClock {
         Ok(START + Duration::from_nanos(self.look()?))
     }
 
+    /// The steady clock after a look at it, in nanoseconds.
+    pub(crate) fn monotonic(&self) -> Result<u64> {
+        Ok(START_MONOTONIC.saturating_add(self.look()?))
+    }
+
+    /// Lets so many nanoseconds pass: at once where time is virtual.
+    pub(crate) async fn sleep(&self, ns: u64, record: &Record) -> Result<()> {
+        let until = self.elapsed().saturating_add(ns);
+        if self.real.get().is_none() {
+            return self.jump_to(until).map(drop);
+        }
+        // Past its deadline it sleeps in vain, and that is its own doing.
+        self.within_deadline(until)?;
+        record.set_in_host(true);
+        tokio::time::sleep(Duration::from_nanos(ns)).await;
+        record.set_in_host(false);
+        Ok(())
+    }
+
+    /// Gives the guest `time` from now on, in place of what it has left.
+    pub(crate) fn renew(&self, time: Duration) {
+        let deadline = self.elapsed().saturating_add(nanoseconds(time));
+        self.deadline.store(deadline, Ordering::Relaxed);
+        self.allowed.store(nanoseconds(time), Ordering::Relaxed);
+    }
+
     /// Moves virtual time on to `target`, or to the deadline and there ends the call.
     fn jump_to(&self, target: u64) -> Result<u64> {
         let now = target.max(self.elapsed());
-        let deadline = nanoseconds(self.deadline);
+        let deadline = self.deadline.load(Ordering::Relaxed);
         self.elapsed.store(now.min(deadline), Ordering::Relaxed);
         self.within_deadline(now)
     }
 
     /// The instant, or the end of the call where it lies past the deadline.
     fn within_deadline(&self, now: u64) -> Result<u64> {
-        if now <= nanoseconds(self.deadline) {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        if now <= deadline {
             return Ok(now);
         }
-        let limit = LimitReached::new("wall_ms", self.deadline.as_millis() as u64, now / 1_000_000);
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        let used = now - (deadline - allowed.min(deadline));
+        let limit = LimitReached::new("wall_ms", allowed / 1_000_000, used / 1_000_000);
         let time = if self.real.get().is_some() {
             "real"
         } else {
@@ -198,7 +230,7 @@ impl wall_clock::Host for TimeView<'_> {
 
 impl monotonic_clock::Host for TimeView<'_> {
     fn now(&mut self) -> Result<u64> {
-        Ok(START_MONOTONIC.saturating_add(self.clock.look()?))
+        self.clock.monotonic()
     }
 
     fn resolution(&mut self) -> Result<u64> {

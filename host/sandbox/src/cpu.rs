@@ -28,7 +28,9 @@ fn thread_cpu() -> Duration {
 /// What one call has used of its budget, with the calls that it makes. Shared by the future that is
 /// metered, the interrupt that asks how much is left, and the meters of those calls.
 pub(crate) struct CpuMeter {
-    budget: Duration,
+    budget_ns: AtomicU64,
+    /// What was used before the budget was last renewed.
+    spent_ns: AtomicU64,
     /// The call that made this one: what is used here is charged there as well.
     caller: Option<Arc<CpuMeter>>,
     /// Of the polls that are over.
@@ -42,7 +44,8 @@ pub(crate) struct CpuMeter {
 impl CpuMeter {
     pub(crate) fn new(budget: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
-            budget,
+            budget_ns: AtomicU64::new(nanoseconds(budget)),
+            spent_ns: AtomicU64::new(0),
             caller,
             before_ns: AtomicU64::new(0),
             poll_began_ns: AtomicU64::new(0),
@@ -78,6 +81,13 @@ impl CpuMeter {
         )
     }
 
+    /// Gives the guest `budget` from now on, in place of what it has left. On the thread that polls.
+    pub(crate) fn renew(&self, budget: Duration) {
+        let used = nanoseconds(self.used()) + self.running_ns();
+        self.spent_ns.store(used, Ordering::Relaxed);
+        self.budget_ns.store(nanoseconds(budget), Ordering::Relaxed);
+    }
+
     /// The end of a call for which one of these budgets has nothing left, before it begins.
     pub(crate) fn refusal(&self) -> Option<Stopped> {
         self.exhausted(0)
@@ -91,9 +101,11 @@ impl CpuMeter {
         while let Some(this) = meter {
             let over =
                 this.before_ns.load(Ordering::Relaxed) + this.nested_ns.load(Ordering::Relaxed);
-            let used = Duration::from_nanos(over + running);
-            if used >= this.budget {
-                return Some((this.budget, used));
+            let spent = this.spent_ns.load(Ordering::Relaxed);
+            let used = (over + running).saturating_sub(spent);
+            let budget = this.budget_ns.load(Ordering::Relaxed);
+            if used >= budget {
+                return Some((Duration::from_nanos(budget), Duration::from_nanos(used)));
             }
             meter = this.caller.as_deref();
         }

@@ -23,6 +23,8 @@ pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 
 /// More live instances than any machine has mappings for.
 const MOST_INSTANCES: u32 = 20_000;
+/// More memories than fit the address space beside others, at 4 GiB each, unless each place needs one.
+const MOST_MEMORIES: u32 = 15_000;
 /// More threads for guests than help on any machine.
 const MOST_WORKERS: usize = 1_024;
 
@@ -37,6 +39,12 @@ pub struct SandboxConfig {
     /// The most that the memory limits of all live calls may sum to; calls beyond it wait inside their
     /// deadline. Default: half of the machine's memory.
     pub memory_budget_bytes: Option<u64>,
+    /// The most programs that run in interpreters at once; more wait. Default: as `instances`.
+    pub programs: Option<u32>,
+    /// The most that the memory limits of all running programs may sum to; programs beyond it wait. Much of
+    /// what a program has is shared with all others until it writes there, so a machine that is known to run small
+    /// programs can be given more than it has. Default: a quarter of the machine's memory.
+    pub program_memory_budget_bytes: Option<u64>,
     /// The most that one linear memory may grow to, whatever a policy says. Default 256 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
@@ -70,6 +78,8 @@ impl Default for SandboxConfig {
         Self {
             instances: None,
             memory_budget_bytes: None,
+            programs: None,
+            program_memory_budget_bytes: None,
             max_memory_bytes: 256 << 20,
             workers: None,
             tick: Duration::from_millis(5),
@@ -106,11 +116,13 @@ pub enum SandboxError {
 /// Sizes of the pools, as chosen for this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pools {
-    /// Instances that live at once, over all levels.
+    /// Instances that live at once, over all levels and pools.
     pub instances: u32,
     /// How places and memory are shared: calls of the host's, those that they make, and those that
     /// these make.
     pub levels: [Level; LEVELS],
+    /// What programs in interpreters have.
+    pub programs: Level,
     /// Linear memories; one instance may have several.
     pub memories: u32,
     /// Tables.
@@ -127,13 +139,16 @@ impl Pools {
         let [calls, nested, deepest] = self.levels;
         let mebibytes = |level: Level| level.memory_bytes >> 20;
         format!(
-            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper",
+            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper; \
+             {} programs in {} MiB",
             calls.places,
             mebibytes(calls),
             nested.places,
             mebibytes(nested),
             deepest.places,
             mebibytes(deepest),
+            self.programs.places,
+            mebibytes(self.programs),
         )
     }
 }
@@ -200,9 +215,9 @@ impl Sandbox {
                 "tick_ms = 0 would interrupt guests without end; give it at least 1".into(),
             ));
         }
-        if config.instances == Some(0) || config.workers == Some(0) {
+        if [config.instances, config.programs].contains(&Some(0)) || config.workers == Some(0) {
             return Err(SandboxError::Config(
-                "instances and workers must be at least 1".into(),
+                "instances, programs and workers must be at least 1".into(),
             ));
         }
         let at_most = |name: &str, value: u128, most: u128| {
@@ -215,6 +230,11 @@ impl Sandbox {
         at_most(
             "instances",
             config.instances.unwrap_or_default().into(),
+            MOST_INSTANCES.into(),
+        )?;
+        at_most(
+            "programs",
+            config.programs.unwrap_or_default().into(),
             MOST_INSTANCES.into(),
         )?;
         at_most(
@@ -249,7 +269,7 @@ impl Sandbox {
         let inner = Inner {
             engine,
             linker,
-            admission: Admission::new(pools.levels),
+            admission: Admission::new(pools.levels, pools.programs),
             cache,
             config: config.clone(),
             pools,
@@ -375,11 +395,22 @@ fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
         .unwrap_or_else(|| machine_memory() / 2);
     loop {
         let levels = Level::shares(instances, budget, config.max_memory_bytes);
-        let places = levels.iter().map(|level| level.places).sum();
+        let programs = Level {
+            places: config.programs.unwrap_or(instances),
+            memory_bytes: config
+                .program_memory_budget_bytes
+                .unwrap_or_else(|| machine_memory() / 4)
+                .max(config.max_memory_bytes),
+        };
+        let places = (levels.iter().chain([&programs]))
+            .map(|level| level.places)
+            .sum();
         let pools = Pools {
             instances: places,
             levels,
-            memories: 3 * places,
+            programs,
+            // Some components have three; so many places are for those that have one.
+            memories: (3 * places).min(places.max(MOST_MEMORIES)),
             tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),

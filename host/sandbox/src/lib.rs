@@ -16,7 +16,7 @@
 //! `lifecycle`, because of the snapshot.
 //!
 //! ```no_run
-//! use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Sandbox, SandboxConfig};
+//! use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig};
 //!
 //! # async fn example(bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let sandbox = Sandbox::new(&SandboxConfig::default())?;
@@ -27,6 +27,7 @@
 //!     grants: &Grants::default(),
 //!     gates: &[],
 //!     limits: Limits::default(),
+//!     pool: Pool::Calls,
 //! })?;
 //! let report = template
 //!     .call(CallSpec::default(), |store, instance| {
@@ -63,11 +64,12 @@ mod output;
 mod pace;
 mod prepare;
 pub mod prepare_process;
+mod process;
 mod random;
 mod record;
 mod state;
 
-pub use admission::{LEVELS, Level as PoolLevel};
+pub use admission::{LEVELS, Level as PoolLevel, Pool};
 pub use call::{BoxFuture, CallReport, CallSpec};
 pub use caller::Caller;
 pub use component::{CONTRACT, ComponentInfo};
@@ -80,6 +82,6 @@ pub use gate::Gate;
 pub use limits::Limits;
 pub use load::{LoadError, LoadRequest, Preparation, Template};
 pub use log::{Level, LogLine, Logs};
-pub use output::{Captured, safe_text};
+pub use output::{Captured, Output, Stream, Tee, safe_text};
 pub use prepare::InitMode;
 pub use state::State;

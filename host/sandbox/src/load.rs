@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::component::{Component, InstancePre};
 
+use crate::admission::Pool;
 use crate::bindings::GuestIndices;
 use crate::cache::{self, Entry};
 use crate::component::{CONTRACT, ComponentInfo};
@@ -34,6 +35,8 @@ pub struct LoadRequest<'a> {
     pub gates: &'a [Arc<dyn Gate>],
     /// What its calls may use, unless a call says otherwise.
     pub limits: Limits,
+    /// Where its calls take their places.
+    pub pool: Pool,
 }
 
 /// A component that is not loaded, and why. One line each; the plugin's name is the caller's to add.
@@ -124,7 +127,7 @@ impl LoadError {
     }
 
     pub(crate) fn init(reason: String, record: &Record) -> Self {
-        let printed = Record::captured(&record.stderr).text;
+        let printed = record.take_output()[1].captured().text;
         let printed = printed.trim().lines().collect::<Vec<_>>().join(" | ");
         Self::Init {
             reason,
@@ -164,6 +167,7 @@ pub(crate) struct Loaded {
     /// What `init` needs where it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
     pub(crate) pace: Pace,
+    pub(crate) pool: Pool,
     info: ComponentInfo,
     init: InitMode,
     preparation: Preparation,
@@ -229,7 +233,7 @@ impl Sandbox {
                 bytes: request.bytes,
                 config_json: &config_json,
                 data: Arc::clone(&data),
-                record: Record::new(Arc::clone(&limits), files.open()),
+                record: Record::new(Arc::clone(&limits), files.open(), None),
                 gates: gates.clone(),
             };
             let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
@@ -279,6 +283,7 @@ impl Sandbox {
             instances,
             init_per_call,
             pace: Pace::default(),
+            pool: request.pool,
             info,
             init: entry.init,
             preparation,
@@ -340,6 +345,11 @@ impl Template {
     /// What its calls may use, unless a call says otherwise.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// The most that one of its memories may grow to, whatever its limits say.
+    pub fn most_memory_bytes(&self) -> u64 {
+        self.inner.sandbox.pools.max_memory_bytes
     }
 
     /// How the state after `init` reaches its calls.

@@ -1,10 +1,11 @@
 //! What a guest prints: head, tail and the count of what lies between, safe to show.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fmt::Write as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -35,8 +36,9 @@ impl Captured {
     }
 }
 
-/// Keeps the first and the last bytes written to it, and counts the rest.
-pub(crate) struct Output {
+/// What was printed on one stream: the first and the last bytes, and how many lie between.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// For each of head and tail.
@@ -64,9 +66,35 @@ impl Output {
         self.tail.extend(rest);
     }
 
-    pub(crate) fn captured(&self) -> Captured {
+    /// The first bytes; all of them where nothing is left out.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The last bytes beyond the first ones.
+    pub fn tail(&self) -> Vec<u8> {
+        self.tail.iter().copied().collect()
+    }
+
+    /// Bytes printed in all.
+    pub fn total_bytes(&self) -> u64 {
+        self.total
+    }
+
+    /// Bytes between head and tail, which are not kept.
+    pub fn omitted_bytes(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// True where nothing was printed.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// As text that is safe to show.
+    pub fn captured(&self) -> Captured {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
-        let mut omitted = self.total - (self.head.len() + tail.len()) as u64;
+        let mut omitted = self.omitted_bytes();
         let text = if omitted == 0 {
             safe_text(&[self.head.as_slice(), &tail].concat())
         } else {
@@ -151,10 +179,31 @@ pub(crate) fn shortened(mut line: String, limit: usize) -> String {
 }
 
 /// Which of the two streams.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Stream {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
+}
+
+/// Is shown what a guest prints, as it prints it. Must be quick: the guest waits for it.
+#[derive(Clone)]
+pub struct Tee(Arc<Show>);
+
+type Show = dyn Fn(Stream, &[u8]) + Send + Sync;
+
+impl Tee {
+    /// Calls `show` with every piece.
+    pub fn new(show: impl Fn(Stream, &[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(show))
+    }
+}
+
+impl fmt::Debug for Tee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tee")
+    }
 }
 
 /// A guest's standard output or error: never full, never waits, ends the call at the hard stop.
@@ -172,19 +221,22 @@ impl Printed {
         Self { record, stream }
     }
 
-    fn output(&self) -> MutexGuard<'_, Output> {
-        match self.stream {
-            Stream::Stdout => &self.record.stdout,
-            Stream::Stderr => &self.record.stderr,
-        }
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    fn print(&self, bytes: &[u8]) -> Result<(), Stopped> {
+        Self::print_to(&self.record, self.stream, bytes)
     }
 
-    fn print(&self, bytes: &[u8]) -> Result<(), Stopped> {
-        let mut output = self.output();
+    /// Keeps what a guest prints, or ends its call where it is too much.
+    pub(crate) fn print_to(record: &Record, stream: Stream, bytes: &[u8]) -> Result<(), Stopped> {
+        if let Some(tee) = record.tee() {
+            (tee.0)(stream, bytes);
+        }
+        let output = match stream {
+            Stream::Stdout => &record.stdout,
+            Stream::Stderr => &record.stderr,
+        };
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
         output.push(bytes);
-        let stop = self.record.limits().output_stop_bytes;
+        let stop = record.limits().output_stop_bytes;
         if output.total <= stop {
             return Ok(());
         }

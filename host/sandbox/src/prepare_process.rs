@@ -335,6 +335,7 @@ fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answ
         let other = |reason: String| LoadError::Preparation { reason };
         let sandbox = Sandbox::new(&SandboxConfig {
             instances: Some(1),
+            programs: Some(1),
             workers: Some(1),
             max_memory_bytes: request.max_memory_bytes,
             tick: request.tick,
@@ -357,7 +358,7 @@ fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answ
             bytes: component,
             config_json: &request.config_json,
             data: Arc::new(DataSet::open(&request.data)?),
-            record: Record::new(Arc::new(request.limits.clone()), files.open()),
+            record: Record::new(Arc::new(request.limits.clone()), files.open(), None),
             gates: Gates::new(&imported),
         };
         let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;

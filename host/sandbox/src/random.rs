@@ -67,6 +67,10 @@ impl Randomness {
         }
     }
 
+    pub(crate) fn next(&mut self) -> Result<u64> {
+        self.secure.next()
+    }
+
     /// From here on bytes are the machine's.
     pub(crate) fn make_real(&mut self) {
         for source in [&mut self.secure, &mut self.insecure, &mut self.seed] {

@@ -8,7 +8,7 @@ use crate::ended::LimitReached;
 use crate::files::Files;
 use crate::limits::Limits;
 use crate::log::Logs;
-use crate::output::{Captured, Output};
+use crate::output::{Output, Tee};
 
 /// Written by the guest's host functions, read by the caller after the store is gone.
 pub(crate) struct Record {
@@ -17,6 +17,7 @@ pub(crate) struct Record {
     pub(crate) stderr: Mutex<Output>,
     pub(crate) logs: Mutex<Logs>,
     files: Files,
+    tee: Option<Tee>,
     refused_growth: Mutex<Option<LimitReached>>,
     memory_peak: AtomicU64,
     cpu_ns: AtomicU64,
@@ -25,13 +26,13 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(limits: Arc<Limits>, files: Files) -> Arc<Self> {
-        let kept = usize::try_from(limits.output_bytes).unwrap_or(usize::MAX);
+    pub(crate) fn new(limits: Arc<Limits>, files: Files, tee: Option<Tee>) -> Arc<Self> {
         Arc::new(Self {
-            stdout: Mutex::new(Output::new(kept)),
-            stderr: Mutex::new(Output::new(kept)),
+            stdout: Mutex::new(Self::nothing(&limits)),
+            stderr: Mutex::new(Self::nothing(&limits)),
             logs: Mutex::default(),
             files,
+            tee,
             refused_growth: Mutex::default(),
             memory_peak: AtomicU64::new(0),
             cpu_ns: AtomicU64::new(0),
@@ -50,11 +51,21 @@ impl Record {
         &self.files
     }
 
-    pub(crate) fn captured(stream: &Mutex<Output>) -> Captured {
-        stream
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .captured()
+    /// Who is shown what is printed, if anyone is.
+    pub(crate) fn tee(&self) -> Option<&Tee> {
+        self.tee.as_ref()
+    }
+
+    fn nothing(limits: &Limits) -> Output {
+        Output::new(usize::try_from(limits.output_bytes).unwrap_or(usize::MAX))
+    }
+
+    /// What was printed since this was last asked: standard output and standard error.
+    pub(crate) fn take_output(&self) -> [Output; 2] {
+        [&self.stdout, &self.stderr].map(|stream| {
+            let mut output = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *output, Self::nothing(&self.limits))
+        })
     }
 
     pub(crate) fn take_logs(&self) -> Logs {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result, Store};
@@ -18,7 +18,8 @@ use crate::files::ScratchView;
 use crate::gate::{Gate, Gates, Kept};
 use crate::limits::Limits;
 use crate::memory::MemoryLimiter;
-use crate::output::{Printed, Stream};
+use crate::output::{Output, Printed, Stream};
+use crate::process;
 use crate::random::{HasRandomness, Randomness};
 use crate::record::Record;
 
@@ -97,6 +98,27 @@ impl State {
     /// The gate of this type, if it is open to the plugin.
     pub fn gate<G: Gate>(&self) -> Option<&G> {
         self.gates_open.then(|| self.gates.find())?
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<GuestClock> {
+        &self.clock
+    }
+
+    pub(crate) fn randomness(&mut self) -> &mut Randomness {
+        &mut self.randomness
+    }
+
+    /// Gives the guest so much CPU time and virtual time from now on, in place of what it has left of either. For
+    /// one call that does several things in turn; the deadline of the call stays.
+    pub fn renew(&self, cpu: Duration, virtual_time: Duration) {
+        self.as_caller.meter.renew(cpu);
+        self.clock.renew(virtual_time);
+    }
+
+    /// What the guest has printed since this was last asked: standard output and standard error. What is not
+    /// taken is in the report of the call.
+    pub fn take_output(&self) -> [Output; 2] {
+        self.record.take_output()
     }
 
     /// Opens the gates. After `init`, which finds them shut wherever it runs.
@@ -224,9 +246,11 @@ impl WasiView for State {
 
 /// Interfaces that every component may import, without their versions: the same for all, since
 /// every std guest imports WASI, used or not. A test keeps this list equal to the linker.
-pub(crate) const LINKED: [&str; 30] = [
+pub(crate) const LINKED: [&str; 32] = [
+    "rlf:plugin/code",
     "rlf:plugin/data",
     "rlf:plugin/log",
+    "rlf:plugin/process",
     "rlf:plugin/types",
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -278,5 +302,6 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     linker.allow_shadowing(false);
     log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
     data::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    process::link(&mut linker)?;
     Ok(linker)
 }

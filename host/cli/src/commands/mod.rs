@@ -6,6 +6,7 @@ pub(crate) mod eval;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;
+pub(crate) mod run;
 pub(crate) mod train;
 
 use anyhow::Context;

@@ -4,7 +4,6 @@ mod call;
 mod grade;
 mod grant;
 mod inspect;
-mod operator;
 mod signature;
 
 use std::collections::BTreeMap;
@@ -23,8 +22,8 @@ use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
 use rlf_sandbox::Sandbox;
 use serde_json::json;
 
-use self::operator::{Decided, Operator};
 use crate::arguments::{self, PluginBindings, PluginCommand};
+use crate::operator::{Decided, Operator};
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let directory = &options.plugins.plugins;

@@ -5,9 +5,7 @@
 //! want of something ends the call that made it: a trajectory must not be judged by what a plugin made
 //! of that.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
 use rlf_sandbox::{Gate, State, Stopped};
@@ -17,7 +15,7 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::types::{Error, ToolDefinition};
 use crate::convert::{definition_to_guest, ended_to_guest, observation_to_guest};
-use crate::tool_manager::{ToolManager, TurnContext};
+use crate::gates::Nesting;
 
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
 mod bindings {
@@ -52,34 +50,6 @@ impl Gate for ToolsGate {
 
     fn link(&self, linker: &mut Linker<State>) -> Result<()> {
         wit::add_to_linker::<State, HasTools>(linker, |state| View(state))
-    }
-}
-
-/// What a call has to know of itself to make others. Handed to the sandbox with the call.
-pub(crate) struct Nesting {
-    manager: ToolManager,
-    turn: TurnContext,
-    call_id: String,
-    made: AtomicU32,
-}
-
-impl Nesting {
-    /// For a call with this id, whose own calls derive their seeds from `turn.seed`.
-    pub(crate) fn new(manager: &ToolManager, turn: TurnContext, call_id: &str) -> Arc<Self> {
-        Arc::new(Self {
-            manager: manager.clone(),
-            turn,
-            call_id: call_id.to_owned(),
-            made: AtomicU32::new(0),
-        })
-    }
-}
-
-impl fmt::Debug for Nesting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nesting")
-            .field("call_id", &self.call_id)
-            .finish_non_exhaustive()
     }
 }
 
@@ -176,13 +146,7 @@ fn allowed(
     nesting: &Nesting,
     most: u32,
 ) -> Result<ToolCall, Error> {
-    let number = nesting.made.fetch_add(1, Ordering::Relaxed);
-    if number >= most {
-        nesting.made.store(most, Ordering::Relaxed);
-        return Err(Error::Exhausted(format!(
-            "a call makes {most} others at the most (nested_calls)"
-        )));
-    }
+    let call_id = nesting.count(most)?;
     if !names.contains(&request.name) {
         let name: String = request.name.chars().take(64).collect();
         let open = names.join(", ");
@@ -206,7 +170,7 @@ fn allowed(
         ))
     })?;
     Ok(ToolCall {
-        call_id: format!("{}/{number}", nesting.call_id),
+        call_id,
         name: request.name,
         arguments,
     })

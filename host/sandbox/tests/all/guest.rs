@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rlf_sandbox::{
-    CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, RealSources, Sandbox,
-    SandboxConfig, ScratchFiles, Template,
+    CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, Pool, RealSources,
+    Sandbox, SandboxConfig, ScratchFiles, Template,
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
@@ -71,6 +71,7 @@ pub(crate) fn try_load(
             real: load.real,
         },
         limits: load.limits.clone(),
+        pool: Pool::Calls,
     })
 }
 

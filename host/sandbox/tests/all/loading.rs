@@ -131,8 +131,10 @@ fn another_version_of_the_contract_is_refused_and_both_are_named() {
 fn everything_said_to_be_linked_is_linked() {
     let sandbox = sandbox();
     let interfaces = [
+        "rlf:plugin/code@0.1.0",
         "rlf:plugin/data@0.1.0",
         "rlf:plugin/log@0.1.0",
+        "rlf:plugin/process@0.1.0",
         "rlf:plugin/types@0.1.0",
         "wasi:cli/environment@0.2.0",
         "wasi:cli/exit@0.2.0",

@@ -43,14 +43,14 @@ fn what_was_printed_survives_every_ending() {
     let shown = "café \u{241b}[31mred\u{fffd}\ncaf\u{fffd}";
     let returned = run::<_, u32>(&template, "run", (0_u32, 0_u32));
     assert_eq!(
-        (returned.outcome, returned.stdout.text.as_str()),
+        (returned.outcome, returned.stdout.captured().text.as_str()),
         (Ok(7), shown)
     );
     let trapped = run::<_, u32>(&template, "run", (0_u32, 1_u32));
     assert_eq!(
         (
             trapped.outcome.unwrap_err().ended,
-            trapped.stdout.text.as_str()
+            trapped.stdout.captured().text.as_str()
         ),
         (Ended::Trap, shown)
     );
@@ -59,7 +59,7 @@ fn what_was_printed_survives_every_ending() {
     assert_eq!(
         (
             stopped.outcome.unwrap_err().ended,
-            stopped.stdout.text.as_str()
+            stopped.stdout.captured().text.as_str()
         ),
         (timeout, shown)
     );
@@ -80,14 +80,14 @@ fn a_flood_keeps_head_and_tail_and_is_counted() {
     let report = run::<_, u32>(&template, "run", (1_000_u32, 0_u32));
     assert_eq!(report.outcome, Ok(7));
     let total = 16 + 4096 * 1_000 + 4;
-    assert_eq!(report.stdout.total_bytes, total);
+    assert_eq!(report.stdout.total_bytes(), total);
     let head = format!("café \u{241b}[31mred\u{fffd}\n{}", "x".repeat(16));
     let text = format!(
         "{head}\n[... {} bytes left out ...]\n{}caf\u{fffd}",
         total - 64,
         "x".repeat(28)
     );
-    assert_eq!(report.stdout.text, text);
+    assert_eq!(report.stdout.captured().text, text);
     assert_unharmed(&sandbox);
 }
 
@@ -110,7 +110,7 @@ fn printing_without_end_stops_at_the_hard_limit() {
         (limit.name.as_str(), limit.value),
         ("output_stop_bytes", 100_000)
     );
-    assert_eq!(limit.used, report.stdout.total_bytes);
-    assert!(report.stdout.text.starts_with("café"));
+    assert_eq!(limit.used, report.stdout.total_bytes());
+    assert!(report.stdout.captured().text.starts_with("café"));
     assert_unharmed(&sandbox);
 }

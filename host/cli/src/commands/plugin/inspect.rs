@@ -14,9 +14,9 @@ use rlf_plugins::report::PluginReport;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde_json::{Value, json};
 
-use super::operator::Decided;
 use super::signature::signature;
 use crate::display::printable;
+use crate::operator::Decided;
 
 /// How long instances are made to learn what one costs.
 const MEASURING: Duration = Duration::from_millis(50);

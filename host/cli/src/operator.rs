@@ -15,9 +15,9 @@ use crate::config::{Config, IN_RUN, take_in_run};
 
 /// What a configuration says of plugins and the sandbox.
 #[derive(Default)]
-pub(super) struct Operator {
-    pub(super) policies: BTreeMap<String, PluginPolicy>,
-    pub(super) sandbox: SandboxConfig,
+pub(crate) struct Operator {
+    pub(crate) policies: BTreeMap<String, PluginPolicy>,
+    pub(crate) sandbox: SandboxConfig,
     file: Option<(PathBuf, Lines)>,
     /// Data of a run, which none is here: by alias and slot, the file's name in a run.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
@@ -33,31 +33,32 @@ struct Part {
 
 /// One thing that the operator set for a plugin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Setting {
+pub(crate) struct Setting {
     /// As the policy has it: `data.corpus`.
-    pub(super) key: String,
-    pub(super) value: toml::Value,
+    pub(crate) key: String,
+    pub(crate) value: toml::Value,
     /// `FILE:LINE`, or the option of the command line.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// It holds for another component than the one that is there.
-    pub(super) withdrawn: bool,
+    pub(crate) withdrawn: bool,
 }
 
 /// The operator's word on one plugin.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Decided {
-    pub(super) policy: PluginPolicy,
-    pub(super) settings: Vec<Setting>,
+pub(crate) struct Decided {
+    pub(crate) policy: PluginPolicy,
+    pub(crate) settings: Vec<Setting>,
     /// `FILE:LINE` of its table.
-    pub(super) entry: Option<String>,
+    pub(crate) entry: Option<String>,
     /// The configuration that was looked into.
-    pub(super) file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Keys that a component loses when it is not the pinned one.
-const BOUND_TO_THE_HASH: [&str; 6] = [
+const BOUND_TO_THE_HASH: [&str; 7] = [
     "grants",
     "tools",
+    "execute",
     "http",
     "data",
     "files",
@@ -65,7 +66,7 @@ const BOUND_TO_THE_HASH: [&str; 6] = [
 ];
 
 impl Operator {
-    pub(super) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+    pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
         let Some(file) = file else {
             return Ok(Self::default());
         };
@@ -96,7 +97,7 @@ impl Operator {
     }
 
     /// What holds for `plugin`, with data and config from the command line on top.
-    pub(super) fn decided(
+    pub(crate) fn decided(
         &self,
         plugin: &str,
         data: &[String],
@@ -143,7 +144,7 @@ impl Operator {
     }
 
     /// A problem, in words that know of data which lies in a run.
-    pub(super) fn explained(&self, problem: &Problem, policy: &PluginPolicy) -> Problem {
+    pub(crate) fn explained(&self, problem: &Problem, policy: &PluginPolicy) -> Problem {
         let mut problem = problem.clone();
         let Some(in_run) = self.in_run.get(&problem.plugin) else {
             return problem;
@@ -193,7 +194,7 @@ impl Decided {
     }
 
     /// Marks what does not hold for a component of this hash.
-    pub(super) fn withdraw_unless(&mut self, hash: &str) {
+    pub(crate) fn withdraw_unless(&mut self, hash: &str) {
         let pinned = &self.policy.hash;
         if pinned
             .as_ref()

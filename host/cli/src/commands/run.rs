@@ -1,0 +1,247 @@
+//! `rlf-host run`: a program in a sandbox, as if its own interpreter ran it.
+
+use std::fs;
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use console::style;
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_plugins::interpreter::program::{File, Program, RunReport};
+use rlf_plugins::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::registry::Registry;
+use rlf_sandbox::{Stream, Tee};
+
+use crate::arguments;
+use crate::display::printable;
+use crate::operator::Operator;
+
+/// As `timeout` does, for a program that was stopped by a limit of time.
+const TIMED_OUT: u8 = 124;
+/// Where it could not be run.
+const NOT_RUN: u8 = 125;
+/// As a process that is killed, for one that was stopped by another limit.
+const KILLED: u8 = 137;
+
+/// Larger inputs are refused before they are read.
+const MAX_INPUT_BYTES: u64 = 1 << 30;
+
+pub(crate) fn run(options: &arguments::Run) -> ExitCode {
+    prepare_and_run(options).unwrap_or_else(|error| {
+        eprintln!(
+            "{} {}",
+            style("error:").red().bold().for_stderr(),
+            crate::told(&error)
+        );
+        ExitCode::from(NOT_RUN)
+    })
+}
+
+fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
+    let from_stdin = options.script.as_os_str() == "-";
+    let language = language(options, from_stdin)?;
+    let name = options.script.to_string_lossy().into_owned();
+    let code = if from_stdin {
+        read(&mut std::io::stdin().lock(), "standard input")?
+    } else {
+        let mut file =
+            fs::File::open(&options.script).with_context(|| format!("cannot open {name}"))?;
+        read(&mut file, &name)?
+    };
+    let code = String::from_utf8(code)
+        .ok()
+        .with_context(|| format!("{name} is not UTF-8 text"))?;
+    let stdin = if from_stdin || std::io::stdin().is_terminal() {
+        Vec::new()
+    } else {
+        read(&mut std::io::stdin().lock(), "standard input")?
+    };
+    let files = options
+        .given
+        .iter()
+        .map(|given| give(given))
+        .collect::<anyhow::Result<Vec<File>>>()?;
+    let fetched: Vec<(&str, &str)> = (options.fetched.iter())
+        .map(|fetched| {
+            fetched
+                .split_once('=')
+                .unwrap_or((fetched, base_name(fetched)))
+        })
+        .collect();
+    let interpreter = interpreter(options, &language)?;
+    let mut arguments = vec![if from_stdin { "-".to_owned() } else { name }];
+    arguments.extend(options.arguments.iter().cloned());
+    let program = Program {
+        code,
+        arguments,
+        stdin,
+        files,
+        fetch: fetched.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        seed: options.seed,
+        ..Program::default()
+    };
+    let spec = RunSpec {
+        label: "command-line".to_owned(),
+        // As it comes, so that the streams keep their order.
+        tee: Some(Tee::new(|stream, bytes| {
+            let written = match stream {
+                Stream::Stdout => {
+                    let mut out = std::io::stdout().lock();
+                    out.write_all(bytes).and_then(|()| out.flush())
+                }
+                Stream::Stderr => std::io::stderr().lock().write_all(bytes),
+            };
+            if let Err(error) = written {
+                crate::unwritten(error);
+            }
+        })),
+        ..RunSpec::default()
+    };
+    let report = crate::commands::runtime()?.block_on(interpreter.run(program, spec))?;
+    for file in &report.files {
+        let places = fetched
+            .iter()
+            .filter(|(name, _)| name.trim_start_matches('/') == file.path.trim_start_matches('/'));
+        for (_, path) in places {
+            fs::write(path, &file.data).with_context(|| format!("cannot write {path}"))?;
+        }
+    }
+    Ok(told(&report))
+}
+
+/// Says what stopped the program, if something did. The exit code.
+fn told(report: &RunReport) -> ExitCode {
+    let Some(stopped) = &report.stopped else {
+        // As a shell sees a process: the low eight bits.
+        return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
+    };
+    eprintln!(
+        "{} {}",
+        style("stopped:").yellow().bold().for_stderr(),
+        printable(&stopped.reason.replace("the plugin", "the program"))
+    );
+    ExitCode::from(match (report.ended(), report.fault()) {
+        (_, Fault::Infrastructure | Fault::Nobody) => NOT_RUN,
+        (Ended::Timeout, _) => TIMED_OUT,
+        _ => KILLED,
+    })
+}
+
+fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String> {
+    if let Some(language) = &options.lang {
+        return Ok(language.clone());
+    }
+    let extension = options.script.extension().unwrap_or_default();
+    Ok(match extension.to_str() {
+        Some("py") => "python",
+        Some("js" | "mjs" | "cjs") => "javascript",
+        _ if from_stdin => "python",
+        _ => bail!(
+            "the extension of {} names no language; say it with --lang",
+            options.script.display()
+        ),
+    }
+    .to_owned())
+}
+
+/// The interpreter under the policy of a configuration, with what the command line says of limits.
+fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Interpreter> {
+    let operator = Operator::load(options.config.as_deref())?;
+    let mut policies = operator.policies;
+    let directory = &options.plugins.plugins;
+    // Most are called like their language; it alone is loaded then.
+    policies.entry(language.to_owned()).or_default();
+    for policy in policies.values_mut() {
+        let programs = &mut policy.programs;
+        let given = |value: Option<u64>, place: &mut u64| {
+            if let Some(value) = value {
+                *place = value;
+            }
+        };
+        if let Some(time) = options.time_ms {
+            programs.time = Duration::from_millis(time);
+            programs.deadline = programs.deadline.max(programs.time * 4);
+        }
+        given(options.memory, &mut programs.memory_bytes);
+        given(options.output, &mut policy.limits.output_stop_bytes);
+        given(options.files, &mut programs.file_bytes);
+        if options.config.is_none() {
+            // It is shown as it comes; nothing of it is kept.
+            programs.output_bytes = 0;
+        }
+    }
+    let mut sandbox = operator.sandbox;
+    if let Some(memory) = options.memory {
+        sandbox.max_memory_bytes = sandbox.max_memory_bytes.max(memory);
+    }
+    // One program at a time: no room for others is kept.
+    sandbox.programs = sandbox.programs.or(Some(1));
+    sandbox.instances = sandbox.instances.or(Some(1));
+    let sandbox = crate::assemble::sandbox(&sandbox)?;
+    let load = |wanted: &dyn Fn(&str) -> bool| {
+        Registry::load_where(directory, &policies, &sandbox, wanted)
+    };
+    let mut registry = load(&|name| name == language);
+    if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
+        policies.remove(language);
+        registry = Registry::load(directory, &policies, &sandbox);
+    }
+    let interpreters = Interpreters::new(&registry);
+    if let Some(interpreter) = interpreters.get(language) {
+        return Ok(interpreter.clone());
+    }
+    if let Some(problem) = (registry.problems().iter())
+        .find(|problem| problem.plugin == language || problem.plugin == "*")
+    {
+        bail!("{problem}");
+    }
+    let languages: Vec<&str> = interpreters
+        .all()
+        .map(|interpreter| interpreter.language().id.as_str())
+        .collect();
+    let there_are = if languages.is_empty() {
+        registry.explain_missing(language, PluginKind::Interpreter)
+    } else {
+        format!("; there are: {}", languages.join(", "))
+    };
+    bail!(
+        "no plugin of {} runs {language}{there_are}",
+        directory.display()
+    )
+}
+
+/// A policy for a plugin that is not there is no reason to stop looking.
+fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
+    problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Policy
+}
+
+/// `PATH` or `PATH=NAME` of the command line as the file that the program finds.
+fn give(given: &str) -> anyhow::Result<File> {
+    let (path, name) = given.split_once('=').unwrap_or((given, base_name(given)));
+    let mut file = fs::File::open(path).with_context(|| format!("cannot open {path}"))?;
+    Ok(File {
+        path: name.to_owned(),
+        data: read(&mut file, path)?,
+    })
+}
+
+fn base_name(path: &str) -> &str {
+    Path::new(path)
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or(path)
+}
+
+fn read(from: &mut dyn Read, name: &str) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_INPUT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        bail!("{name} has more than {MAX_INPUT_BYTES} bytes");
+    }
+    Ok(bytes)
+}

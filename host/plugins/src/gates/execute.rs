@@ -1,0 +1,214 @@
+//! `rlf:plugin/execute`: a plugin that runs programs, such as a reward that tries what a model wrote.
+//!
+//! Each program has an instance and limits of its own: one that loops must not spend what its neighbours are
+//! graded with. What a caller can take in all is bounded by how many programs it may run, and by its own deadline, which
+//! is theirs too. A program that could not be run for want of something ends the call that wanted it: nobody must be
+//! judged by that.
+
+use std::sync::Arc;
+
+use rlf_dialogue::tool::Fault;
+use rlf_sandbox::{Gate, State, Stopped};
+use tokio::task::JoinSet;
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker};
+
+use crate::bindings::code::{Compiled, Exception, Program as GuestProgram, Report};
+use crate::bindings::types::Error;
+use crate::gates::Nesting;
+use crate::interpreter::program::{Program, RunError, report_to_guest};
+use crate::interpreter::{Interpreter, RunSpec};
+
+#[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package rlf:execute-gate; world gate { import rlf:plugin/execute@0.1.0; }",
+        world: "rlf:execute-gate/gate",
+        imports: { default: async | trappable },
+        with: {
+            "rlf:plugin/types@0.1.0": crate::bindings::rlf::plugin::types,
+            "rlf:plugin/code@0.1.0": crate::bindings::rlf::plugin::code,
+        },
+    });
+}
+
+use bindings::rlf::plugin::execute as wit;
+
+/// The way to the interpreters that a policy names.
+pub(crate) struct ExecuteGate {
+    plugins: Arc<[String]>,
+}
+
+impl ExecuteGate {
+    pub(crate) fn open(plugins: &[String]) -> Self {
+        Self {
+            plugins: Arc::from(plugins),
+        }
+    }
+}
+
+impl Gate for ExecuteGate {
+    fn interface(&self) -> &'static str {
+        "rlf:plugin/execute"
+    }
+
+    fn link(&self, linker: &mut Linker<State>) -> Result<()> {
+        wit::add_to_linker::<State, HasExecute>(linker, |state| View(state))
+    }
+}
+
+struct HasExecute;
+
+impl HasData for HasExecute {
+    type Data<'a> = View<'a>;
+}
+
+struct View<'a>(&'a mut State);
+
+impl View<'_> {
+    fn open(&self) -> Option<(Arc<[String]>, Arc<Nesting>)> {
+        let plugins = Arc::clone(&self.0.gate::<ExecuteGate>()?.plugins);
+        Some((plugins, self.0.context()?))
+    }
+}
+
+fn denied() -> Error {
+    Error::Denied("nothing can be run from here".to_owned())
+}
+
+/// The interpreter for a language, among those that are open.
+fn interpreter(
+    nesting: &Nesting,
+    plugins: &[String],
+    language: &str,
+) -> Result<Interpreter, Error> {
+    let interpreters = nesting.interpreters();
+    let found = interpreters.of_plugins(plugins, language).cloned();
+    found.ok_or_else(|| {
+        let language: String = language.chars().take(64).collect();
+        Error::NotFound(format!(
+            "no interpreter that is open to this plugin runs {language:?}; there are: {}",
+            plugins.join(", ")
+        ))
+    })
+}
+
+/// What the plugin is answered, or the end of its own call.
+fn answer(error: RunError) -> Result<Error, Stopped> {
+    Ok(match error {
+        RunError::InvalidArguments(text) => Error::InvalidArguments(text),
+        RunError::NotFound(text) => Error::NotFound(text),
+        RunError::Exhausted(text) => Error::Exhausted(text),
+        RunError::Broken(text) => Error::Internal(text),
+        RunError::Unavailable(text) => {
+            let reason = format!("a program could not be run: {text}");
+            return Err(Stopped::unavailable(reason));
+        }
+    })
+}
+
+impl wit::Host for View<'_> {
+    async fn compile(
+        &mut self,
+        language: String,
+        name: String,
+        source: String,
+    ) -> Result<Result<Result<Compiled, Exception>, Error>> {
+        let Some((plugins, nesting)) = self.open() else {
+            return Ok(Err(denied()));
+        };
+        let most = self.0.limits().nested_calls;
+        if let Err(error) = nesting.count(most) {
+            return Ok(Err(error));
+        }
+        let interpreter = match interpreter(&nesting, &plugins, &language) {
+            Ok(interpreter) => interpreter,
+            Err(error) => return Ok(Err(error)),
+        };
+        let compiling = async move { interpreter.compile(&name, &source).await };
+        Ok(match self.0.outside(compiling).await {
+            Ok(Ok(compiled)) => Ok(Ok(compiled.into())),
+            Ok(Err(exception)) => Ok(Err(exception.into())),
+            Err(error) => Err(answer(error)?),
+        })
+    }
+
+    async fn run(&mut self, programs: Vec<GuestProgram>) -> Result<Vec<Result<Report, Error>>> {
+        let most = self.0.limits().nested_calls;
+        if programs.len() > most as usize {
+            let asked = programs.len() as u64;
+            return Err(Stopped::limited("nested_calls", u64::from(most), asked).into());
+        }
+        let Some((plugins, nesting)) = self.open() else {
+            return Ok(programs.iter().map(|_| Err(denied())).collect());
+        };
+        let deadline = self.0.deadline();
+        let mut runs = JoinSet::new();
+        for (index, program) in programs.into_iter().enumerate() {
+            let label = nesting.count(most);
+            let (language, program) = Program::from_guest(program);
+            let found =
+                label.and_then(|label| Ok((label, interpreter(&nesting, &plugins, &language)?)));
+            runs.spawn(async move {
+                let (label, interpreter) = match found {
+                    Ok(found) => found,
+                    Err(error) => return (index, Ok(Err(error))),
+                };
+                let spec = RunSpec {
+                    label,
+                    deadline: Some(deadline),
+                    tee: None,
+                };
+                (index, report(interpreter.run(program, spec).await))
+            });
+        }
+        // Their results wait in the host's memory together.
+        let most_bytes = self.0.limits().hostcall_bytes;
+        let all = async {
+            let mut answers = Vec::with_capacity(runs.len());
+            let mut bytes = 0_u64;
+            while let Some(run) = runs.join_next().await {
+                let broken = |_| Stopped::unavailable("the host broke while running its programs");
+                let (index, report) = run.map_err(broken)?;
+                let report = report?;
+                bytes += report.as_ref().map_or(0, report_bytes);
+                if bytes > most_bytes {
+                    return Err(Stopped::limited("hostcall_bytes", most_bytes, bytes));
+                }
+                answers.push((index, report));
+            }
+            answers.sort_unstable_by_key(|(index, _)| *index);
+            Ok::<_, Stopped>(answers)
+        };
+        let answers = self.0.outside(all).await?;
+        Ok(answers.into_iter().map(|(_, report)| report).collect())
+    }
+}
+
+/// What a plugin is told of a run; or the end of its own call, where something was missing that is neither
+/// its doing nor the program's.
+fn report(
+    run: Result<crate::interpreter::program::RunReport, RunError>,
+) -> Result<Result<Report, Error>, Stopped> {
+    match run {
+        Ok(report) if report.fault() == Fault::Infrastructure => {
+            let why = report.stopped.map(|stopped| stopped.reason);
+            let reason = format!(
+                "a program could not be run to its end: {}",
+                why.unwrap_or_default()
+            );
+            Err(Stopped::unavailable(reason))
+        }
+        Ok(report) => Ok(Ok(report_to_guest(report))),
+        Err(error) => Ok(Err(answer(error)?)),
+    }
+}
+
+fn report_bytes(report: &Report) -> u64 {
+    let output = [&report.stdout, &report.stderr]
+        .map(|captured| captured.head.len() + captured.tail.len())
+        .into_iter();
+    let files = report.files.iter().map(|file| file.data.len());
+    output.chain(files).sum::<usize>() as u64
+}

@@ -1,0 +1,286 @@
+//! Functions as tools: a folder of Python files and the schemas of their functions, called in the interpreter,
+//! with no component built for any of them.
+//!
+//! The folder has `tools.json`, a list of definitions as OpenAI's API and FTRL's rows write them (`name`, `description`,
+//! `parameters`, inside `{"type": "function", "function": ..}` or bare), and for every tool `NAME.py` with a function
+//! of that name. A file is a module of its own: what stands beside the function is there when it is called.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rlf_dialogue::message::Content;
+use rlf_dialogue::tool::{Ended, Fault, Hints, Observation, ToolDefinition};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::program::{Compiled, File, Program};
+use super::{of_plugin, tool};
+use crate::bindings::types;
+use crate::manifest::is_valid_name;
+use crate::outcome::End;
+use crate::plugin::{Plugin, ToolRequest};
+use crate::safe_text::make_string_safe;
+
+/// The list of definitions in a folder.
+pub(crate) const TOOLS_FILE: &str = "tools.json";
+/// The language that functions are in.
+pub(crate) const LANGUAGE: &str = "python";
+
+/// Larger files are refused, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Runs one of them: its argument vector is its own name, the module and the function.
+const CALL_FUNCTION: &str = include_str!("call_function.py");
+
+/// The functions of a folder: the sources by tool, and what models are shown.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct FunctionSources {
+    pub(crate) definitions: Vec<ToolDefinition>,
+    pub(crate) sources: BTreeMap<String, String>,
+}
+
+/// Compiled functions by tool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Functions {
+    modules: BTreeMap<String, Compiled>,
+}
+
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(
+        alias = "input_schema",
+        alias = "inputSchema",
+        default = "no_parameters"
+    )]
+    parameters: Value,
+}
+
+fn no_parameters() -> Value {
+    serde_json::json!({ "type": "object", "properties": {} })
+}
+
+impl FunctionSources {
+    /// Reads a folder. The error says what is wrong, and where.
+    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
+        let open = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
+        let read = |name: &str| -> Result<String, String> {
+            let shown = folder.join(name);
+            let failed =
+                |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
+            let metadata = open.metadata(name).map_err(|error| failed(&error))?;
+            if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+                let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
+                return Err(failed(&why));
+            }
+            open.read_to_string(name).map_err(|error| failed(&error))
+        };
+        let tools = read(TOOLS_FILE)?;
+        let tools: Value = serde_json::from_str(&tools)
+            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
+        let definitions = Self::definitions(&tools)
+            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
+        let mut sources = BTreeMap::new();
+        for definition in &definitions {
+            let source = read(&format!("{}.py", definition.name))?;
+            sources.insert(definition.name.clone(), source);
+        }
+        Ok(Self {
+            definitions,
+            sources,
+        })
+    }
+
+    fn definitions(tools: &Value) -> Result<Vec<ToolDefinition>, String> {
+        let tools = tools.as_array().ok_or(
+            "it is no list; write [{\"name\": .., \"description\": .., \"parameters\": ..}]",
+        )?;
+        tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| {
+                let function = tool.get("function").unwrap_or(tool);
+                let definition = Definition::deserialize(function)
+                    .map_err(|error| format!("tool {index}: {error}"))?;
+                if !is_valid_name(&definition.name) || !is_identifier(&definition.name) {
+                    return Err(format!(
+                        "tool {index}: {:?} cannot be the name of a function and of its file",
+                        definition.name
+                    ));
+                }
+                Ok(ToolDefinition {
+                    name: definition.name,
+                    description: definition.description,
+                    input_schema: definition.parameters,
+                    output_schema: None,
+                    // A program that finds nothing but its arguments.
+                    hints: Hints {
+                        read_only: true,
+                        idempotent: true,
+                        ..Hints::default()
+                    },
+                    extra: Vec::new(),
+                })
+            })
+            .collect()
+    }
+
+    /// Compiles every source.
+    pub(crate) async fn compile(&self, plugin: &Plugin) -> Result<Functions, String> {
+        let mut modules = BTreeMap::new();
+        for (name, source) in &self.sources {
+            let compiled = super::compile(plugin, LANGUAGE, &module(name), source).await;
+            match compiled {
+                Ok(Ok(compiled)) => modules.insert(name.clone(), compiled),
+                Ok(Err(exception)) => {
+                    return Err(format!(
+                        "{name}.py: {}: {}",
+                        exception.kind, exception.message
+                    ));
+                }
+                Err(error) => return Err(format!("{name}.py cannot be compiled: {error}")),
+            };
+        }
+        Ok(Functions { modules })
+    }
+}
+
+/// Under a name that no program imports by accident.
+fn module(function: &str) -> String {
+    format!("rlf_functions_{function}")
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit()) && !name.contains('-')
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    failed: bool,
+    text: String,
+}
+
+/// Calls a function.
+pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: ToolRequest) -> End {
+    let language = plugin.languages().iter().find(|one| one.id == LANGUAGE);
+    let (Some(language), Some(compiled)) = (language, functions.modules.get(&request.name)) else {
+        return End::by_plugin(format!("it has no function {} any more", request.name));
+    };
+    let program = Program {
+        code: CALL_FUNCTION.to_owned(),
+        arguments: vec![
+            "call_function.py".to_owned(),
+            compiled.name.clone(),
+            request.name.clone(),
+        ],
+        files: vec![File {
+            path: "arguments.json".to_owned(),
+            data: request.arguments.clone().into_bytes(),
+        }],
+        fetch: vec!["answer.json".to_owned()],
+        modules: vec![compiled.clone()],
+        seed: request.context.seed,
+        ..Program::default()
+    };
+    let report = match tool::run(&of_plugin(plugin, language), program, &request).await {
+        Ok(report) => report,
+        Err(end) => return end,
+    };
+    let answer = (report.files.iter())
+        .find(|file| file.path == "answer.json")
+        .and_then(|file| serde_json::from_slice::<Answer>(&file.data).ok());
+    let Some(answer) = answer else {
+        return match &report.stopped {
+            Some(stopped) => End::of_stopped(stopped),
+            None => End::by_model(Ended::Exited, "error: the function ended without a result")
+                .with_detail(report.stderr.captured().text),
+        };
+    };
+    let most = plugin.policy().limits.result_bytes;
+    if answer.text.len() as u64 > most {
+        return End::of_result(Ok(too_much(answer.text)), most);
+    }
+    End {
+        ended: if answer.failed {
+            Ended::Failed
+        } else {
+            Ended::Ok
+        },
+        fault: Fault::Model,
+        observation: Some(Observation {
+            content: vec![Content::Text(make_string_safe(answer.text))],
+            failed: answer.failed,
+            metrics: Vec::new(),
+            extra: Vec::new(),
+        }),
+        detail: None,
+    }
+}
+
+/// A result beyond its limit, in the words that all tools have for it.
+fn too_much(text: String) -> types::Observation {
+    types::Observation {
+        content: vec![types::Content::Text(text)],
+        failed: false,
+        metrics: Vec::new(),
+        extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn refusal(files: &[(&str, &str)]) -> String {
+        let folder = folder(files);
+        let error = FunctionSources::read(folder.path()).unwrap_err();
+        error.replace(&folder.path().display().to_string(), ".")
+    }
+
+    #[test]
+    fn definitions_are_read_bare_and_as_openai_writes_them() {
+        let folder = folder(&[
+            (
+                TOOLS_FILE,
+                r#"[{"type": "function", "function": {"name": "a", "description": "A.", "parameters": {"type": "object"}}},
+                    {"name": "b"}]"#,
+            ),
+            ("a.py", "def a(): return 1\n"),
+            ("b.py", "def b(): return 2\n"),
+        ]);
+        let read = FunctionSources::read(folder.path()).unwrap();
+        let names: Vec<&str> = read.definitions.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(read.definitions[0].description, "A.");
+        assert_eq!(read.definitions[1].input_schema, no_parameters());
+        assert_eq!(read.sources["b"], "def b(): return 2\n");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_folder_is_said_with_its_place() {
+        assert!(refusal(&[]).starts_with("cannot read ./tools.json: "));
+        assert!(refusal(&[(TOOLS_FILE, "[")]).starts_with("./tools.json: EOF"));
+        assert!(refusal(&[(TOOLS_FILE, "{}")]).starts_with("./tools.json: it is no list"));
+        let missing = refusal(&[(TOOLS_FILE, r#"[{"name": "a"}]"#)]);
+        assert!(missing.starts_with("cannot read ./a.py: "), "{missing}");
+        for name in ["../a", "a/b", "1a", "a-b", ""] {
+            let text = format!(r#"[{{"name": "{name}"}}]"#);
+            let said = refusal(&[(TOOLS_FILE, &text)]);
+            assert!(said.contains("cannot be the name of a function"), "{said}");
+        }
+    }
+}

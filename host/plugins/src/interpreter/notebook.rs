@@ -1,0 +1,286 @@
+//! Notebooks: what one cell leaves, the next one finds.
+//!
+//! A notebook keeps an instance, and a place among programs, from when it is opened until it is dropped. Each cell
+//! has limits of its own. A cell that had to be stopped ends the notebook: the memory that it was stopped in is
+//! nobody's to go on with.
+
+use std::time::Duration;
+
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_sandbox::{CallReport, Output, State, Stopped};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+use super::program::{Compiled, File, Outcome, ProgramLimits, RunError};
+use super::{Interpreter, RunSpec, call_spec, indices};
+use crate::bindings::{code, interpreter, types};
+use crate::outcome::End;
+
+/// What a notebook starts with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NotebookRequest {
+    /// Lie there when it starts.
+    pub files: Vec<File>,
+    /// What cells can import beside the library.
+    pub modules: Vec<Compiled>,
+    /// Of everything random.
+    pub seed: u64,
+    /// What the notebook may use in all its cells of memory, output and files. Its time is that of the policy for each
+    /// cell.
+    pub limits: ProgramLimits,
+}
+
+/// Rich output with its media type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Display {
+    /// Such as `text/html`.
+    pub media_type: String,
+    /// Text as UTF-8, images as they are.
+    pub data: Vec<u8>,
+}
+
+/// What is known of a cell that is over.
+#[derive(Debug, Clone)]
+pub struct CellReport {
+    /// How it ended by itself; nothing where it was stopped.
+    pub outcome: Option<Outcome>,
+    /// What stopped it and its notebook, if something did.
+    pub stopped: Option<Stopped>,
+    /// Value of a trailing expression, as text.
+    pub value: Option<String>,
+    /// What it showed beside its value, in order.
+    pub displays: Vec<Display>,
+    /// What it printed.
+    pub stdout: Output,
+    /// What it printed as errors.
+    pub stderr: Output,
+}
+
+impl CellReport {
+    fn stopped(stopped: Stopped, [stdout, stderr]: [Output; 2]) -> Self {
+        Self {
+            outcome: None,
+            stopped: Some(stopped),
+            value: None,
+            displays: Vec::new(),
+            stdout,
+            stderr,
+        }
+    }
+
+    /// In the words that calls end in.
+    pub fn ended(&self) -> Ended {
+        match (&self.stopped, &self.outcome) {
+            (Some(stopped), _) => End::of_stopped(stopped).ended,
+            (None, Some(outcome)) if outcome.exit_code() == 0 => Ended::Ok,
+            (None, _) => Ended::Failed,
+        }
+    }
+
+    /// Whose doing its end was.
+    pub fn fault(&self) -> Fault {
+        self.stopped
+            .as_ref()
+            .map_or(Fault::Model, |stopped| End::of_stopped(stopped).fault)
+    }
+}
+
+/// An open notebook. Dropping it frees its instance.
+#[derive(Debug)]
+pub struct Notebook {
+    requests: mpsc::Sender<Request>,
+    guest: Option<JoinHandle<CallReport<()>>>,
+    time: Duration,
+}
+
+enum Request {
+    Cell {
+        code: String,
+        time: Duration,
+        limits: code::Limits,
+        answer: oneshot::Sender<Result<(interpreter::Cell, [Output; 2]), types::Error>>,
+    },
+    Fetch {
+        paths: Vec<String>,
+        answer: oneshot::Sender<Vec<code::File>>,
+    },
+}
+
+impl Drop for Notebook {
+    fn drop(&mut self) {
+        if let Some(guest) = &self.guest {
+            guest.abort();
+        }
+    }
+}
+
+impl Interpreter {
+    /// Opens a notebook, for `spec.deadline` at the longest, or as long as the policy lets a run take.
+    pub async fn open_notebook(
+        &self,
+        request: NotebookRequest,
+        spec: RunSpec,
+    ) -> Result<Notebook, RunError> {
+        if !self.language().sessions {
+            return Err(RunError::NotFound(format!(
+                "there are no notebooks in {}",
+                self.language().id
+            )));
+        }
+        let plugin = self.plugin().latest();
+        let indices = indices(&plugin)?;
+        let call = call_spec(&plugin, &request.limits, request.seed, spec);
+        let language = self.language().id.clone();
+        let (requests, inbox) = mpsc::channel(1);
+        let (opened, is_open) = oneshot::channel();
+        let guest = tokio::spawn(async move {
+            plugin
+                .template()
+                .call(call, move |store, instance| {
+                    Box::pin(async move {
+                        let guest = indices.load(&mut *store, &instance)?;
+                        let files: Vec<code::File> =
+                            request.files.into_iter().map(Into::into).collect();
+                        let modules: Vec<code::Compiled> =
+                            request.modules.into_iter().map(Into::into).collect();
+                        let sessions = guest.session();
+                        let session = sessions
+                            .call_open(&mut *store, &language, &files, &modules, request.seed)
+                            .await?;
+                        let session = match session {
+                            Ok(session) => session,
+                            Err(error) => {
+                                let _ = opened.send(Err(error));
+                                return Ok(());
+                            }
+                        };
+                        let _ = opened.send(Ok(()));
+                        serve(store, &guest, session, inbox).await
+                    })
+                })
+                .await
+        });
+        let mut notebook = Notebook {
+            requests,
+            guest: Some(guest),
+            time: self.plugin().policy().programs.time,
+        };
+        match is_open.await {
+            Ok(Ok(())) => Ok(notebook),
+            Ok(Err(error)) => Err(RunError::of_guest(error)),
+            Err(_) => Err(RunError::of_stopped(notebook.end().await.0)),
+        }
+    }
+}
+
+/// Answers requests until nobody makes any more.
+async fn serve(
+    store: &mut Store<State>,
+    guest: &interpreter::Guest,
+    session: ResourceAny,
+    mut inbox: mpsc::Receiver<Request>,
+) -> wasmtime::Result<()> {
+    let sessions = guest.session();
+    loop {
+        let next = store.data().outside(next(inbox)).await;
+        let (Some(request), rest) = next else {
+            return session.resource_drop_async(store).await;
+        };
+        inbox = rest;
+        match request {
+            Request::Cell {
+                code,
+                time,
+                limits,
+                answer,
+            } => {
+                store.data().renew(time, time);
+                let cell = sessions
+                    .call_execute(&mut *store, session, &code, limits)
+                    .await?;
+                let printed = store.data().take_output();
+                let _ = answer.send(cell.map(|cell| (cell, printed)));
+            }
+            Request::Fetch { paths, answer } => {
+                let files = sessions.call_fetch(&mut *store, session, &paths).await?;
+                let _ = answer.send(files);
+            }
+        }
+    }
+}
+
+/// The next request, with where those after it come from.
+async fn next(mut inbox: mpsc::Receiver<Request>) -> (Option<Request>, mpsc::Receiver<Request>) {
+    (inbox.recv().await, inbox)
+}
+
+impl Notebook {
+    /// Runs a cell. Once one was stopped, all later ones are as well. An error is what is wrong with the request.
+    pub async fn execute(
+        &mut self,
+        code: &str,
+        limits: ProgramLimits,
+    ) -> Result<CellReport, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let time = limits.time.unwrap_or(self.time).min(self.time);
+        let request = Request::Cell {
+            code: code.to_owned(),
+            time,
+            limits: code::Limits {
+                wall_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX),
+                memory_bytes: 0,
+                output_bytes: 0,
+                file_bytes: 0,
+            },
+            answer,
+        };
+        if self.requests.send(request).await.is_ok() {
+            match answered.await {
+                Ok(Ok((cell, [stdout, stderr]))) => {
+                    let displays = cell.displays.into_iter().map(|blob| Display {
+                        media_type: blob.media_type,
+                        data: blob.data,
+                    });
+                    return Ok(CellReport {
+                        outcome: Some(cell.outcome.into()),
+                        stopped: None,
+                        value: cell.value,
+                        displays: displays.collect(),
+                        stdout,
+                        stderr,
+                    });
+                }
+                Ok(Err(error)) => return Err(RunError::of_guest(error)),
+                Err(_) => {}
+            }
+        }
+        let (stopped, printed) = self.end().await;
+        Ok(CellReport::stopped(stopped, printed))
+    }
+
+    /// Takes files; missing ones are left out, and all of them where the notebook was stopped.
+    pub async fn fetch(&mut self, paths: &[String]) -> Vec<File> {
+        let (answer, answered) = oneshot::channel();
+        let paths = paths.to_vec();
+        let _ = self.requests.send(Request::Fetch { paths, answer }).await;
+        let files = answered.await.unwrap_or_default();
+        files.into_iter().map(Into::into).collect()
+    }
+
+    /// Why there is no answer, and what was printed meanwhile.
+    async fn end(&mut self) -> (Stopped, [Output; 2]) {
+        let gone = || Stopped::unavailable("the notebook is over");
+        let Some(guest) = self.guest.take() else {
+            return (gone(), Default::default());
+        };
+        match guest.await {
+            Ok(report) => (
+                report.outcome.err().unwrap_or_else(gone),
+                [report.stdout, report.stderr],
+            ),
+            Err(_) => (gone(), Default::default()),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What an interpreter runs, and what is known of it when it is over.
+
+use std::time::Duration;
+
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_sandbox::{Output, Stopped};
+
+use super::ProgramPolicy;
+use crate::bindings::{code, types};
+use crate::convert::error_text;
+use crate::outcome::End;
+
+/// A file by its path, with `/` between names, relative to the root of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Where it lies.
+    pub path: String,
+    /// What it holds.
+    pub data: Vec<u8>,
+}
+
+/// A module that programs can import, for the interpreter that compiled it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// What it is imported by.
+    pub name: String,
+    /// The interpreter's business.
+    pub data: Vec<u8>,
+}
+
+/// What a program asks for, within what the operator allows; nothing said is all that is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProgramLimits {
+    /// CPU time, and again time as the program sees it.
+    pub time: Option<Duration>,
+    /// Sum of all memory.
+    pub memory_bytes: Option<u64>,
+    /// Kept of each stream.
+    pub output_bytes: Option<u64>,
+    /// Sum of its files.
+    pub file_bytes: Option<u64>,
+}
+
+impl ProgramLimits {
+    fn into_guest(self, policy: &ProgramPolicy) -> code::Limits {
+        let allowed = |wanted: Option<u64>, most: u64| wanted.unwrap_or(most).min(most);
+        code::Limits {
+            wall_ms: u32::try_from(policy.time(&self).as_millis()).unwrap_or(u32::MAX),
+            memory_bytes: allowed(self.memory_bytes, policy.memory_bytes),
+            output_bytes: u32::try_from(allowed(self.output_bytes, policy.output_bytes))
+                .unwrap_or(u32::MAX),
+            file_bytes: allowed(self.file_bytes, policy.file_bytes),
+        }
+    }
+
+    /// As a plugin asks for them: 0 is all that is allowed.
+    pub(crate) fn from_guest(limits: code::Limits) -> Self {
+        let given = |value: u64| (value > 0).then_some(value);
+        Self {
+            time: given(limits.wall_ms.into()).map(Duration::from_millis),
+            memory_bytes: given(limits.memory_bytes),
+            output_bytes: given(limits.output_bytes.into()),
+            file_bytes: given(limits.file_bytes),
+        }
+    }
+}
+
+/// A program with everything that it finds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Program {
+    /// Its text.
+    pub code: String,
+    /// The first names the program, in tracebacks too; none is the interpreter's own name for it.
+    pub arguments: Vec<String>,
+    /// What it reads from standard input.
+    pub stdin: Vec<u8>,
+    /// Lie there when it starts.
+    pub files: Vec<File>,
+    /// Paths of files that are taken when it is over; missing ones are left out.
+    pub fetch: Vec<String>,
+    /// What it can import beside the library.
+    pub modules: Vec<Compiled>,
+    /// Of everything random.
+    pub seed: u64,
+    /// What it may use.
+    pub limits: ProgramLimits,
+}
+
+impl Program {
+    pub(crate) fn check(&self, policy: &ProgramPolicy) -> Result<(), RunError> {
+        let files: usize = self.files.iter().map(|file| file.data.len()).sum();
+        let modules: usize = self.modules.iter().map(|module| module.data.len()).sum();
+        let bytes = (self.code.len() + self.stdin.len() + files + modules) as u64;
+        if bytes > policy.file_bytes {
+            return Err(RunError::Exhausted(format!(
+                "code, input, files and modules have {bytes} bytes; {} are allowed (programs.file_bytes)",
+                policy.file_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_guest(self, language: &str, policy: &ProgramPolicy) -> code::Program {
+        code::Program {
+            language: language.to_owned(),
+            code: self.code,
+            arguments: self.arguments,
+            stdin: self.stdin,
+            files: self.files.into_iter().map(Into::into).collect(),
+            fetch: self.fetch,
+            modules: self.modules.into_iter().map(Into::into).collect(),
+            seed: self.seed,
+            limits: self.limits.into_guest(policy),
+        }
+    }
+
+    /// A program as a plugin hands it over, and its language.
+    pub(crate) fn from_guest(program: code::Program) -> (String, Self) {
+        let this = Self {
+            code: program.code,
+            arguments: program.arguments,
+            stdin: program.stdin,
+            files: program.files.into_iter().map(Into::into).collect(),
+            fetch: program.fetch,
+            modules: program.modules.into_iter().map(Into::into).collect(),
+            seed: program.seed,
+            limits: ProgramLimits::from_guest(program.limits),
+        };
+        (program.language, this)
+    }
+}
+
+/// An exception that nobody caught.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exception {
+    /// Its class, such as `ZeroDivisionError`.
+    pub kind: String,
+    /// What it says.
+    pub message: String,
+    /// As the interpreter prints it.
+    pub traceback: String,
+}
+
+/// How a program ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Ran off its end.
+    Completed,
+    /// Asked to exit with this status.
+    Exited(i32),
+    /// Nobody caught this.
+    Raised(Exception),
+    /// Did not compile or parse; nothing ran.
+    Rejected(Exception),
+}
+
+impl Outcome {
+    /// What a process would have left with.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Completed => 0,
+            Self::Exited(code) => *code,
+            Self::Raised(_) | Self::Rejected(_) => 1,
+        }
+    }
+
+    /// What nobody caught, if that is how it ended.
+    pub fn exception(&self) -> Option<&Exception> {
+        match self {
+            Self::Raised(exception) | Self::Rejected(exception) => Some(exception),
+            Self::Completed | Self::Exited(_) => None,
+        }
+    }
+}
+
+/// What is known of a program that is over.
+#[derive(Debug, Clone)]
+pub struct RunReport {
+    /// How it ended by itself; nothing where it was stopped.
+    pub outcome: Option<Outcome>,
+    /// What stopped it, if something did.
+    pub stopped: Option<Stopped>,
+    /// What it printed.
+    pub stdout: Output,
+    /// What it printed as errors, tracebacks included.
+    pub stderr: Output,
+    /// The files that were asked for and were there.
+    pub files: Vec<File>,
+    /// CPU time.
+    pub cpu: Duration,
+    /// Real time, queueing included.
+    pub wall: Duration,
+    /// Real time until it had a place.
+    pub queued: Duration,
+    /// The most memory that it had at once, in bytes, what is shared included.
+    pub memory_peak: u64,
+}
+
+impl RunReport {
+    /// What a process would have left with; nothing where it was stopped.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.outcome.as_ref().map(Outcome::exit_code)
+    }
+
+    /// In the words that calls end in: `ok` where a process would have left with 0, `failed` where with another code.
+    pub fn ended(&self) -> Ended {
+        match (&self.stopped, self.exit_code()) {
+            (Some(stopped), _) => End::of_stopped(stopped).ended,
+            (None, Some(0)) => Ended::Ok,
+            (None, _) => Ended::Failed,
+        }
+    }
+
+    /// Whose doing its end was.
+    pub fn fault(&self) -> Fault {
+        match &self.stopped {
+            // A program that breaks its interpreter is the doing of who wrote it.
+            Some(stopped) => match End::of_stopped(stopped).fault {
+                Fault::Plugin => Fault::Model,
+                other => other,
+            },
+            None => Fault::Model,
+        }
+    }
+}
+
+/// Why nothing was run, or not to an end that says anything of the program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The request cannot be: a path that leads out, for instance.
+    #[error("{0}")]
+    InvalidArguments(String),
+    /// No such language.
+    #[error("{0}")]
+    NotFound(String),
+    /// More than is allowed.
+    #[error("{0}")]
+    Exhausted(String),
+    /// The interpreter broke.
+    #[error("{0}")]
+    Broken(String),
+    /// Something was missing that is nobody's doing.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl RunError {
+    pub(crate) fn of_guest(error: types::Error) -> Self {
+        match error {
+            types::Error::InvalidArguments(text) => Self::InvalidArguments(text),
+            types::Error::NotFound(text) => Self::NotFound(text),
+            types::Error::Exhausted(text) => Self::Exhausted(text),
+            types::Error::Unavailable(text) => Self::Unavailable(text),
+            other => Self::Broken(error_text(&other)),
+        }
+    }
+
+    /// A request other than a program, that was stopped.
+    pub(crate) fn of_stopped(stopped: Stopped) -> Self {
+        if stopped.ended.is_infrastructure() {
+            Self::Unavailable(stopped.reason)
+        } else {
+            Self::Broken(stopped.to_string())
+        }
+    }
+}
+
+impl From<code::File> for File {
+    fn from(code::File { path, data }: code::File) -> Self {
+        Self { path, data }
+    }
+}
+
+impl From<File> for code::File {
+    fn from(File { path, data }: File) -> Self {
+        Self { path, data }
+    }
+}
+
+impl From<code::Compiled> for Compiled {
+    fn from(code::Compiled { name, data }: code::Compiled) -> Self {
+        Self { name, data }
+    }
+}
+
+impl From<Compiled> for code::Compiled {
+    fn from(Compiled { name, data }: Compiled) -> Self {
+        Self { name, data }
+    }
+}
+
+impl From<code::Exception> for Exception {
+    fn from(exception: code::Exception) -> Self {
+        Self {
+            kind: exception.kind,
+            message: exception.message,
+            traceback: exception.traceback,
+        }
+    }
+}
+
+impl From<Exception> for code::Exception {
+    fn from(exception: Exception) -> Self {
+        Self {
+            kind: exception.kind,
+            message: exception.message,
+            traceback: exception.traceback,
+        }
+    }
+}
+
+impl From<code::Outcome> for Outcome {
+    fn from(outcome: code::Outcome) -> Self {
+        match outcome {
+            code::Outcome::Completed => Self::Completed,
+            code::Outcome::Exited(status) => Self::Exited(status),
+            code::Outcome::Raised(exception) => Self::Raised(exception.into()),
+            code::Outcome::Rejected(exception) => Self::Rejected(exception.into()),
+        }
+    }
+}
+
+impl From<Outcome> for code::Outcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::Exited(status) => Self::Exited(status),
+            Outcome::Raised(exception) => Self::Raised(exception.into()),
+            Outcome::Rejected(exception) => Self::Rejected(exception.into()),
+        }
+    }
+}
+
+/// A report as plugins are given it.
+pub(crate) fn report_to_guest(report: RunReport) -> code::Report {
+    let captured = |output: &Output| code::Captured {
+        head: output.head().to_vec(),
+        tail: output.tail(),
+        omitted: output.omitted_bytes(),
+    };
+    code::Report {
+        ended: crate::convert::ended_to_guest(report.ended()),
+        stdout: captured(&report.stdout),
+        stderr: captured(&report.stderr),
+        files: report.files.into_iter().map(Into::into).collect(),
+        cpu_us: u64::try_from(report.cpu.as_micros()).unwrap_or(u64::MAX),
+        outcome: report.outcome.map(Into::into),
+    }
+}

@@ -1,0 +1,116 @@
+"""What became of a program, as python3 tells it."""
+
+import linecache
+import sys
+import traceback
+
+from .wit import EXITED, RAISED
+
+_TracebackException = traceback.TracebackException
+_excepthook = sys.excepthook
+_cache = linecache.cache
+
+
+class Source(str):
+    """A text whose lines are counted as the compiler counts them: a form feed ends none."""
+
+    def splitlines(self, keepends=False):
+        lines = self.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        if not lines[-1]:
+            lines.pop()
+        return [line + "\n" for line in lines] if keepends else lines
+
+
+def remember(name, source):
+    """Lets tracebacks show lines of `source`, which was compiled under `name`."""
+    if name.startswith("<"):
+        # Under such a name nothing is looked up lazily.
+        _cache[name] = (len(source), None, Source(source).splitlines(True), name)
+    else:
+        _cache[name] = (lambda: Source(source),)
+
+
+def own_frames(error, code):
+    """Takes the frames that led to `code` out of the traceback: a program's begins with itself."""
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code is not code:
+        step = step.tb_next
+    error.__traceback__ = step
+
+
+def describe(error):
+    """The exception as `(kind, message, traceback)`; `code` is where the program begins, None if it did not."""
+    kind = type(error).__name__
+    try:
+        message = str(error)
+    except BaseException:
+        message = "<exception str() failed>"
+    try:
+        text = "".join(_TracebackException(type(error), error, error.__traceback__, compact=True).format())
+    except BaseException:
+        text = f"{kind}: {message}\n" if message else f"{kind}\n"
+    return plain(kind), plain(message), plain(text)
+
+
+def plain(text):
+    """`text` without what UTF-8 cannot carry."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def uncaught(error):
+    """Shows `error` as python3 does at its end; the exception's description."""
+    description = describe(error)
+    hook = getattr(sys, "excepthook", None)
+    if hook is None or hook is _excepthook:
+        show(description[2])
+    else:
+        try:
+            hook(type(error), error, error.__traceback__)
+        except SystemExit:
+            pass
+        except BaseException as another:
+            another.__context__ = None
+            own_frames(another, getattr(hook, "__code__", None))
+            show("Error in sys.excepthook:\n" + describe(another)[2] + "\nOriginal exception was:\n" + description[2])
+    return description
+
+
+def show(text):
+    """Prints on the program's standard error, whatever that is by now."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BaseException:
+        # Without a standard error python3 is silent too.
+        pass
+
+
+def exit_status(error):
+    """The status that `SystemExit` asks for; anything but a number or None is shown and means 1."""
+    try:
+        status = error.code
+    except BaseException:
+        status = 1
+    if status is None:
+        return 0
+    if isinstance(status, int):
+        status = int(status)
+        if not -(2**63) <= status < 2**63:
+            return -1
+        # As a C program passes it on: its lowest 32 bits, with a sign.
+        return (status + 2**31) % 2**32 - 2**31
+    try:
+        text = str(status)
+    except BaseException:
+        text = ""
+    show(text + "\n")
+    return 1
+
+
+def outcome(error):
+    """The outcome of a program that ended with `error`, which is shown."""
+    if isinstance(error, SystemExit):
+        return (EXITED, exit_status(error))
+    return (RAISED, uncaught(error))

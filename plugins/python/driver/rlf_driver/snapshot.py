@@ -1,0 +1,78 @@
+"""What happens once, before the snapshot that every run starts from is taken."""
+
+import atexit
+import builtins
+import gc
+import linecache
+import logging
+import os
+import sys
+import types
+import weakref
+
+from . import files, library, loop, run, streams, warmup
+
+_ROUNDS = 4
+_INPUT = b"first line\nsecond line\n"
+
+
+def prepare(host, root):
+    """Imports and collects the standard library below `root`, warms up and leaves the interpreter as a program expects to
+    find it. Returns the modules that this build of CPython lacks."""
+    missing = library.load(root.rstrip("/"))
+    loop.install()
+    add_builtins()
+    library.withhold()
+    sys.meta_path.insert(0, library.Withheld)
+    warm_up()
+    tidy()
+    run.belong_to(host)
+    gc.collect()
+    gc.freeze()
+    return missing
+
+
+def add_builtins():
+    """`exit`, `quit`, `help` and the like, which the module `site` gives python3 and a build may not run."""
+    if not hasattr(builtins, "exit"):
+        import site
+
+        site.setquit()
+        site.setcopyright()
+        site.sethelper()
+
+
+def warm_up():
+    """Runs the programs of `warmup` as they will be run, without files and with nobody to hear them."""
+    modules = set(sys.modules)
+    for _ in range(_ROUNDS):
+        for source in warmup.PROGRAMS:
+            streams.fresh()
+            main = run.prepare(["main.py"], b"", (), 0)
+            sys.stdin = streams.input_(streams.Memory(_INPUT))
+            run.run(source, main)
+            for name in set(sys.modules) - modules:
+                del sys.modules[name]
+    streams.connect(None)
+
+
+def tidy():
+    """Leaves nothing of the building machine and of the warm-up where a program could find it."""
+    for name in [name for name in linecache.cache if not name.startswith("<")]:
+        del linecache.cache[name]
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    sys.argv = [run.NAME]
+    sys.path[:] = [files.ROOT]
+    sys.path_importer_cache.clear()
+    os.environ.clear()
+    sys.executable = ""
+    sys.setrecursionlimit(1000)
+    # The warm-up's ends have called and forgotten what modules had registered.
+    atexit._clear()
+    atexit.register(logging.shutdown)
+    weakref.finalize._registered_with_atexit = False
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        if hasattr(sys, name):
+            delattr(sys, name)
+    streams.fresh()

@@ -1,0 +1,98 @@
+"""Standard input, output and error as real streams over descriptors 0, 1 and 2.
+
+Output leaves at every newline. Nothing inside can tell that the program is about to loop for ever or to be stopped for
+another reason, and what it printed before must not be lost then; on a terminal python3 does the same. What has no newline
+leaves in pieces of 8 KiB, and at the latest when the program waits or ends.
+"""
+
+import io
+import os
+import sys
+
+from . import files
+
+_PIECE = 8192
+_send = None
+
+
+def connect(send):
+    """From now on output goes to `send(descriptor, bytes)`; where that is None, as at first, to the descriptors."""
+    global _send
+    _send = send
+
+
+class Output(io.FileIO):
+    """Descriptor 1 or 2, past the descriptor's own way out: one call of the host's for each piece."""
+
+    def __init__(self, descriptor, name):
+        super().__init__(descriptor, "wb", closefd=False)
+        self.name = name
+
+    def write(self, data):
+        if _send is None:
+            return super().write(data)
+        data = bytes(data)
+        _send(self.fileno(), data)
+        return len(data)
+
+
+def output(descriptor, name, errors):
+    """A text stream that programs print to."""
+    raw = Output(descriptor, name)
+    stream = io.TextIOWrapper(io.BufferedWriter(raw, _PIECE), "utf-8", errors, newline="\n", line_buffering=True)
+    stream.mode = "w"
+    return stream
+
+
+def input_(raw):
+    """A text stream that programs read."""
+    raw.name = "<stdin>"
+    stream = io.TextIOWrapper(io.BufferedReader(raw), "utf-8", "strict", newline="\n")
+    stream.mode = "r"
+    return stream
+
+
+def fresh():
+    """Standard streams that nobody has used, standard input at its end."""
+    sys.stdin = sys.__stdin__ = input_(io.FileIO(0, "rb", closefd=False))
+    sys.stdout = sys.__stdout__ = output(1, "<stdout>", "strict")
+    sys.stderr = sys.__stderr__ = output(2, "<stderr>", "backslashreplace")
+    _mine[:] = sys.stdout, sys.stderr, sys.stdout.buffer, sys.stderr.buffer
+
+
+_mine = []
+_open, _close = os.open, os.close
+_READ = os.O_RDONLY
+
+
+class Memory(io.BytesIO):
+    """Standard input where no descriptor can be had."""
+
+    name = "<stdin>"
+
+
+def feed(data):
+    """Makes `data` the program's standard input: descriptor 0, for `open(0)` and `os.read(0, n)` too, and `/dev/stdin`."""
+    path = files.below(["dev", "stdin"])
+    try:
+        files.folder(["dev"])
+        files.save(path, data)
+        _close(0)
+        descriptor = _open(path, _READ)
+    except OSError:
+        descriptor = None
+    if descriptor == 0:
+        raw = io.FileIO(0, "rb", closefd=False)
+    else:
+        raw = Memory(data)
+    sys.stdin = sys.__stdin__ = input_(raw)
+
+
+def flush():
+    """Sends what is pending: in what the program put in the place of the streams, then in the streams themselves."""
+    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *_mine):
+        try:
+            stream.flush()
+        except BaseException:
+            # Closed, detached, or not a stream at all: the program's doing, and python3 too ends all the same.
+            pass
