@@ -5,6 +5,7 @@ tested this way, not a sandbox: the programs have the machine before them.
 """
 
 import base64
+import builtins
 import json
 import os
 import sys
@@ -30,6 +31,7 @@ class Host:
 
 
 leave = os._exit
+SOUND = {module: dict(vars(module)) for module in (builtins, os)}
 
 
 def text(data):
@@ -65,8 +67,10 @@ def answer(request):
             return [case, session]
         results = []
         for cell in cells:
+            printed = [os.path.getsize(f"/proc/self/fd/{fd}") for fd in (1, 2)]
             _, (outcome, value, displays) = session.execute(cell, (0, 0, 0, 0))
-            results.append([outcome, value, [[kind, text(shown)] for kind, shown in displays]])
+            streams = [open(f"/proc/self/fd/{fd}", "rb").read()[before:] for fd, before in zip((1, 2), printed)]
+            results.append([outcome, value, [[kind, text(shown)] for kind, shown in displays], *map(text, streams)])
         return [0, [results, [[path, text(content)] for path, content in session.fetch(fetch)]]]
     raise ValueError(kind)
 
@@ -75,6 +79,8 @@ def main():
     requests, answers = os.fdopen(3), os.fdopen(4, "w")
     library, root = tempfile.mkdtemp(), tempfile.mkdtemp()
     files.ROOT = root + "/"
+    # Collecting the whole library takes longer than all tests: what is not imported yet comes from where it lies.
+    real = sys.path[1:]
     rlf_driver.prepare(Host, library)
     for line in requests:
         child = os.fork()
@@ -82,11 +88,15 @@ def main():
             run = tempfile.mkdtemp(dir=root)
             files.ROOT = run + "/"
             os.chdir(run)
-            sys.path[:] = [run]
+            sys.path[:] = [run, *real]
             out, err, end = (os.open(os.path.join(root, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC) for name in ("out", "err", "end"))
             os.dup2(out, 1)
             os.dup2(err, 2)
-            result = json.dumps(answer(json.loads(line)))
+            result = answer(json.loads(line))
+            # Programs may patch what the rest of this file needs; what matters is that the driver got as far as here.
+            for module, names in SOUND.items():
+                module.__dict__.update(names)
+            result = json.dumps(result)
             os.write(end, result.encode())
             leave(0)
         _, status = os.waitpid(child, 0)

@@ -9,6 +9,8 @@ to names of our own before any program runs, and what must not be fooled, such a
 is not done in here at all.
 """
 
+from .sound import __builtins__  # isort: skip
+
 from . import modules, run, session
 from .report import describe
 from .snapshot import prepare

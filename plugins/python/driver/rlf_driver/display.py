@@ -1,5 +1,7 @@
 """What a notebook shows beside text: MIME bundles, by the methods that IPython asks objects for."""
 
+from .sound import __builtins__  # isort: skip
+
 import base64
 import binascii
 import json

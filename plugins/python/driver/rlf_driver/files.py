@@ -4,6 +4,8 @@ They lie in the file system that a run finds empty at `/`; what is kept where, a
 module, by whoever answers WASI.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import errno
 import os
 

@@ -5,6 +5,8 @@ nothing; every other module is kept as marshalled code. Sources are kept compres
 `inspect.getsource` and `help`.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -152,13 +154,19 @@ class Withheld:
 
 
 def withhold():
-    """Takes out of `sys.modules` what `Withheld` gives back. What draws from `random` on its own account counts in."""
+    """Decides what `Withheld` gives back. What draws from `random` on its own account counts in."""
     random = sys.modules["random"]
     names = ["random", "logging"]
     names += [name for name, module in sys.modules.items() if module is not random and vars(module).get("random") is random]
     for name in names:
-        _WITHHELD[name] = sys.modules.pop(name)
+        _WITHHELD[name] = sys.modules[name]
     random.seed(0)
+
+
+def withdraw():
+    """Takes what is withheld out of `sys.modules`, whoever imported it."""
+    for name in _WITHHELD:
+        sys.modules.pop(name, None)
 
 
 def load(root):

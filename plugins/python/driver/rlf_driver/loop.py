@@ -3,6 +3,8 @@
 There are no sockets, pipes, threads or signals, so a loop needs no way to be woken, and its selector only sleeps.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import selectors
 import time
 from asyncio import selector_events, unix_events

@@ -1,5 +1,7 @@
 """Modules that come with a program, compiled beforehand."""
 
+from .sound import __builtins__  # isort: skip
+
 import importlib.abc
 import importlib.machinery
 import marshal

@@ -1,5 +1,7 @@
 """What became of a program, as python3 tells it."""
 
+from .sound import __builtins__  # isort: skip
+
 import linecache
 import sys
 import traceback
@@ -39,7 +41,7 @@ def own_frames(error, code):
 
 
 def describe(error):
-    """The exception as `(kind, message, traceback)`; `code` is where the program begins, None if it did not."""
+    """The exception as `(kind, message, traceback)`."""
     kind = type(error).__name__
     try:
         message = str(error)

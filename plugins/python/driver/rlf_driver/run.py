@@ -1,13 +1,15 @@
 """A program from start to end, as `python3 main.py` runs it."""
 
+from .sound import __builtins__  # isort: skip
+
 import atexit
+import builtins
 import gc
 import os
 import sys
 import types
 
-from . import files, modules, report, streams
-from .library import Withheld
+from . import files, library, modules, report, streams
 from .wit import COMPLETED, REJECTED
 
 NAME = "main.py"
@@ -18,6 +20,10 @@ _settrace, _setprofile, _setrecursionlimit = sys.settrace, sys.setprofile, sys.s
 _run_exitfuncs = atexit._run_exitfuncs
 _collect = gc.collect
 _RECURSION_LIMIT = 1000
+
+
+ATTEMPTS = range(3)
+"""One for each of the functions that may watch, and one more."""
 
 
 class _Nobody:
@@ -35,13 +41,14 @@ def prepare(arguments, stdin, offered, seed):
     """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`. The fresh
     `__main__`."""
     streams.connect(_host.write)
-    Withheld.seed = seed
+    library.Withheld.seed = seed
+    library.withdraw()
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
     if stdin:
         streams.feed(stdin)
     main = types.ModuleType("__main__")
-    main.__builtins__ = __import__("builtins")
+    main.__builtins__ = builtins
     sys.modules["__main__"] = main
     return main
 
@@ -57,17 +64,25 @@ def run(source, main):
     except BaseException as error:
         error.__traceback__ = None
         outcome = (REJECTED, report.uncaught(error))
-    else:
-        outcome = (COMPLETED,)
+        end(namespace)
+        return outcome
+    outcome, error = (COMPLETED,), None
+    try:
+        _exec(code, namespace)
+    except BaseException as raised:
+        error = raised
+    for attempt in ATTEMPTS:
         try:
-            _exec(code, namespace)
-        except BaseException as error:
             quiet()
-            report.own_frames(error, code)
-            outcome = report.outcome(error)
-            # Nothing of the program's may be held by what it raised.
-            error.__traceback__ = error.__context__ = error.__cause__ = None
-    quiet()
+            break
+        except BaseException:
+            # A function that watches calls saw this one, raised, and is removed for it.
+            pass
+    if error is not None:
+        report.own_frames(error, code)
+        outcome = report.outcome(error)
+        # Nothing of the program's may be held by what it raised.
+        error.__traceback__ = error.__context__ = error.__cause__ = error = None
     end(namespace)
     return outcome
 

@@ -5,6 +5,8 @@ last three values, `Out` has all and `In` the cells; `display` shows things; `aw
 An exception ends its cell and not the session, and is the cell's result rather than a text on standard error.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import ast
 import asyncio
 import builtins
@@ -50,26 +52,34 @@ class Notebook:
             if is_magic(code, error):
                 error.add_note(_HINT)
             return (REJECTED, report.describe(error)), None, []
-        code = None
-        outcome = (COMPLETED,)
+        code = error = None
         try:
             for code in body:
                 self.step(code)
             if last is not None:
-                code, quiet = last
+                code, silent = last
                 result = self.step(code)
-                if result is not None and not quiet:
+                if result is not None and not silent:
                     self.keep(result)
                     value = report.plain(repr(result))
                     display.rich(result)
-        except BaseException as error:
-            run.quiet()
+        except BaseException as raised:
+            error = raised
+        for attempt in run.ATTEMPTS:
+            try:
+                run.quiet()
+                break
+            except BaseException:
+                # As in `run.run`.
+                pass
+        if error is None:
+            outcome = (COMPLETED,)
+        else:
             report.own_frames(error, code)
             if isinstance(error, SystemExit):
                 outcome = (EXITED, report.exit_status(error))
             else:
                 outcome = (RAISED, report.describe(error))
-        run.quiet()
         streams.flush()
         return outcome, value, list(shown)
 

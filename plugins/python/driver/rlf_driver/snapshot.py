@@ -1,5 +1,7 @@
 """What happens once, before the snapshot that every run starts from is taken."""
 
+from .sound import __builtins__  # isort: skip
+
 import atexit
 import builtins
 import gc

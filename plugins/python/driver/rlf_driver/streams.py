@@ -5,6 +5,8 @@ another reason, and what it printed before must not be lost then; on a terminal 
 leaves in pieces of 8 KiB, and at the latest when the program waits or ends.
 """
 
+from .sound import __builtins__  # isort: skip
+
 import io
 import os
 import sys

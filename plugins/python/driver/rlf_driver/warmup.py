@@ -36,12 +36,9 @@ def close(numbers: List[float], threshold: float) -> bool:
     return False
 
 
-METADATA = {"author": "nobody", "dataset": "test"}
-
-
 def check(candidate):
-    assert candidate([1.0, 2.0, 3.9, 4.0, 5.0, 2.2], 0.3) == True
-    assert candidate([1.0, 2.0, 3.9, 4.0, 5.0, 2.2], 0.05) == False
+    assert candidate([1.0, 7.5, 7.75, 3.0], 0.5) == True
+    assert candidate([1.0, 7.5, 8.75, 3.0], 0.5) == False
 
 
 check(close)

@@ -13,11 +13,12 @@ use std::fmt::Write as _;
 use std::fs;
 
 use exports::rlf::plugin::interpreter::{
-    Blob, Cell, Compiled, Error, Exception, File, Guest, GuestSession, Language, Limits, Outcome,
+    Cell, Compiled, Error, Exception, File, Guest, GuestSession, Language, Limits, Outcome,
     Program, Run, Session,
 };
 use exports::rlf::plugin::lifecycle;
 use rlf::plugin::process;
+use rlf::plugin::types::Blob;
 
 struct Toy;
 

@@ -1,0 +1,15 @@
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque, namedtuple
+
+print(Counter("mississippi").most_common(2), OrderedDict([(1, 2)]), defaultdict(list, {"a": [1]}), deque([1, 2, 3], maxlen=2))
+Point = namedtuple("Point", "x y", defaults=[5])
+print(Point(1), Point(1)._replace(x=9)._asdict(), Point._fields, ChainMap({"a": 1}, {"b": 2})["b"])
+counts = Counter(a=3, b=1)
+counts.subtract(a=1, b=2)
+print(counts, +counts, counts | Counter(c=1), sum(counts.values()))
+ring = deque(range(5))
+ring.rotate(2)
+ring.appendleft("x")
+print(ring, ring.pop(), ring.popleft())
+order = OrderedDict.fromkeys("abc")
+order.move_to_end("a")
+print(list(order), list(dict.fromkeys("hello")), {"a": 1} | {"b": 2})

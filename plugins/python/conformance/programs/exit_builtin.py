@@ -1,0 +1,2 @@
+print('x')
+quit(5)

@@ -1,0 +1,7 @@
+import sys
+
+print("before")
+try:
+    sys.exit(3)
+finally:
+    print("finally")

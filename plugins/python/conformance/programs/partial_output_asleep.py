@@ -1,0 +1,5 @@
+import time
+
+print("before")
+time.sleep(3600)
+print("never")

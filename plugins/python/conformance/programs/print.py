@@ -1,0 +1,7 @@
+print(1 + 1)
+print("a", "b", 3, None, True, sep="-", end="!\n")
+print()
+print("no newline", end="")
+print(" and the rest")
+print("ünïcödé", "日本", "🎉")
+print("to stderr", file=__import__("sys").stderr)

@@ -1,0 +1,4 @@
+import os
+
+print(os.read(0, 4))
+print(open(0).read())

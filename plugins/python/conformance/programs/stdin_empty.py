@@ -1,0 +1,4 @@
+import sys
+
+print(repr(sys.stdin.read()), sys.stdin.isatty())
+input()
