@@ -9,6 +9,7 @@ use xtask::{
     machine::{self, Need},
     plugins,
     project::Project,
+    python::{self, Tier},
     quickstart, reproducible, test,
 };
 
@@ -41,7 +42,11 @@ enum Command {
         check: bool,
     },
     /// Build the Python interpreter into target/plugins/python, where it changed
-    Python,
+    Python {
+        /// Which build [default: fast where this machine has clang 19, else portable]
+        #[arg(long)]
+        tier: Option<Tier>,
+    },
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
     Bench {
         /// For `rlf-host bench`
@@ -97,7 +102,10 @@ fn run(arguments: Arguments) -> Result<()> {
             machine::make_ready(&project, &[Need::Wasm])?;
             plugins::build(&project)
         }
-        Command::Python => plugins::build_python(&project),
+        Command::Python { tier } => {
+            python::choose(&project, tier)?;
+            plugins::build_python(&project)
+        }
         Command::Bench { what } => bench::run(&project, &what),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();

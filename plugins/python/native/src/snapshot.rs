@@ -5,8 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
-use wasmtime::{Caller, Engine, Extern, Instance, Linker, Module, Store, TypedFunc, Val};
+use anyhow::{Context, Result, anyhow};
+use wasmtime::{Caller, Config, Engine, Extern, Instance, Linker, Module, Store, TypedFunc, Val};
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
 use wit_component::ComponentEncoder;
 
@@ -25,39 +25,52 @@ pub(crate) struct Mount<'a> {
 
 /// Runs `module` and returns its snapshot as a component.
 pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>]) -> Result<Vec<u8>> {
-    let mut wizer = Wizer::new();
-    wizer.init_func(SNAPSHOT);
-    let (shape, instrumented) = wizer
-        .instrument(module)
-        .map_err(|error| anyhow::anyhow!("instrumenting the module: {error:#}"))?;
-    let engine = Engine::default();
-    let module = Module::new(&engine, &instrumented).map_err(anyhow::Error::from)?;
-    let mut linker = Linker::new(&engine);
-    offer_process(&mut linker).map_err(anyhow::Error::from)?;
-    linker
-        .define_unknown_imports_as_traps(&module)
-        .map_err(anyhow::Error::from)?;
-    let mut store = Store::new(&engine, ());
-    let instance = linker
-        .instantiate(&mut store, &module)
-        .map_err(anyhow::Error::from)?;
+    let mut files = Vec::new();
     for mount in mounts {
-        stage(&mut store, &instance, mount)?;
+        for file in python_files(mount.folder)? {
+            let below = file.strip_prefix(mount.folder)?.to_str();
+            let below = below.with_context(|| format!("{} is not UTF-8", file.display()))?;
+            let data = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+            files.push((format!("{}/{below}", mount.path), data));
+        }
     }
-    let run: TypedFunc<(), ()> = instance
-        .get_typed_func(&mut store, SNAPSHOT)
-        .map_err(anyhow::Error::from)?;
-    run.call(&mut store, ())
-        .map_err(anyhow::Error::from)
-        .context("starting Python")?;
-    let mut state = State { store, instance };
-    let snapshot = pollster::block_on(wizer.snapshot(&shape, &mut state))
-        .map_err(|error| anyhow::anyhow!("taking the snapshot: {error:#}"))?;
+    // A thread has the stack that it is given, and the main one only what the shell allows.
+    let snapshot = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(16 << 20)
+            .spawn_scoped(scope, || run(module, &files))
+            .map(|thread| thread.join().expect("a panic ends the program"))
+    })?;
+    let snapshot = snapshot.map_err(|error| anyhow!("{error:?}"))?;
     ComponentEncoder::default()
         .validate(true)
         .module(&snapshot)
-        .and_then(|mut encoder| encoder.encode())
+        .and_then(ComponentEncoder::encode)
         .context("making a component of the snapshot")
+}
+
+fn run(module: &[u8], files: &[(String, Vec<u8>)]) -> wasmtime::Result<Vec<u8>> {
+    let mut wizer = Wizer::new();
+    wizer.init_func(SNAPSHOT);
+    let (shape, instrumented) = wizer.instrument(module)?;
+    let mut config = Config::new();
+    config.max_wasm_stack(4 << 20);
+    config.async_stack_size(8 << 20);
+    let engine = Engine::new(&config)?;
+    let module = Module::new(&engine, &instrumented)?;
+    let mut linker = Linker::new(&engine);
+    offer_process(&mut linker)?;
+    // What belongs to handles of sessions, of which there are none yet.
+    linker.define_unknown_imports_as_traps(&module)?;
+    let mut store = Store::new(&engine, ());
+    let instance = linker.instantiate(&mut store, &module)?;
+    for (path, data) in files {
+        stage(&mut store, &instance, path, data)?;
+    }
+    let start: TypedFunc<(), ()> = instance.get_typed_func(&mut store, SNAPSHOT)?;
+    start.call(&mut store, ())?;
+    let mut state = State { store, instance };
+    pollster::block_on(wizer.snapshot(&shape, &mut state))
 }
 
 /// The host's side of `process` while the snapshot is made: nothing random, no time that passes unasked, and what is
@@ -91,41 +104,29 @@ fn offer_process(linker: &mut Linker<()>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Puts the `.py` files below the mount's folder into the module's file system.
-fn stage(store: &mut Store<()>, instance: &Instance, mount: &Mount<'_>) -> Result<()> {
-    let allocate: TypedFunc<u32, u32> = instance
-        .get_typed_func(&mut *store, "allocate")
-        .map_err(anyhow::Error::from)?;
-    let stage: TypedFunc<(u32, u32, u32, u32), u32> = instance
-        .get_typed_func(&mut *store, "stage")
-        .map_err(anyhow::Error::from)?;
-    let memory = instance
-        .get_memory(&mut *store, "memory")
-        .context("the module exports no memory")?;
-    let mut put = |bytes: &[u8]| -> Result<(u32, u32)> {
+/// Puts a file into the module's file system.
+fn stage(
+    store: &mut Store<()>,
+    instance: &Instance,
+    path: &str,
+    data: &[u8],
+) -> wasmtime::Result<()> {
+    let allocate: TypedFunc<u32, u32> = instance.get_typed_func(&mut *store, "allocate")?;
+    let stage: TypedFunc<(u32, u32, u32, u32), u32> =
+        instance.get_typed_func(&mut *store, "stage")?;
+    let memory = instance.get_memory(&mut *store, "memory");
+    let memory = memory.expect("a module that C was compiled to exports its memory");
+    let mut put = |bytes: &[u8]| -> wasmtime::Result<(u32, u32)> {
         let size = u32::try_from(bytes.len())?;
-        let at = allocate
-            .call(&mut *store, size)
-            .map_err(anyhow::Error::from)?;
+        let at = allocate.call(&mut *store, size)?;
         memory.write(&mut *store, at as usize, bytes)?;
         Ok((at, size))
     };
-    for file in python_files(mount.folder)? {
-        let below = file.strip_prefix(mount.folder)?.to_str();
-        let path = format!(
-            "{}/{}",
-            mount.path,
-            below.context("a file's name is not UTF-8")?
-        );
-        let data = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-        let (path_at, path_size) = put(path.as_bytes())?;
-        let (data_at, data_size) = put(&data)?;
-        let error = stage
-            .call(&mut *store, (path_at, path_size, data_at, data_size))
-            .map_err(anyhow::Error::from)?;
-        if error != 0 {
-            bail!("the module's file system refuses {path}: WASI error {error}");
-        }
+    let (path_at, path_size) = put(path.as_bytes())?;
+    let (data_at, data_size) = put(data)?;
+    let error = stage.call(&mut *store, (path_at, path_size, data_at, data_size))?;
+    if error != 0 {
+        wasmtime::bail!("the module's file system refuses {path}: WASI error {error}");
     }
     Ok(())
 }
