@@ -110,6 +110,11 @@ static PyObject *attribute(PyObject *from, const char *name) {
 }
 
 static void prepare(void) {
+    // `sysconfig` reads a module about the build, of which there are as many as there are platforms and which no run
+    // could find: what it says is remembered from here on.
+    PyObject *sysconfig = PyImport_ImportModule("sysconfig");
+    PyObject *variables = sysconfig ? PyObject_CallMethod(sysconfig, "get_config_vars", NULL) : NULL;
+    if (!variables) fail("sysconfig.get_config_vars");
     PyObject *host = PyModule_Create(&definition);
     PyObject *module = host ? PyImport_ImportModule("rlf_driver") : NULL;
     if (!module) fail("importing the driver");
@@ -262,6 +267,8 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     fflush(stderr);
     if (wasi_has_open_files()) fail("closing all files");
     files_clear(files_root());
+    struct place temporary;
+    if (files_find(files_root(), "/tmp", 4, &temporary) || files_create(&temporary, true)) fail("making /tmp");
     _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
     fill_pools();
     fill_bins();

@@ -48,16 +48,17 @@ fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -
     for text in [
         include_str!("compile.rs"),
         include_str!("sources.rs"),
-        include_str!("commands.rs"),
         &commands::output(commands::command("clang-19").arg("--version"))?,
     ] {
         key.add(text.as_bytes());
     }
+    let unpatched = key.clone();
     for patch in &patches {
         key.add_file(patch)?;
     }
     steps.take("sources", &key, || place.get_sources(&patches))?;
-    steps.take("native-python", &key, || place.build_native_python())?;
+    // No patch matters to a Python that only runs the build of the other.
+    steps.take("native-python", &unpatched, || place.build_native_python())?;
     steps.take("libpython", &key, || place.build_python())?;
 
     let module = work.join("python.module.wasm");
@@ -70,14 +71,19 @@ fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -
     })?;
 
     key.add(include_str!("snapshot.rs").as_bytes());
-    for file in snapshot::python_files(driver)? {
-        key.add_file(&file)?;
+    let ours = native.join("library");
+    for file in snapshot::python_files(driver)?.iter().chain(&files(&ours)?) {
+        key.add_file(file)?;
     }
     let component = work.join("python.component.wasm");
     steps.take("snapshot", &key, || {
         let mounts = [
             Mount {
                 folder: &place.library(),
+                path: "/usr/lib/python3.13",
+            },
+            Mount {
+                folder: &ours,
                 path: "/usr/lib/python3.13",
             },
             Mount {
