@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Say what this machine has, and which device a configuration would use
     Doctor(Doctor),
+    /// Try interpreters on programs whose behaviour is recorded, and on rows that carry functions
+    Conformance(Conformance),
     /// Measure speed, as ratios against a named peer
     Bench(Bench),
     /// What prepares one component under limits of its own; started by this program alone
@@ -321,6 +323,21 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Conformance {
+    /// Folder with `programs` and `sessions`, such as plugins/python/conformance; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) programs: Vec<PathBuf>,
+    /// The language of the programs; by default what the folder above theirs is called
+    #[arg(long)]
+    pub(crate) lang: Option<String>,
+    /// JSON lines with `tools` and `codes`, as FTRL publishes them; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) functions: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
     pub(crate) what: BenchTarget,
@@ -350,6 +367,22 @@ pub(crate) enum BenchTarget {
         seconds: f64,
         #[command(flatten)]
         plugins: PluginDirectory,
+    },
+    /// Programs in fresh interpreters beside processes, a fork server and an HTTP service that starts processes
+    Code {
+        /// Folder of a plugin that runs Python; may be repeated, to compare builds
+        #[arg(
+            long = "build",
+            value_name = "DIR",
+            default_value = "target/plugins/python"
+        )]
+        builds: Vec<PathBuf>,
+        /// Time spent on each figure
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Instances that are kept alive together, at the most
+        #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11_000))]
+        alive: usize,
     },
     /// Very many calls, good and bad: how they ended, and memory at start, middle and end
     Soak {

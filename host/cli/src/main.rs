@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Run(options) => Ok(commands::run::run(&options)),
         Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Conformance(options) => commands::conformance::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {

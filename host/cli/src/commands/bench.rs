@@ -1,5 +1,6 @@
 //! `rlf-host bench`: speed as ratios, parity of devices, and endurance.
 
+mod code;
 mod sandbox;
 mod soak;
 
@@ -37,6 +38,15 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
             python: python.as_deref(),
             corpus: corpus.as_deref(),
             time: Duration::from_secs_f64(*seconds),
+        }),
+        BenchTarget::Code {
+            builds,
+            seconds,
+            alive,
+        } => code::run(&code::Options {
+            builds,
+            time: Duration::from_secs_f64(*seconds),
+            alive: *alive,
         }),
         BenchTarget::Soak {
             calls,

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod conformance;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod plugin;

@@ -1,13 +1,12 @@
-# Calls one function with arguments from a file, and leaves what it returns in another.
+# Calls a function: python3 call_function.py MODULE FUNCTION ARGUMENTS ANSWER, the last two files of JSON.
 import importlib
 import json
 import sys
 import traceback
 
 
-def called(module, name, arguments):
-    function = getattr(importlib.import_module(module), name)
-    result = function(**arguments)
+def called(module, function, arguments):
+    result = getattr(importlib.import_module(module), function)(**arguments)
     if isinstance(result, str):
         return result
     try:
@@ -16,12 +15,13 @@ def called(module, name, arguments):
         return str(result)
 
 
-with open("/arguments.json", encoding="utf-8") as file:
+_, module, function, given, wanted = sys.argv
+with open(given, encoding="utf-8") as file:
     arguments = json.load(file)
 try:
-    answer = {"failed": False, "text": called(sys.argv[1], sys.argv[2], arguments)}
+    answer = {"failed": False, "text": called(module, function, arguments)}
 except Exception as error:
     text = "".join(traceback.format_exception_only(error)).strip()
     answer = {"failed": True, "text": "error: " + text}
-with open("/answer.json", "w", encoding="utf-8") as file:
+with open(wanted, "w", encoding="utf-8") as file:
     json.dump(answer, file)

@@ -25,15 +25,17 @@ use crate::plugin::{Plugin, ToolRequest};
 use crate::safe_text::make_string_safe;
 
 /// The list of definitions in a folder.
-pub(crate) const TOOLS_FILE: &str = "tools.json";
+pub const TOOLS_FILE: &str = "tools.json";
 /// The language that functions are in.
 pub(crate) const LANGUAGE: &str = "python";
 
 /// Larger files are refused, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Runs one of them: its argument vector is its own name, the module and the function.
-const CALL_FUNCTION: &str = include_str!("call_function.py");
+/// Calls one of them, by the module, the function and two files.
+pub const CALL_FUNCTION: &str = include_str!("call_function.py");
+const ARGUMENTS: &str = "/arguments.json";
+const ANSWER: &str = "/answer.json";
 
 /// The functions of a folder: the sources by tool, and what models are shown.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -151,8 +153,8 @@ impl FunctionSources {
     }
 }
 
-/// Under a name that no program imports by accident.
-fn module(function: &str) -> String {
+/// The module of a function's file, under a name that no program imports by accident.
+pub fn module(function: &str) -> String {
     format!("rlf_functions_{function}")
 }
 
@@ -178,12 +180,14 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
             "call_function.py".to_owned(),
             compiled.name.clone(),
             request.name.clone(),
+            ARGUMENTS.to_owned(),
+            ANSWER.to_owned(),
         ],
         files: vec![File {
-            path: "arguments.json".to_owned(),
+            path: ARGUMENTS.to_owned(),
             data: request.arguments.clone().into_bytes(),
         }],
-        fetch: vec!["answer.json".to_owned()],
+        fetch: vec![ANSWER.to_owned()],
         modules: vec![compiled.clone()],
         seed: request.context.seed,
         ..Program::default()
@@ -193,7 +197,7 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
         Err(end) => return end,
     };
     let answer = (report.files.iter())
-        .find(|file| file.path == "answer.json")
+        .find(|file| file.path == ANSWER)
         .and_then(|file| serde_json::from_slice::<Answer>(&file.data).ok());
     let Some(answer) = answer else {
         return match &report.stopped {

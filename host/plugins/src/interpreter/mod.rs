@@ -10,7 +10,7 @@
 //! - `tool`: a program as a tool of the model's, `python` with an argument `code`
 //! - `functions`: a folder of functions as tools, with no component built for them
 
-pub(crate) mod functions;
+pub mod functions;
 pub mod notebook;
 pub mod program;
 pub(crate) mod tool;
