@@ -9,6 +9,7 @@ use xtask::{
     machine::{self, Need},
     plugins,
     project::Project,
+    python::{self, Tier},
     quickstart, reproducible, test, with_c,
 };
 
@@ -41,7 +42,11 @@ enum Command {
         check: bool,
     },
     /// Build the Python interpreter into target/plugins/python, where it changed
-    Python,
+    Python {
+        /// Which build [default: fast where this machine has clang 19, else portable]
+        #[arg(long)]
+        tier: Option<Tier>,
+    },
     /// Build the guests with C inside, the JavaScript interpreter and SQLite's reward, where they changed
     Javascript,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
@@ -108,7 +113,10 @@ fn run(arguments: Arguments) -> Result<()> {
             machine::make_ready(&project, &[Need::Wasm])?;
             plugins::build(&project)
         }
-        Command::Python => plugins::build_python(&project),
+        Command::Python { tier } => {
+            python::choose(&project, tier)?;
+            plugins::build_python(&project)
+        }
         Command::Javascript => {
             machine::make_ready(&project, &[Need::Wasm])?;
             plugins::build_with_c(&project)

@@ -261,6 +261,13 @@ impl Shelf {
     }
 
     fn stale(&self, project: &Project, guest: &Guest) -> Result<Option<manifest::Stale>> {
+        // Made from something else altogether: the other build of an interpreter.
+        let record = self.record.components.get(&guest.name);
+        if matches!(guest.maker, Maker::Python)
+            && record.is_some_and(|record| record.inputs != guest.inputs)
+        {
+            return Ok(Some(manifest::Stale::Sources));
+        }
         self.record
             .stale(project.root(), &self.folder, &guest.name, &guest.source)
     }

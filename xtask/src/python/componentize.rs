@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use super::Tier;
 use crate::{
     manifest,
     project::Project,
@@ -42,9 +43,11 @@ const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3
 /// Makes the component; the file it lies in.
 pub(super) fn build(project: &Project) -> Result<PathBuf> {
     let program = componentize_py(project)?;
-    let folder = project.root().join("target/tools/python");
-    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let component = folder.join("python.wasm");
+    let component = project.root().join(Tier::Portable.component());
+    if let Some(folder) = component.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("{} cannot be made", folder.display()))?;
+    }
     let mut command = python_command(project, &program);
     command
         .args(["--quiet", "--wit-path", "wit", "--world", WORLD])

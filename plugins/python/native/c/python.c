@@ -1,0 +1,275 @@
+// Starts CPython, lets the driver prepare itself, and arranges memory so that an instance of the snapshot writes to as
+// few of its pages as can be: each page that a run writes to is copied first, and costs about a microsecond.
+#define Py_BUILD_CORE 1
+#include <Python.h>
+
+#include "internal/pycore_dict.h"
+#include "internal/pycore_gc.h"
+#include "internal/pycore_global_objects.h"
+#include "internal/pycore_interp.h"
+#include "internal/pycore_object.h"
+#include "internal/pycore_obmalloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "host.h"
+#include "python.h"
+#include "wasi.h"
+
+#define PREFIX "/usr"
+#define LIBRARY PREFIX "/lib/python3.13"
+#define DRIVER "/driver"
+
+struct driver driver;
+
+static void fail(const char *what) {
+    fprintf(stderr, "snapshot: %s failed\n", what);
+    if (PyErr_Occurred()) PyErr_Print();
+    fflush(stderr);
+    abort();
+}
+
+static void check(PyStatus status, const char *what) {
+    if (!PyStatus_Exception(status)) return;
+    fprintf(stderr, "snapshot: %s\n", status.err_msg ? status.err_msg : "no message");
+    fail(what);
+}
+
+// ------------------------------------------------------------------- the driver's way to the host
+
+static PyObject *module_write(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    Py_buffer data;
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "write(fd, data)");
+        return NULL;
+    }
+    long fd = PyLong_AsLong(args[0]);
+    if (fd == -1 && PyErr_Occurred()) return NULL;
+    if (PyObject_GetBuffer(args[1], &data, PyBUF_SIMPLE) < 0) return NULL;
+    host_write((uint8_t)fd, data.buf, (size_t)data.len);
+    PyBuffer_Release(&data);
+    Py_RETURN_NONE;
+}
+
+static PyObject *module_exit(PyObject *self, PyObject *code) {
+    long n = PyLong_AsLong(code);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    host_exit((int32_t)n);
+    Py_UNREACHABLE();
+}
+
+static PyMethodDef methods[] = {
+    { "write", (PyCFunction)(void (*)(void))module_write, METH_FASTCALL, "process.write" },
+    { "exit", module_exit, METH_O, "process.exit" },
+    { NULL },
+};
+
+static PyModuleDef definition = { PyModuleDef_HEAD_INIT, .m_name = "host", .m_size = -1, .m_methods = methods };
+
+// ------------------------------------------------------------------------------------ starting up
+
+static void start(void) {
+    PyPreConfig before;
+    PyPreConfig_InitIsolatedConfig(&before);
+    before.utf8_mode = 1;
+    check(Py_PreInitialize(&before), "pre-initialisation");
+
+    PyConfig config;
+    PyConfig_InitIsolatedConfig(&config);
+    config.write_bytecode = 0;
+    config.install_signal_handlers = 0;
+    // Strings keep their hashes in the snapshot, so that these cannot depend on a run's seed.
+    config.use_hash_seed = 1;
+    config.hash_seed = 0;
+    config.module_search_paths_set = 1;
+    struct { wchar_t **field; const wchar_t *value; } paths[] = {
+        { &config.executable, L"" PREFIX "/bin/python3" },
+        { &config.base_executable, L"" PREFIX "/bin/python3" },
+        { &config.home, L"" PREFIX },
+        { &config.prefix, L"" PREFIX },
+        { &config.base_prefix, L"" PREFIX },
+        { &config.exec_prefix, L"" PREFIX },
+        { &config.base_exec_prefix, L"" PREFIX },
+        { &config.stdlib_dir, L"" LIBRARY },
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        check(PyConfig_SetString(&config, paths[i].field, paths[i].value), "a path of the configuration");
+    check(PyWideStringList_Append(&config.module_search_paths, L"" DRIVER), "the driver's path");
+    check(PyWideStringList_Append(&config.module_search_paths, L"" LIBRARY), "the library's path");
+    check(Py_InitializeFromConfig(&config), "initialisation");
+    PyConfig_Clear(&config);
+}
+
+static PyObject *attribute(PyObject *from, const char *name) {
+    PyObject *found = PyObject_GetAttrString(from, name);
+    if (!found) fail(name);
+    return found;
+}
+
+static void prepare(void) {
+    // `sysconfig` reads a module about the build, of which there are as many as there are platforms and which no run
+    // could find: what it says is remembered from here on.
+    PyObject *sysconfig = PyImport_ImportModule("sysconfig");
+    PyObject *variables = sysconfig ? PyObject_CallMethod(sysconfig, "get_config_vars", NULL) : NULL;
+    if (!variables) fail("sysconfig.get_config_vars");
+    PyObject *host = PyModule_Create(&definition);
+    PyObject *module = host ? PyImport_ImportModule("rlf_driver") : NULL;
+    if (!module) fail("importing the driver");
+    PyObject *done = PyObject_CallMethod(module, "prepare", "Os", host, LIBRARY);
+    if (!done) fail("rlf_driver.prepare");
+    Py_DECREF(done);
+    driver.languages = attribute(module, "languages");
+    driver.compile = attribute(module, "compile");
+    driver.execute = attribute(module, "execute");
+    PyObject *session = attribute(module, "Session");
+    driver.open = attribute(session, "open");
+    driver.session_execute = attribute(session, "execute");
+    driver.session_fetch = attribute(session, "fetch");
+}
+
+// -------------------------------------------------------------------------------- immortal objects
+// All that exists after start-up is kept for good: an instance ends with its run. A reference to an immortal object is
+// neither counted nor written, so that reading the object leaves its page as it is.
+
+static struct { PyObject **items; size_t count, room; } pending;
+static size_t immortals;
+
+static int make_immortal(PyObject *object, void *unused) {
+    if (!object || _Py_IsImmortal(object)) return 0;
+    object->ob_refcnt = _Py_IMMORTAL_REFCNT;
+    immortals++;
+    if (pending.count == pending.room) {
+        pending.room = pending.room ? pending.room * 2 : 1 << 16;
+        pending.items = realloc(pending.items, pending.room * sizeof *pending.items);
+        if (!pending.items) abort();
+    }
+    pending.items[pending.count++] = object;
+    return 0;
+}
+
+static void make_code_immortal(PyCodeObject *code) {
+    // Code is not tracked by the collector and cannot be traversed.
+    PyObject *parts[] = {
+        code->co_consts, code->co_names, code->co_exceptiontable, code->co_localsplusnames, code->co_localspluskinds,
+        code->co_filename, code->co_name, code->co_qualname, code->co_linetable,
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) make_immortal(parts[i], NULL);
+    if (code->_co_cached) {
+        make_immortal(code->_co_cached->_co_code, NULL);
+        make_immortal(code->_co_cached->_co_varnames, NULL);
+        make_immortal(code->_co_cached->_co_cellvars, NULL);
+        make_immortal(code->_co_cached->_co_freevars, NULL);
+    }
+}
+
+static void make_reachable_immortal(PyObject *from) {
+    make_immortal(from, NULL);
+    while (pending.count) {
+        PyObject *object = pending.items[--pending.count];
+        PyTypeObject *type = Py_TYPE(object);
+        make_immortal((PyObject *)type, NULL);
+        if (PyCode_Check(object)) make_code_immortal((PyCodeObject *)object);
+        if (!type->tp_traverse || !PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) continue;
+        // Static types say so: they are not to be traversed.
+        if (type->tp_is_gc && !type->tp_is_gc(object)) continue;
+        type->tp_traverse(object, make_immortal, NULL);
+    }
+}
+
+static void make_all_immortal(void) {
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *tracked = gc ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
+    if (!tracked) fail("gc.get_objects");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracked); i++) make_reachable_immortal(PyList_GET_ITEM(tracked, i));
+    // Names that nothing tracked leads to, such as those of C functions' keywords.
+    PyObject *key, *value, *names = _Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
+    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) make_reachable_immortal(key);
+    free(pending.items);
+    Py_DECREF(tracked);
+    PyObject *frozen = PyObject_CallMethod(gc, "freeze", NULL);
+    if (!frozen) fail("gc.freeze");
+    Py_DECREF(frozen);
+    Py_DECREF(gc);
+}
+
+// Every name in a program's source is added to the table of interned strings. A full one would be copied, all of it, in
+// the middle of a run. Nor should it be larger than it must be: names go to random places in it.
+static void widen_interned_strings(void) {
+    PyDictObject *table = (PyDictObject *)_Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
+    PyObject *filler = PyUnicode_FromString("not a name");
+    while (table->ma_keys->dk_usable < 1000) {
+        // Deleting leaves a mark that counts until the table grows.
+        if (PyDict_SetItem((PyObject *)table, filler, filler) < 0 || PyDict_DelItem((PyObject *)table, filler) < 0)
+            fail("a table for interned strings");
+    }
+    Py_DECREF(filler);
+    fprintf(stderr, "snapshot: %zd interned strings, %zd more before their table grows beyond 2^%d\n", table->ma_used,
+            table->ma_keys->dk_usable, table->ma_keys->dk_log2_size);
+}
+
+// ------------------------------------------------------------------------------- holes in the heap
+// What a run allocates should lie together, not in the holes that start-up left all over the heap. So every hole is taken,
+// and emptied, as what is zero takes no room in the snapshot.
+
+static void *take(size_t size) { return memset(PyObject_Malloc(size), 0, size); }
+
+static void fill_pools(void) {
+    struct _obmalloc_state *state = PyInterpreterState_Get()->obmalloc;
+    for (int round = 0; round < 2; round++) {
+        for (unsigned k = 0; k < NB_SMALL_SIZE_CLASSES; k++)
+            for (poolp pool; pool = state->pools.used[k + k], pool != pool->nextpool;)
+                take((k + 1) << ALIGNMENT_SHIFT);
+        // Whole pools are taken by the largest class, the last of which the second round fills.
+        if (round == 0)
+            while (state->mgmt.usable_arenas) take(SMALL_REQUEST_THRESHOLD);
+    }
+}
+
+static void fill_bins(void) {
+    char *top = malloc(4 << 20); // at the end of the heap, as no hole is that large
+    if (!top) abort();
+    free(top);
+    for (size_t size = 4 << 20; size >= 8; size -= size > 4096 ? size / 8 : 8) {
+        for (;;) {
+            char *hole = malloc(size);
+            if (!hole) abort();
+            if (hole >= top - 64) {
+                memset(hole, 0, size);
+                free(hole);
+                break;
+            }
+            memset(hole, 0, size);
+        }
+    }
+    // A first arena and some heap beyond it, so that most runs need not ask for memory.
+    PyObject_Malloc(SMALL_REQUEST_THRESHOLD);
+}
+
+extern void __wasm_call_ctors(void);
+
+__attribute__((export_name("stage"))) uint32_t stage(const char *path, size_t length, uint8_t *data, size_t size) {
+    return files_stage(path, length, data, size);
+}
+
+__attribute__((export_name("allocate"))) void *allocate(size_t size) { return malloc(size ? size : 1); }
+
+__attribute__((export_name("snapshot"))) void snapshot(void) {
+    __wasm_call_ctors();
+    start();
+    prepare();
+    PyGC_Collect();
+    make_all_immortal();
+    widen_interned_strings();
+    fprintf(stderr, "snapshot: %zu objects\n", immortals);
+    fflush(stderr);
+    if (wasi_has_open_files()) fail("closing all files");
+    files_clear(files_root());
+    struct place temporary;
+    if (files_find(files_root(), "/tmp", 4, &temporary) || files_create(&temporary, true)) fail("making /tmp");
+    _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
+    fill_pools();
+    fill_bins();
+}

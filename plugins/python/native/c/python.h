@@ -1,0 +1,10 @@
+#pragma once
+#include <Python.h>
+
+// The driver's functions, as plugins/python/README.md describes them.
+struct driver {
+    PyObject *languages, *compile, *execute;
+    PyObject *open, *session_execute, *session_fetch;
+};
+
+extern struct driver driver;

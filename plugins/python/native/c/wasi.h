@@ -1,0 +1,4 @@
+#pragma once
+#include <stdbool.h>
+
+bool wasi_has_open_files(void);

@@ -1,0 +1,156 @@
+//! Builds the fast Python interpreter: CPython compiled to one WebAssembly module with WASI answered inside, started
+//! once, and its memory kept as a component of the world `interpreter-plugin`.
+//!
+//! ```text
+//! sources ─ native python ─ CPython for WebAssembly ─ module ─ snapshot ─ component
+//! ```
+//!
+//! Each step is taken again only when what goes into it has changed. `cargo xtask python` calls this.
+
+mod bindings;
+mod commands;
+mod compile;
+mod snapshot;
+mod sources;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::{compile::Work, snapshot::Mount, sources::hex};
+
+const USAGE: &str = "usage: python-native WIT NATIVE DRIVER WORK OUTPUT
+  WIT     folder with the interfaces
+  NATIVE  folder with our C and the patches
+  DRIVER  folder with the package rlf_driver
+  WORK    folder to build in; what is there is used again
+  OUTPUT  the component to write";
+
+fn main() -> Result<()> {
+    let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
+    let [wit, native, driver, work, output] = arguments.as_slice() else {
+        bail!(USAGE);
+    };
+    build(wit, native, driver, work, output)
+}
+
+fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -> Result<()> {
+    let place = Work::new(work)?;
+    let steps = Steps { work };
+    let patches = files(&native.join("patches"))?;
+    // What these steps do is written in this program.
+    let mut key = Key::default();
+    for text in [
+        include_str!("compile.rs"),
+        include_str!("sources.rs"),
+        &commands::output(commands::command("clang-19").arg("--version"))?,
+    ] {
+        key.add(text.as_bytes());
+    }
+    let unpatched = key.clone();
+    for patch in &patches {
+        key.add_file(patch)?;
+    }
+    steps.take("sources", &key, || place.get_sources(&patches))?;
+    // No patch matters to a Python that only runs the build of the other.
+    steps.take("native-python", &unpatched, || place.build_native_python())?;
+    steps.take("libpython", &key, || place.build_python())?;
+
+    let module = work.join("python.module.wasm");
+    key.add(include_str!("bindings.rs").as_bytes());
+    for file in files(wit)?.iter().chain(&files(&native.join("c"))?) {
+        key.add_file(file)?;
+    }
+    steps.take("module", &key, || {
+        place.link(wit, &native.join("c"), &module)
+    })?;
+
+    key.add(include_str!("snapshot.rs").as_bytes());
+    let ours = native.join("library");
+    for file in snapshot::python_files(driver)?.iter().chain(&files(&ours)?) {
+        key.add_file(file)?;
+    }
+    let component = work.join("python.component.wasm");
+    steps.take("snapshot", &key, || {
+        let mounts = [
+            Mount {
+                folder: &place.library(),
+                path: "/usr/lib/python3.13",
+            },
+            Mount {
+                folder: &ours,
+                path: "/usr/lib/python3.13",
+            },
+            Mount {
+                folder: driver,
+                path: "/driver",
+            },
+        ];
+        Ok(fs::write(
+            &component,
+            snapshot::take(&fs::read(&module)?, &mounts)?,
+        )?)
+    })?;
+    if let Some(folder) = output.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Whoever reads it meanwhile has the old or the new one, never a part.
+    let part = output.with_extension("part");
+    fs::copy(&component, &part)?;
+    fs::rename(&part, output).with_context(|| format!("writing {}", output.display()))
+}
+
+/// The files of a folder, not those below it, in order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let read = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut files = read
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
+}
+
+/// Everything that a step depends on, in order.
+#[derive(Default, Clone)]
+struct Key(Sha256);
+
+impl Key {
+    fn add(&mut self, data: &[u8]) {
+        self.0.update((data.len() as u64).to_le_bytes());
+        self.0.update(data);
+    }
+
+    fn add_file(&mut self, file: &Path) -> Result<()> {
+        self.add(file.file_name().unwrap_or_default().as_encoded_bytes());
+        self.add(&fs::read(file).with_context(|| format!("reading {}", file.display()))?);
+        Ok(())
+    }
+}
+
+/// Remembers in files for what key each step was taken.
+struct Steps<'a> {
+    work: &'a Path,
+}
+
+impl Steps<'_> {
+    fn take(&self, name: &str, key: &Key, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        let stamp = self.work.join(format!("{name}.key"));
+        let key = hex(&key.0.clone().finalize());
+        if fs::read_to_string(&stamp).is_ok_and(|old| old == key) {
+            return Ok(());
+        }
+        eprintln!("{name}");
+        // A step that is broken off is taken again.
+        _ = fs::remove_file(&stamp);
+        let start = Instant::now();
+        step().with_context(|| format!("the step {name:?} failed"))?;
+        eprintln!("{name}: {:.0} s", start.elapsed().as_secs_f64());
+        Ok(fs::write(stamp, key)?)
+    }
+}

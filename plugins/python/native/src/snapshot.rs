@@ -1,0 +1,195 @@
+//! Starts the module once, with the library and the driver in its file system, and keeps the memory that this leaves.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, anyhow};
+use wasmtime::{Caller, Config, Engine, Extern, Instance, Linker, Module, Store, TypedFunc, Val};
+use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
+use wit_component::ComponentEncoder;
+
+/// The interface that the module asks its host for.
+const PROCESS: &str = "rlf:plugin/process@0.1.0";
+/// Does all that is done before the snapshot; its export goes with it.
+const SNAPSHOT: &str = "snapshot";
+/// What time it is for the whole build, so that its bytes are the same whenever it is made.
+pub(crate) const WALL_TIME_S: u64 = 1_735_689_600;
+
+/// A folder on this machine, and where the module finds its `.py` files.
+pub(crate) struct Mount<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) path: &'a str,
+}
+
+/// Runs `module` and returns its snapshot as a component.
+pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>]) -> Result<Vec<u8>> {
+    let mut files = Vec::new();
+    for mount in mounts {
+        for file in python_files(mount.folder)? {
+            let below = file.strip_prefix(mount.folder)?.to_str();
+            let below = below.with_context(|| format!("{} is not UTF-8", file.display()))?;
+            let data = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+            files.push((format!("{}/{below}", mount.path), data));
+        }
+    }
+    // A thread has the stack that it is given, and the main one only what the shell allows.
+    let snapshot = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(16 << 20)
+            .spawn_scoped(scope, || run(module, &files))
+            .map(|thread| thread.join().expect("a panic ends the program"))
+    })?;
+    let snapshot = snapshot.map_err(|error| anyhow!("{error:?}"))?;
+    ComponentEncoder::default()
+        .validate(true)
+        .module(&snapshot)
+        .and_then(ComponentEncoder::encode)
+        .context("making a component of the snapshot")
+}
+
+fn run(module: &[u8], files: &[(String, Vec<u8>)]) -> wasmtime::Result<Vec<u8>> {
+    let mut wizer = Wizer::new();
+    wizer.init_func(SNAPSHOT);
+    let (shape, instrumented) = wizer.instrument(module)?;
+    let mut config = Config::new();
+    config.max_wasm_stack(4 << 20);
+    config.async_stack_size(8 << 20);
+    let engine = Engine::new(&config)?;
+    let module = Module::new(&engine, &instrumented)?;
+    let mut linker = Linker::new(&engine);
+    offer_process(&mut linker)?;
+    // What belongs to handles of sessions, of which there are none yet.
+    linker.define_unknown_imports_as_traps(&module)?;
+    let mut store = Store::new(&engine, ());
+    let instance = linker.instantiate(&mut store, &module)?;
+    for (path, data) in files {
+        stage(&mut store, &instance, path, data)?;
+    }
+    let start: TypedFunc<(), ()> = instance.get_typed_func(&mut store, SNAPSHOT)?;
+    start.call(&mut store, ())?;
+    let mut state = State { store, instance };
+    pollster::block_on(wizer.snapshot(&shape, &mut state))
+}
+
+/// The host's side of `process` while the snapshot is made: nothing random, no time that passes unasked, and what is
+/// written is shown.
+fn offer_process(linker: &mut Linker<()>) -> wasmtime::Result<()> {
+    linker.func_wrap(PROCESS, "wall-now", || WALL_TIME_S * 1_000_000_000)?;
+    let ticking = std::sync::atomic::AtomicU64::new(0);
+    linker.func_wrap(PROCESS, "monotonic-now", move || {
+        ticking.fetch_add(1_000, std::sync::atomic::Ordering::Relaxed)
+    })?;
+    linker.func_wrap(PROCESS, "random", || 4u64)?;
+    linker.func_wrap(PROCESS, "sleep", |_ns: u64| ())?;
+    linker.func_wrap(PROCESS, "exit", |code: i32| -> wasmtime::Result<()> {
+        Err(wasmtime::Error::msg(format!("it exits with status {code}")))
+    })?;
+    linker.func_wrap(
+        PROCESS,
+        "write",
+        |mut caller: Caller<'_, ()>, _fd: u32, at: u32, length: u32| -> wasmtime::Result<()> {
+            let Some(Extern::Memory(memory)) = caller.get_export("memory") else {
+                return Err(wasmtime::Error::msg("the module exports no memory"));
+            };
+            let end = at as usize + length as usize;
+            let text = memory.data(&caller).get(at as usize..end);
+            let text =
+                text.ok_or_else(|| wasmtime::Error::msg("it writes what is not in its memory"))?;
+            eprint!("{}", String::from_utf8_lossy(text));
+            Ok(())
+        },
+    )?;
+    Ok(())
+}
+
+/// Puts a file into the module's file system.
+fn stage(
+    store: &mut Store<()>,
+    instance: &Instance,
+    path: &str,
+    data: &[u8],
+) -> wasmtime::Result<()> {
+    let allocate: TypedFunc<u32, u32> = instance.get_typed_func(&mut *store, "allocate")?;
+    let stage: TypedFunc<(u32, u32, u32, u32), u32> =
+        instance.get_typed_func(&mut *store, "stage")?;
+    let memory = instance.get_memory(&mut *store, "memory");
+    let memory = memory.expect("a module that C was compiled to exports its memory");
+    let mut put = |bytes: &[u8]| -> wasmtime::Result<(u32, u32)> {
+        let size = u32::try_from(bytes.len())?;
+        let at = allocate.call(&mut *store, size)?;
+        memory.write(&mut *store, at as usize, bytes)?;
+        Ok((at, size))
+    };
+    let (path_at, path_size) = put(path.as_bytes())?;
+    let (data_at, data_size) = put(data)?;
+    let error = stage.call(&mut *store, (path_at, path_size, data_at, data_size))?;
+    if error != 0 {
+        wasmtime::bail!("the module's file system refuses {path}: WASI error {error}");
+    }
+    Ok(())
+}
+
+/// All `.py` files below `folder`, in an order that does not depend on the machine.
+pub(crate) fn python_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    /// Nothing that a sandboxed program could use: tests, and what needs a screen.
+    const LEFT_OUT: [&str; 6] = [
+        "__pycache__",
+        "test",
+        "idlelib",
+        "tkinter",
+        "turtledemo",
+        "ensurepip",
+    ];
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in
+            fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?
+        {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or("");
+            if path.is_dir() {
+                if !LEFT_OUT.contains(&name) {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".py") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// What wizer reads of the instance.
+struct State {
+    store: Store<()>,
+    instance: Instance,
+}
+
+impl InstanceState for State {
+    async fn global_get(&mut self, name: &str, _type: ValType) -> SnapshotVal {
+        let global = self.instance.get_global(&mut self.store, name);
+        match global.map(|global| global.get(&mut self.store)) {
+            Some(Val::I32(value)) => SnapshotVal::I32(value),
+            Some(Val::I64(value)) => SnapshotVal::I64(value),
+            Some(Val::F32(value)) => SnapshotVal::F32(value),
+            Some(Val::F64(value)) => SnapshotVal::F64(value),
+            other => unreachable!("wizer asks for the global {name}, which is {other:?}"),
+        }
+    }
+
+    async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
+        let memory = self.instance.get_memory(&mut self.store, name);
+        contents(
+            memory
+                .expect("wizer asks for what it exported")
+                .data(&self.store),
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! The fast build: CPython compiled from C to one module, its memory snapshotted after start-up.
+//!
+//! It needs clang 19 and takes minutes the first time. All of the work is done by a program of its own in `plugins/python/native`, which
+//! brings a copy of wasmtime that nobody else should have to compile.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use super::Tier;
+use crate::{
+    project::Project,
+    steps::{self, say},
+};
+
+const SOURCES: &str = "plugins/python/native";
+const DRIVER: &str = "plugins/python/driver";
+/// Its own build folder, and in it all that it downloads and compiles.
+const TARGET: &str = "target/python-native";
+
+/// Programs that the build runs, and the Debian package that each is in.
+const PROGRAMS: [(&str, &str); 10] = [
+    ("clang-19", "clang-19"),
+    ("wasm-ld-19", "lld-19"),
+    ("llvm-ar-19", "llvm-19"),
+    ("llvm-ranlib-19", "llvm-19"),
+    ("cc", "build-essential"),
+    ("make", "build-essential"),
+    ("patch", "patch"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+    ("curl", "curl"),
+];
+
+/// Clang's runtime library for WebAssembly, below its folder of resources, as Debian and as LLVM itself name it.
+const RUNTIME: [&str; 2] = [
+    "lib/wasi/libclang_rt.builtins-wasm32.a",
+    "lib/wasm32-unknown-wasip1/libclang_rt.builtins.a",
+];
+const RUNTIME_PACKAGE: &str = "libclang-rt-19-dev-wasm32";
+
+/// Debian packages that this machine lacks; none where the build can be made.
+pub(super) fn missing(project: &Project) -> Vec<&'static str> {
+    let runs = |program: &str| {
+        let mut command = project.command(program);
+        steps::output(command.arg("--version")).is_ok()
+    };
+    let mut missing: Vec<&str> = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| !runs(program))
+        .map(|(_, package)| package)
+        .collect();
+    if !missing.contains(&"clang-19") {
+        let mut command = project.command("clang-19");
+        let resources = steps::output(command.arg("-print-resource-dir")).unwrap_or_default();
+        let resources = Path::new(resources.trim());
+        if !RUNTIME.iter().any(|name| resources.join(name).is_file()) {
+            missing.push(RUNTIME_PACKAGE);
+        }
+    }
+    missing.dedup();
+    missing
+}
+
+/// Makes the component; the file it lies in.
+pub(super) fn build(project: &Project) -> Result<PathBuf> {
+    let missing = missing(project);
+    if !missing.is_empty() {
+        bail!(
+            "the fast Python interpreter cannot be built: on Debian or Ubuntu `apt-get install {}`, or take the other \
+             build with `--tier portable`",
+            missing.join(" ")
+        );
+    }
+    say("  python: CPython 3.13 from C; the first time takes ten minutes or more");
+    let target = project.root().join(TARGET);
+    let component = project.root().join(Tier::Fast.component());
+    let mut command = project.cargo("run");
+    command
+        .args(["--quiet", "--release", "--locked", "--manifest-path"])
+        .arg(project.root().join(SOURCES).join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .arg("--")
+        .args(["wit", SOURCES, DRIVER])
+        .arg(target.join("work"))
+        .arg(&component);
+    if !steps::status(&mut command)?.success() {
+        bail!(
+            "the fast Python interpreter was not built: the error is above, and `cargo xtask python --tier portable` \
+             makes the other build"
+        );
+    }
+    Ok(component)
+}
