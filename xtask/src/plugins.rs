@@ -134,13 +134,12 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
     batches.extend(stale.into_iter().map(|guest| vec![guest]));
     for batch in batches {
         make(project, &mut shelves, &batch)?;
-        // What fails after it costs it nothing.
-        for shelf in &shelves {
+        let filled = |shelf: &&Shelf| batch.iter().any(|guest| guest.family == shelf.family);
+        for shelf in shelves.iter().filter(filled) {
+            // Now: what fails after it costs it nothing.
             shelf.record.write(&shelf.folder)?;
+            say(&format!("  in {}", project.shown(&shelf.folder)));
         }
-    }
-    for shelf in &shelves {
-        say(&format!("  in {}", project.shown(&shelf.folder)));
     }
     Ok(())
 }

@@ -48,6 +48,7 @@ def prepare(arguments, stdin, offered, seed):
     library.withdraw()
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
+    files.temporary()
     if stdin:
         streams.feed(stdin)
     main = types.ModuleType("__main__")
