@@ -8,8 +8,15 @@ pub(crate) fn query(answer: &str) -> Option<&str> {
         let mut fitting = blocks.iter().filter(|(language, _)| wanted(language));
         fitting.next_back().map(|(_, text)| *text)
     };
-    let is_sql = |language: &str| ["sql", "sqlite", "sqlite3"].iter().any(|name| language.eq_ignore_ascii_case(name));
-    let text = last(is_sql).or_else(|| last(str::is_empty)).unwrap_or(answer).trim();
+    let is_sql = |language: &str| {
+        ["sql", "sqlite", "sqlite3"]
+            .iter()
+            .any(|name| language.eq_ignore_ascii_case(name))
+    };
+    let text = last(is_sql)
+        .or_else(|| last(str::is_empty))
+        .unwrap_or(answer)
+        .trim();
     (!text.is_empty()).then_some(text)
 }
 

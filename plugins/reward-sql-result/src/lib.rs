@@ -95,7 +95,10 @@ struct Reference {
 #[reward]
 fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<Terms, Error>> {
     match Expected::of(task, limits) {
-        Ok(expected) => group.iter().map(|trajectory| Ok(expected.grade(trajectory, limits))).collect(),
+        Ok(expected) => group
+            .iter()
+            .map(|trajectory| Ok(expected.grade(trajectory, limits)))
+            .collect(),
         Err(error) => vec![Err(error); group.len()],
     }
 }
@@ -134,7 +137,11 @@ impl Expected {
             Some(query) => self.database.query(query, &limits),
         };
         let (matches, executes, rows) = match &found {
-            Ok(result) => (equal(&self.result, result, self.ordered), true, result.rows.len()),
+            Ok(result) => (
+                equal(&self.result, result, self.ordered),
+                true,
+                result.rows.len(),
+            ),
             // It ran well until it gave more rows than the reference.
             Err(Stopped::Rows(rows)) => (false, true, *rows),
             Err(_) => (false, false, 0),
