@@ -42,7 +42,7 @@ impl interpreter::Guest for Component {
     fn languages() -> Vec<Language> {
         vec![Language {
             id: "javascript".to_owned(),
-            version: "ES2025, QuickJS-ng 0.16".to_owned(),
+            version: "ES2025 (QuickJS-ng 0.16.2)".to_owned(),
             sessions: true,
         }]
     }

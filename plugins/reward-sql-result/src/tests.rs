@@ -360,6 +360,7 @@ fn the_query_is_found_in_an_answer() {
         ("```sql SELECT 1```", Some("SELECT 1")),
         ("```sql\nSELECT 1", Some("SELECT 1")),
         ("```sql\nSELECT 1```", Some("SELECT 1")),
+        ("It is ```sql\nSELECT 1;\n```.", Some("SELECT 1;")),
         ("```sql\n```", None),
         (" \n", None),
     ] {
