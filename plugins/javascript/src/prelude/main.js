@@ -281,7 +281,7 @@ module.exports = {
     if (!maybe) throw failure.error;
     errors.remember(file, source, 0);
     try {
-      native.declares(source, `${file}?parsed`);
+      native.declares(source, file);
     } catch (error) {
       if (failure === undefined || isModule.test(source)) throw error;
       errors.remember(file, source);
