@@ -145,15 +145,27 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
 }
 
 /// Says why `guests` are not built, and removes what was built of them from other sources.
-fn leave_out(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest], reason: &anyhow::Error) -> Result<()> {
+fn leave_out(
+    project: &Project,
+    shelves: &mut [Shelf; 2],
+    guests: &[&Guest],
+    reason: &anyhow::Error,
+) -> Result<()> {
     let names: Vec<&str> = guests.iter().map(|guest| &*guest.name).collect();
-    say(&format!("  {} are left out: {reason:#}", names.join(" and ")));
+    say(&format!(
+        "  {} are left out: {reason:#}",
+        names.join(" and ")
+    ));
     for guest in guests {
-        for shelf in shelves.iter_mut().filter(|shelf| shelf.family == guest.family) {
+        for shelf in shelves
+            .iter_mut()
+            .filter(|shelf| shelf.family == guest.family)
+        {
             shelf.record.components.remove(&guest.name);
             let folder = shelf.folder.join(&guest.name);
             if folder.is_dir() {
-                fs::remove_dir_all(&folder).with_context(|| format!("{} stays", project.shown(&folder)))?;
+                fs::remove_dir_all(&folder)
+                    .with_context(|| format!("{} stays", project.shown(&folder)))?;
             }
         }
     }

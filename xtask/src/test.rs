@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that has to hold before a change goes in, the quick things first.
 
-use std::process::Command;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -11,6 +11,7 @@ use crate::{
     plugins,
     project::Project,
     steps::{self, Steps, say},
+    with_c,
 };
 
 /// A part of the tests, for the contributor's day.
@@ -122,8 +123,17 @@ impl Run<'_> {
                 .arg(&guests),
             "cargo fmt --all --manifest-path plugins/Cargo.toml",
         )?;
+        let with_c = with_c::workspace(project);
+        self.steps.run(
+            "format of the guests with C inside",
+            project
+                .cargo("fmt")
+                .args(["--all", "--check", "--manifest-path"])
+                .arg(&with_c),
+            "cargo fmt --all --manifest-path plugins/with-c/Cargo.toml",
+        )?;
         let host = project.root().join("Cargo.toml");
-        let manifests = [&*host, &*guests];
+        let manifests = [&*host, &*guests, &*with_c];
         if self.cargo_deny {
             for manifest in manifests {
                 self.steps.run(
@@ -156,7 +166,13 @@ impl Run<'_> {
         )?;
         self.steps.run(
             "clippy of the guests",
-            self.guest_cargo("clippy")
+            self.guest_cargo("clippy", guests::workspace(self.project))
+                .args(["--all-targets", "--", "-D", "warnings"]),
+            "the first warning above",
+        )?;
+        self.steps.run(
+            "clippy of the guests with C inside",
+            self.guest_cargo("clippy", with_c::workspace(self.project))
                 .args(["--all-targets", "--", "-D", "warnings"]),
             "the first warning above",
         )
@@ -166,17 +182,22 @@ impl Run<'_> {
     fn guest_tests(&mut self) -> Result<()> {
         self.steps.run(
             "test the guests natively",
-            &mut self.guest_cargo("test"),
+            &mut self.guest_cargo("test", guests::workspace(self.project)),
+            "the failed test above; it runs without a sandbox, so a debugger works",
+        )?;
+        self.steps.run(
+            "test the guests with C inside natively",
+            &mut self.guest_cargo("test", with_c::workspace(self.project)),
             "the failed test above; it runs without a sandbox, so a debugger works",
         )
     }
 
     /// Native builds of guests are small and rarely run: the development profile, not the one with LTO.
-    fn guest_cargo(&self, subcommand: &str) -> Command {
+    fn guest_cargo(&self, subcommand: &str, workspace: PathBuf) -> Command {
         let mut command = self.project.cargo(subcommand);
         command
             .args(["--locked", "--workspace", "--manifest-path"])
-            .arg(guests::workspace(self.project))
+            .arg(workspace)
             .arg("--target-dir")
             .arg(self.project.guests_target());
         command

@@ -81,7 +81,9 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
     // Other requirements, another folder; one that was not finished has no mark.
     let name = format!("zig-{}", &manifest::hash(&wanted)[..12]);
     let folder = project.root().join("target/tools").join(name);
-    let zig = folder.join("ziglang/zig").with_extension(env::consts::EXE_EXTENSION);
+    let zig = folder
+        .join("ziglang/zig")
+        .with_extension(env::consts::EXE_EXTENSION);
     let mark = folder.join("complete");
     if mark.is_file() {
         return Ok(zig);
@@ -93,10 +95,20 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
              name a Python that has pip in PYTHON"
         );
     }
-    say(&format!("  a C compiler for WebAssembly: Zig's, into {}", project.shown(&folder)));
+    say(&format!(
+        "  a C compiler for WebAssembly: Zig's, into {}",
+        project.shown(&folder)
+    ));
     let mut command = project.command(&python);
     command
-        .args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps"])
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--require-hashes",
+            "--no-deps",
+        ])
         .args(["--only-binary", ":all:", "--disable-pip-version-check"])
         .args(["--root-user-action", "ignore", "--upgrade", "--target"])
         .arg(&folder)
@@ -136,7 +148,9 @@ pub fn as_compiler() -> Option<ExitCode> {
     let name = PathBuf::from(words.next()?);
     let mut command = Command::new(&zig);
     match name.file_stem()?.to_str()? {
-        CC => command.args(["cc", "-target", "wasm32-wasi"]).args(rewrite(words)),
+        CC => command
+            .args(["cc", "-target", "wasm32-wasi"])
+            .args(rewrite(words)),
         AR => command.arg("ar").args(words),
         _ => return None,
     };
@@ -146,7 +160,10 @@ pub fn as_compiler() -> Option<ExitCode> {
             _ => ExitCode::FAILURE,
         }),
         Err(error) => {
-            eprintln!("error: cannot start {}: {error}", PathBuf::from(zig).display());
+            eprintln!(
+                "error: cannot start {}: {error}",
+                PathBuf::from(zig).display()
+            );
             Some(ExitCode::FAILURE)
         }
     }
@@ -154,7 +171,10 @@ pub fn as_compiler() -> Option<ExitCode> {
 
 /// The words of a C compiler without Rust's name of the target.
 fn rewrite(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let names_target = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with("--target="));
+    let names_target = |word: &OsString| {
+        word.to_str()
+            .is_some_and(|word| word.starts_with("--target="))
+    };
     words.filter(|word| !names_target(word)).collect()
 }
 

@@ -6,7 +6,8 @@ use crate::{
     bindings::{
         exports::rlf::plugin::{
             interpreter::{
-                self, Cell, Compiled, Error, File, GuestSession, Language, Limits, Outcome, Program, Run, Session,
+                self, Cell, Compiled, Error, File, GuestSession, Language, Limits, Outcome,
+                Program, Run, Session,
             },
             lifecycle,
         },
@@ -41,12 +42,16 @@ impl interpreter::Guest for Component {
     fn languages() -> Vec<Language> {
         vec![Language {
             id: "javascript".to_owned(),
-            version: "ES2025, QuickJS-ng 0.16".to_owned(),
+            version: "ES2025 (QuickJS-ng 0.16.2)".to_owned(),
             sessions: true,
         }]
     }
 
-    fn compile(_language: String, name: String, source: String) -> Result<Compiled, code::Exception> {
+    fn compile(
+        _language: String,
+        name: String,
+        source: String,
+    ) -> Result<Compiled, code::Exception> {
         let engine = take_engine().map_err(|error| code::Exception {
             kind: "Error".to_owned(),
             message: format!("{error:?}"),
@@ -87,7 +92,12 @@ pub(crate) struct Notebook {
 }
 
 impl GuestSession for Notebook {
-    fn open(language: String, files: Vec<File>, modules: Vec<Compiled>, seed: u64) -> Result<Session, Error> {
+    fn open(
+        language: String,
+        files: Vec<File>,
+        modules: Vec<Compiled>,
+        seed: u64,
+    ) -> Result<Session, Error> {
         known(&language)?;
         let engine = take_engine()?;
         engine.state().seed(seed);
@@ -101,7 +111,11 @@ impl GuestSession for Notebook {
 
     fn execute(&self, code: String, limits: Limits) -> Result<Cell, Error> {
         self.cells.set(self.cells.get() + 1);
-        self.engine.state().files.borrow_mut().limit(limits.file_bytes);
+        self.engine
+            .state()
+            .files
+            .borrow_mut()
+            .limit(limits.file_bytes);
         let name = format!("/cell-{}.js", self.cells.get());
         let (ended, value, displays) = self.engine.cell(&code, &name);
         let blob = |(media_type, data): (String, String)| Blob {
@@ -132,22 +146,33 @@ fn known(language: &str) -> Result<(), Error> {
     if matches!(language, "javascript" | "js" | "node" | "nodejs") {
         return Ok(());
     }
-    Err(Error::NotFound(format!("no language `{language}` here: this interpreter runs `javascript`")))
+    Err(Error::NotFound(format!(
+        "no language `{language}` here: this interpreter runs `javascript`"
+    )))
 }
 
 fn place(engine: &Engine, files: &[File]) -> Result<(), Error> {
     let mut tree = engine.state().files.borrow_mut();
     for file in files {
-        if file.path.split('/').any(|segment| segment == "..") || file.path.contains('\0') || file.path.is_empty() {
+        if file.path.split('/').any(|segment| segment == "..")
+            || file.path.contains('\0')
+            || file.path.is_empty()
+        {
             return Err(Error::InvalidArguments(format!(
                 "file {:?}: a path is relative to the root, with `/` between names and no `..`",
                 file.path
             )));
         }
-        tree.place(&normalize("/", &file.path), &file.data).map_err(|refused| match refused {
-            Refused::Full => Error::Exhausted(format!("file {:?}: the files are larger than their limit", file.path)),
-            refused => Error::InvalidArguments(format!("file {:?}: {}", file.path, refused.code())),
-        })?;
+        tree.place(&normalize("/", &file.path), &file.data)
+            .map_err(|refused| match refused {
+                Refused::Full => Error::Exhausted(format!(
+                    "file {:?}: the files are larger than their limit",
+                    file.path
+                )),
+                refused => {
+                    Error::InvalidArguments(format!("file {:?}: {}", file.path, refused.code()))
+                }
+            })?;
     }
     Ok(())
 }

@@ -1,0 +1,108 @@
+//! The programs of `conformance/`, natively. `rlf-host conformance` runs them in the component.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::Deserialize;
+
+use crate::{
+    engine::{Ended, Engine, Program},
+    files::normalize,
+    host::native::printed,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Case {
+    #[serde(default)]
+    arguments: Vec<String>,
+    #[serde(default)]
+    stdin: String,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    #[expect(dead_code, reason = "its recorder reads it")]
+    native: Option<bool>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    modules: BTreeMap<String, String>,
+    #[serde(default)]
+    sandbox: Expected,
+    expected: Expected,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Expected {
+    #[serde(rename = "because")]
+    _because: Option<String>,
+    exit_code: Option<i32>,
+    stdout: Option<String>,
+    stderr: Option<String>,
+}
+
+#[test]
+fn programs_do_what_node_does() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/programs");
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".js").map(str::to_owned))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 20);
+    let failures: Vec<String> = names
+        .iter()
+        .filter_map(|name| check(&folder, name))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn check(folder: &Path, name: &str) -> Option<String> {
+    let read = |end: &str| fs::read_to_string(folder.join(format!("{name}.{end}"))).unwrap();
+    let case: Case =
+        toml::from_str(&read("toml")).unwrap_or_else(|error| panic!("{name}.toml: {error}"));
+    let engine = Engine::new().unwrap();
+    let state = engine.state();
+    state.seed(case.seed);
+    state.stdin.replace(case.stdin.into_bytes());
+    for (path, text) in &case.files {
+        state
+            .files
+            .borrow_mut()
+            .place(&normalize("/", path), text.as_bytes())
+            .unwrap();
+    }
+    for (name, source) in &case.modules {
+        let compiled = engine.compile(name, source).unwrap();
+        state.compiled.borrow_mut().insert(name.clone(), compiled);
+    }
+    let ended = engine.execute(&Program {
+        code: &read("js"),
+        arguments: case.arguments,
+    });
+    let (stdout, stderr) = printed();
+    let code = match ended {
+        Ended::Completed => 0,
+        Ended::Exited(code) => code,
+        Ended::Raised(_) | Ended::Rejected(_) => 1,
+    };
+    let differs = |what: &str, sandbox: Option<String>, expected: Option<String>, found: String| {
+        let wanted = sandbox.or(expected).filter(|wanted| *wanted != found)?;
+        Some(format!(
+            "{name}: {what} is\n{found}\n  instead of\n{wanted}"
+        ))
+    };
+    let (sandbox, expected) = (case.sandbox, case.expected);
+    let number = |code: Option<i32>| code.map(|code| code.to_string());
+    differs("stdout", sandbox.stdout, expected.stdout, stdout)
+        .or_else(|| differs("stderr", sandbox.stderr, expected.stderr, stderr))
+        .or_else(|| {
+            differs(
+                "exit code",
+                number(sandbox.exit_code),
+                number(expected.exit_code),
+                code.to_string(),
+            )
+        })
+}

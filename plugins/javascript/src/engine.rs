@@ -7,8 +7,8 @@ use std::{
 };
 
 use rquickjs::{
-    Array, Context, Ctx, Error, Exception, FromJs, Function, IntoJs, Module, Object, Persistent, Promise,
-    Result, Runtime, TypedArray, Value, promise::PromiseState,
+    Array, Context, Ctx, Error, Exception, FromJs, Function, IntoJs, Module, Object, Persistent,
+    Promise, Result, Runtime, TypedArray, Value, promise::PromiseState,
 };
 
 use crate::{
@@ -19,7 +19,12 @@ use crate::{
 /// What programs may use of the stack before a RangeError, in bytes of linear memory: 8,000 plain calls. Beside it every
 /// call takes room on the host's own stack, which the engine cannot see. Functions that call themselves fit into 8 MiB
 /// of that; what nests inside the engine (JSON a hundred thousand deep) takes more of it, and ends at the host's limit.
-const STACK: usize = 2 * 1024 * 1024;
+const STACK: usize = if cfg!(target_family = "wasm") {
+    2 * 1024 * 1024
+} else {
+    // A test's thread has no more.
+    512 * 1024
+};
 
 /// Node's part, in the order of evaluation: a file finds the ones before it by `require`.
 const PRELUDE: &[(&str, &str)] = &[
@@ -111,10 +116,7 @@ impl Engine {
         runtime.set_max_stack_size(STACK);
         let context = Context::full(&runtime).map_err(failed)?;
         let state = Rc::new(State::default());
-        runtime.set_loader(
-            modules::Find(state.clone()),
-            modules::Load(state.clone()),
-        );
+        runtime.set_loader(modules::Find(state.clone()), modules::Load(state.clone()));
         let exiting = state.clone();
         runtime.set_interrupt_handler(Some(Box::new(move || exiting.exit.get().is_some())));
         let hooks = context.with(|ctx| {
@@ -126,7 +128,9 @@ impl Engine {
         let tracked = hooks.clone();
         runtime.set_host_promise_rejection_tracker(Some(Box::new(
             move |ctx, promise, reason, handled| {
-                let Ok(hooks) = tracked.clone().restore(&ctx) else { return };
+                let Ok(hooks) = tracked.clone().restore(&ctx) else {
+                    return;
+                };
                 let told = hooks
                     .get::<_, Function>("rejection")
                     .and_then(|tell| tell.call::<_, ()>((promise, reason, handled)));
@@ -157,7 +161,11 @@ impl Engine {
     }
 
     /// Runs a notebook's cell: how it ended, its value as text, and what it showed, as pairs of media type and text.
-    pub(crate) fn cell(&self, code: &str, name: &str) -> (Ended, Option<String>, Vec<(String, String)>) {
+    pub(crate) fn cell(
+        &self,
+        code: &str,
+        name: &str,
+    ) -> (Ended, Option<String>, Vec<(String, String)>) {
         self.state.exit.set(None);
         self.with(|run| {
             let began = run.hook::<_, ()>("cell", (code, name));
@@ -186,7 +194,11 @@ impl Engine {
             let displays = run.hook::<_, Vec<Vec<String>>>("displays", ());
             let pair = |mut pair: Vec<String>| Some((pair.pop()?, pair.pop()?));
             let displays = displays.unwrap_or_default().into_iter().filter_map(pair);
-            (ended, value, displays.map(|(data, kind)| (kind, data)).collect())
+            (
+                ended,
+                value,
+                displays.map(|(data, kind)| (kind, data)).collect(),
+            )
         })
     }
 
@@ -194,7 +206,9 @@ impl Engine {
     pub(crate) fn compile(&self, name: &str, source: &str) -> std::result::Result<Vec<u8>, Fault> {
         self.with(|run| {
             let file = modules::file_of(name);
-            let compiled = modules::compile(&run.ctx, source, &file);
+            let compiled = run
+                .hook::<_, ()>("remember", (&*file, source))
+                .and_then(|()| modules::compile(&run.ctx, source, &file));
             compiled.map_err(|error| run.fault(error, false))
         })
     }
@@ -319,7 +333,13 @@ impl<'js> Run<'js, '_> {
             let text = describe(&self.ctx, error);
             vec!["Error".to_owned(), text.clone(), text]
         });
-        let mut next = || if parts.is_empty() { String::new() } else { parts.remove(0) };
+        let mut next = || {
+            if parts.is_empty() {
+                String::new()
+            } else {
+                parts.remove(0)
+            }
+        };
         Fault {
             kind: next(),
             message: next(),
@@ -398,7 +418,9 @@ fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     });
     provide!("started", |ctx, state| state.started.set(true));
     provide!("now", |ctx, state| host::monotonic_now() as f64 / 1e6);
-    provide!("sleep", |ctx, state, ms: f64| host::sleep((ms * 1e6) as u64));
+    provide!("sleep", |ctx, state, ms: f64| host::sleep(
+        (ms * 1e6) as u64
+    ));
     provide!("random", |ctx, state| (state.random() >> 11) as f64
         / (1_u64 << 53) as f64);
     provide!("stdin", |ctx, state| {
@@ -408,7 +430,10 @@ fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     provide!("encode", |ctx, state, text: rquickjs::String<'js>| {
         TypedArray::<u8>::new(ctx, text.to_string()?)
     });
-    provide!("decode", |ctx, state, data: TypedArray<'js, u8>, fatal: bool| {
+    provide!("decode", |ctx,
+                        state,
+                        data: TypedArray<'js, u8>,
+                        fatal: bool| {
         let data = raw::bytes(&data)?;
         match std::str::from_utf8(&data) {
             Ok(text) => text.into_js(&ctx),
@@ -470,11 +495,17 @@ fn files<'js>(ctx: &Ctx<'js>, state: &Rc<State>, native: &Object<'js>) -> Result
     provide!("read", |ctx, files, path: String| {
         (files.read(&path)).map(|data| TypedArray::<u8>::new(ctx.clone(), data))
     });
-    provide!("save", |ctx, files, path: String, data: TypedArray<'js, u8>, append: bool| {
+    provide!("save", |ctx,
+                      files,
+                      path: String,
+                      data: TypedArray<'js, u8>,
+                      append: bool| {
         let data = raw::bytes(&data)?;
         files.write(&path, &data, append).map(Ok)
     });
-    provide!("remove", |ctx, files, path: String| files.remove(&path).map(Ok));
+    provide!("remove", |ctx, files, path: String| files
+        .remove(&path)
+        .map(Ok));
     provide!("removeFolder", |ctx, files, path: String| {
         files.remove_folder(&path).map(Ok)
     });

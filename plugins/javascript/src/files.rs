@@ -91,7 +91,11 @@ impl Files {
             return Err(Refused::Exists);
         }
         if self.folders.contains(path) {
-            return if parents { Ok(()) } else { Err(Refused::Exists) };
+            return if parents {
+                Ok(())
+            } else {
+                Err(Refused::Exists)
+            };
         }
         if parents {
             match self.make_folder(parent(path), true) {
@@ -149,9 +153,15 @@ impl Files {
                 Refused::Missing
             });
         }
-        let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
+        let prefix = if path == "/" {
+            "/".to_owned()
+        } else {
+            format!("{path}/")
+        };
         let inside = |entry: &&String| {
-            entry.strip_prefix(&*prefix).is_some_and(|name| !name.is_empty() && !name.contains('/'))
+            entry
+                .strip_prefix(&*prefix)
+                .is_some_and(|name| !name.is_empty() && !name.contains('/'))
         };
         let mut names: Vec<String> = (self.files.keys().filter(inside))
             .chain(self.folders.iter().filter(inside))

@@ -31,7 +31,8 @@ pub(crate) mod native {
     /// What was printed on this thread since the last time: standard output, standard error.
     #[cfg(test)]
     pub(crate) fn printed() -> (String, String) {
-        let text = |bytes: &mut Vec<u8>| String::from_utf8_lossy(&std::mem::take(bytes)).into_owned();
+        let text =
+            |bytes: &mut Vec<u8>| String::from_utf8_lossy(&std::mem::take(bytes)).into_owned();
         OUTPUT.with_borrow_mut(|[out, err]| (text(out), text(err)))
     }
 }

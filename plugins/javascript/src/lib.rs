@@ -14,6 +14,9 @@
 //! | `host` | the host's side: output, time |
 //! | `prelude/` | Node's part, in JavaScript |
 
+// Outside a component only tests use any of it.
+#![cfg_attr(not(any(target_family = "wasm", test)), allow(dead_code))]
+
 #[cfg(target_family = "wasm")]
 mod bindings;
 #[cfg(target_family = "wasm")]

@@ -38,8 +38,17 @@ pub(crate) fn set_hooks(hooks: Persistent<Object<'static>>) {
 
 /// The file that a compiled module is said to be in.
 pub(crate) fn file_of(name: &str) -> String {
-    let known = [".js", ".mjs", ".cjs"].iter().any(|end| name.ends_with(end));
-    normalize("/", &if known { name.to_owned() } else { format!("{name}.js") })
+    let known = [".js", ".mjs", ".cjs"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    normalize(
+        "/",
+        &if known {
+            name.to_owned()
+        } else {
+            format!("{name}.js")
+        },
+    )
 }
 
 /// Compiles as a CommonJS module, or as an ES module where only that parses.
@@ -93,7 +102,9 @@ pub(crate) fn run<'js>(ctx: &Ctx<'js>, compiled: Option<&[u8]>) -> Result<Value<
 fn finished<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<()> {
     match promise.state() {
         PromiseState::Resolved => Ok(()),
-        PromiseState::Rejected => promise.result::<Value>().map_or(Ok(()), |end| end.map(|_| ())),
+        PromiseState::Rejected => promise
+            .result::<Value>()
+            .map_or(Ok(()), |end| end.map(|_| ())),
         PromiseState::Pending => Err(Exception::throw_message(
             ctx,
             "require() cannot be used on an ES module with top-level await: use import()",

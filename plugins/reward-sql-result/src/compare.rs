@@ -37,7 +37,11 @@ pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
         return true;
     }
     // Fractions that count as equal may have been sorted apart, and the rest of their rows with them.
-    let fractions = |rows: &[Vec<Value>]| rows.iter().flatten().any(|value| matches!(value, Value::Real(_)));
+    let fractions = |rows: &[Vec<Value>]| {
+        rows.iter()
+            .flatten()
+            .any(|value| matches!(value, Value::Real(_)))
+    };
     left.len() <= MATCHED && (fractions(expected) || fractions(found)) && matched(&left, &right)
 }
 
@@ -45,13 +49,22 @@ pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
 fn matched(left: &[&Vec<Value>], right: &[&Vec<Value>]) -> bool {
     let edges: Vec<Vec<usize>> = left
         .iter()
-        .map(|a| (0..right.len()).filter(|&b| same_row(a, right[b])).collect())
+        .map(|a| {
+            (0..right.len())
+                .filter(|&b| same_row(a, right[b]))
+                .collect()
+        })
         .collect();
     let mut partner: Vec<Option<usize>> = vec![None; right.len()];
     (0..left.len()).all(|row| assign(row, &edges, &mut partner, &mut vec![false; right.len()]))
 }
 
-fn assign(row: usize, edges: &[Vec<usize>], partner: &mut [Option<usize>], seen: &mut [bool]) -> bool {
+fn assign(
+    row: usize,
+    edges: &[Vec<usize>],
+    partner: &mut [Option<usize>],
+    seen: &mut [bool],
+) -> bool {
     for &other in &edges[row] {
         if std::mem::replace(&mut seen[other], true) {
             continue;
@@ -69,14 +82,15 @@ fn same_row(a: &[Value], b: &[Value]) -> bool {
 }
 
 fn same(a: &Value, b: &Value) -> bool {
-    let close = |a: f64, b: f64| {
-        a == b || (a - b).abs() <= (RELATIVE * a.abs().max(b.abs())).max(ABSOLUTE)
-    };
+    let close =
+        |a: f64, b: f64| a == b || (a - b).abs() <= (RELATIVE * a.abs().max(b.abs())).max(ABSOLUTE);
     match (a, b) {
         (Value::Null, Value::Null) => true,
         (Value::Integer(a), Value::Integer(b)) => a == b,
         (Value::Real(a), Value::Real(b)) => close(*a, *b),
-        (Value::Integer(a), Value::Real(b)) | (Value::Real(b), Value::Integer(a)) => close(*a as f64, *b),
+        (Value::Integer(a), Value::Real(b)) | (Value::Real(b), Value::Integer(a)) => {
+            close(*a as f64, *b)
+        }
         (Value::Text(a), Value::Text(b)) => a == b,
         (Value::Blob(a), Value::Blob(b)) => a == b,
         _ => false,
@@ -103,5 +117,7 @@ fn order(a: &[Value], b: &[Value]) -> Ordering {
         _ => rank(a).cmp(&rank(b)).then(number(a).total_cmp(&number(b))),
     };
     let mut unequal = a.iter().zip(b).map(|(a, b)| one(a, b));
-    unequal.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    unequal
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }

@@ -31,26 +31,40 @@ impl Database {
         match (&reference.schema, &reference.database) {
             (Some(script), None) => Self::from_script(script, limits),
             (None, Some(name)) => Self::named(name, limits),
-            (Some(_), Some(_)) => Err("its reference has both a `schema` and a `database`: which one holds?".to_owned()),
+            (Some(_), Some(_)) => Err(
+                "its reference has both a `schema` and a `database`: which one holds?".to_owned(),
+            ),
             (None, None) => Err("its reference has neither a `schema` nor a `database`".to_owned()),
         }
     }
 
     fn named(name: &str, limits: &Limits) -> Result<Self, String> {
         let entries = data::entries(SLOT).map_err(|error| {
-            format!("the database `{name}` cannot be read, for nothing is bound to `{SLOT}`: {}", error_message(&error))
+            format!(
+                "the database `{name}` cannot be read, for nothing is bound to `{SLOT}`: {}",
+                error_message(&error)
+            )
         })?;
         let entry = find(&entries, name).ok_or_else(|| {
             let known: Vec<&str> = entries.iter().take(5).map(|entry| &*entry.path).collect();
             format!("there is no database `{name}` in `{SLOT}`, which begins with {known:?}")
         })?;
-        let bytes = data::read(SLOT, entry)
-            .map_err(|error| format!("the database {} cannot be read: {}", entry.path, error_message(&error)))?;
+        let bytes = data::read(SLOT, entry).map_err(|error| {
+            format!(
+                "the database {} cannot be read: {}",
+                entry.path,
+                error_message(&error)
+            )
+        })?;
         if bytes.starts_with(b"SQLite format 3\0") {
             return Self::from_file(bytes, &entry.path, limits);
         }
-        let script = String::from_utf8(bytes)
-            .map_err(|_| format!("{} is neither a SQLite database nor a script in UTF-8", entry.path))?;
+        let script = String::from_utf8(bytes).map_err(|_| {
+            format!(
+                "{} is neither a SQLite database nor a script in UTF-8",
+                entry.path
+            )
+        })?;
         Self::from_script(&script, limits).map_err(|why| format!("{}: {why}", entry.path))
     }
 
@@ -90,7 +104,8 @@ impl Database {
             query::read_only(&mut connection)?;
             Ok(connection)
         };
-        let connection = opened().map_err(|error| Stopped::Refused(format!("finds no database: {error}")))?;
+        let connection =
+            opened().map_err(|error| Stopped::Refused(format!("finds no database: {error}")))?;
         query::run(&connection, sql, limits)
     }
 }
@@ -105,6 +120,10 @@ fn prepare(connection: &Connection, image: usize) -> rusqlite::Result<()> {
 
 fn find<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {
     let base = name.rsplit('/').next().unwrap_or(name);
-    let candidates = ENDINGS.iter().flat_map(|end| [format!("{name}{end}"), format!("{name}/{base}{end}")]);
-    candidates.into_iter().find_map(|path| entries.iter().find(|entry| entry.path == path))
+    let candidates = ENDINGS
+        .iter()
+        .flat_map(|end| [format!("{name}{end}"), format!("{name}/{base}{end}")]);
+    candidates
+        .into_iter()
+        .find_map(|path| entries.iter().find(|entry| entry.path == path))
 }

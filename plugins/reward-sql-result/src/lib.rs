@@ -37,7 +37,7 @@ mod sql;
 
 use rlf_plugin::serde::Deserialize;
 use rlf_plugin::serde_json::Value;
-use rlf_plugin::{Error, Task, Terms, Trajectory, internal, plugin, reward};
+use rlf_plugin::{Task, Terms, Trajectory, plugin, reward};
 
 use crate::{
     compare::{Table, equal},
@@ -93,10 +93,13 @@ struct Reference {
 
 /// Compares the answer's query with the reference query.
 #[reward]
-fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<Terms, Error>> {
+fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<Terms, String>> {
     match Expected::of(task, limits) {
-        Ok(expected) => group.iter().map(|trajectory| Ok(expected.grade(trajectory, limits))).collect(),
-        Err(error) => vec![Err(error); group.len()],
+        Ok(expected) => group
+            .iter()
+            .map(|trajectory| Ok(expected.grade(trajectory, limits)))
+            .collect(),
+        Err(error) => group.iter().map(|_| Err(error.clone())).collect(),
     }
 }
 
@@ -108,7 +111,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(task: &Task, limits: &Limits) -> Result<Self, Error> {
+    fn of(task: &Task, limits: &Limits) -> Result<Self, String> {
         let reference = reference(task)?;
         let database = Database::of(&reference, limits).map_err(|why| wrong(task, &why))?;
         let result = database
@@ -134,7 +137,11 @@ impl Expected {
             Some(query) => self.database.query(query, &limits),
         };
         let (matches, executes, rows) = match &found {
-            Ok(result) => (equal(&self.result, result, self.ordered), true, result.rows.len()),
+            Ok(result) => (
+                equal(&self.result, result, self.ordered),
+                true,
+                result.rows.len(),
+            ),
             // It ran well until it gave more rows than the reference.
             Err(Stopped::Rows(rows)) => (false, true, *rows),
             Err(_) => (false, false, 0),
@@ -148,7 +155,7 @@ impl Expected {
     }
 }
 
-fn reference(task: &Task) -> Result<Reference, Error> {
+fn reference(task: &Task) -> Result<Reference, String> {
     let value: Value = rlf_plugin::serde_json::from_str(&task.reference)
         .map_err(|error| wrong(task, &format!("its reference is not JSON: {error}")))?;
     rlf_plugin::serde_json::from_value(value).map_err(|error| {
@@ -161,8 +168,8 @@ fn reference(task: &Task) -> Result<Reference, Error> {
     })
 }
 
-fn wrong(task: &Task, why: &str) -> Error {
-    internal(format!("task {}: {why}", task.id))
+fn wrong(task: &Task, why: &str) -> String {
+    format!("task {}: {why}", task.id)
 }
 
 plugin!(init: init, reward: sql_result);

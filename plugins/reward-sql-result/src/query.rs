@@ -71,17 +71,27 @@ pub(crate) fn limit(connection: &mut Connection, limits: &Limits) -> rusqlite::R
 /// Reading, and nothing else: neither writes nor other databases, pragmas or extensions.
 pub(crate) fn read_only(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
-        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
-        AuthAction::Function { function_name } if !is_dangerous(function_name) => Authorization::Allow,
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
+            Authorization::Allow
+        }
+        AuthAction::Function { function_name } if !is_dangerous(function_name) => {
+            Authorization::Allow
+        }
         _ => Authorization::Deny,
     }))
 }
 
 /// Functions that reach outside the query.
 fn is_dangerous(function: &str) -> bool {
-    ["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"]
-        .iter()
-        .any(|name| function.eq_ignore_ascii_case(name))
+    [
+        "load_extension",
+        "fts3_tokenizer",
+        "readfile",
+        "writefile",
+        "edit",
+    ]
+    .iter()
+    .any(|name| function.eq_ignore_ascii_case(name))
 }
 
 /// Runs `sql` on a connection prepared by [`limit`] and [`read_only`].
@@ -99,7 +109,9 @@ pub(crate) fn run(connection: &Connection, sql: &str, limits: &Limits) -> Result
         return Err(Stopped::Refused("reads nothing".to_owned()));
     }
     if statement.parameter_count() > 0 {
-        return Err(Stopped::Refused("has a parameter that nobody gives a value".to_owned()));
+        return Err(Stopped::Refused(
+            "has a parameter that nobody gives a value".to_owned(),
+        ));
     }
     let mut table = Table {
         columns,

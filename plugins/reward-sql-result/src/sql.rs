@@ -50,7 +50,11 @@ impl<'a> Iterator for Tokens<'a> {
         loop {
             let rest = self.0.trim_start();
             let first = rest.chars().next()?;
-            let end_of = |mark: &str, from: usize| rest[from..].find(mark).map_or(rest.len(), |at| from + at + mark.len());
+            let end_of = |mark: &str, from: usize| {
+                rest[from..]
+                    .find(mark)
+                    .map_or(rest.len(), |at| from + at + mark.len())
+            };
             let (length, token) = if rest.starts_with("--") {
                 (end_of("\n", 2), None)
             } else if rest.starts_with("/*") {

@@ -41,7 +41,10 @@ fn another_query_with_the_same_result_matches() {
         MATCHES
     );
     assert_eq!(
-        grade("SELECT count(*) FROM city", "WITH c AS (SELECT 1 FROM city) SELECT count(*) FROM c;"),
+        grade(
+            "SELECT count(*) FROM city",
+            "WITH c AS (SELECT 1 FROM city) SELECT count(*) FROM c;"
+        ),
         MATCHES
     );
 }
@@ -55,27 +58,46 @@ fn another_result_does_not_match() {
         "SELECT name FROM city WHERE 0",
         "SELECT lower(name) FROM city WHERE country = 'CH'",
     ] {
-        assert_eq!(grade("SELECT name FROM city WHERE country = 'CH'", query), DIFFERS, "{query}");
+        assert_eq!(
+            grade("SELECT name FROM city WHERE country = 'CH'", query),
+            DIFFERS,
+            "{query}"
+        );
     }
 }
 
 #[test]
 fn rows_count_as_often_as_they_come() {
     let reference = "SELECT country FROM city";
-    assert_eq!(grade(reference, "SELECT DISTINCT country FROM city"), DIFFERS);
-    // As many rows, and as many different ones.
     assert_eq!(
-        grade(reference, "SELECT 'CH' UNION ALL SELECT 'AT' UNION ALL SELECT 'AT' UNION ALL SELECT 'DE' UNION ALL SELECT 'DE'"),
+        grade(reference, "SELECT DISTINCT country FROM city"),
         DIFFERS
     );
-    assert_eq!(grade(reference, "SELECT country FROM city ORDER BY random()"), MATCHES);
+    // As many rows, and as many different ones.
+    assert_eq!(
+        grade(
+            reference,
+            "SELECT 'CH' UNION ALL SELECT 'AT' UNION ALL SELECT 'AT' UNION ALL SELECT 'DE' UNION ALL SELECT 'DE'"
+        ),
+        DIFFERS
+    );
+    assert_eq!(
+        grade(reference, "SELECT country FROM city ORDER BY random()"),
+        MATCHES
+    );
 }
 
 #[test]
 fn order_counts_where_the_reference_orders() {
     let ordered = "SELECT name FROM city ORDER BY area";
-    assert_eq!(grade(ordered, "SELECT name FROM city ORDER BY area ASC"), MATCHES);
-    assert_eq!(grade(ordered, "SELECT name FROM city ORDER BY area DESC"), DIFFERS);
+    assert_eq!(
+        grade(ordered, "SELECT name FROM city ORDER BY area ASC"),
+        MATCHES
+    );
+    assert_eq!(
+        grade(ordered, "SELECT name FROM city ORDER BY area DESC"),
+        DIFFERS
+    );
     for inner in [
         "SELECT name FROM (SELECT name FROM city ORDER BY area)",
         "WITH c AS (SELECT name FROM city ORDER BY area) SELECT name FROM c",
@@ -83,7 +105,11 @@ fn order_counts_where_the_reference_orders() {
         "SELECT name FROM city /* ORDER BY area */",
         "SELECT name FROM city WHERE name <> ' ORDER BY '",
     ] {
-        assert_eq!(grade(inner, "SELECT name FROM city ORDER BY id DESC"), MATCHES, "{inner}");
+        assert_eq!(
+            grade(inner, "SELECT name FROM city ORDER BY id DESC"),
+            MATCHES,
+            "{inner}"
+        );
     }
 }
 
@@ -112,13 +138,31 @@ fn what_orders_is_seen_outside_parentheses_only() {
 
 #[test]
 fn null_is_null_and_nothing_else() {
-    assert_eq!(grade("SELECT people FROM city WHERE id = 4", "SELECT NULL"), MATCHES);
-    assert_eq!(grade("SELECT people FROM city WHERE id = 4", "SELECT 0"), DIFFERS);
-    assert_eq!(grade("SELECT people FROM city WHERE id = 4", "SELECT ''"), DIFFERS);
-    // SQLite puts NULL first; in any order it is one of the rows.
-    assert_eq!(grade("SELECT people FROM city", "SELECT people FROM city ORDER BY people DESC"), MATCHES);
     assert_eq!(
-        grade("SELECT people FROM city ORDER BY people", "SELECT people FROM city ORDER BY people NULLS LAST"),
+        grade("SELECT people FROM city WHERE id = 4", "SELECT NULL"),
+        MATCHES
+    );
+    assert_eq!(
+        grade("SELECT people FROM city WHERE id = 4", "SELECT 0"),
+        DIFFERS
+    );
+    assert_eq!(
+        grade("SELECT people FROM city WHERE id = 4", "SELECT ''"),
+        DIFFERS
+    );
+    // SQLite puts NULL first; in any order it is one of the rows.
+    assert_eq!(
+        grade(
+            "SELECT people FROM city",
+            "SELECT people FROM city ORDER BY people DESC"
+        ),
+        MATCHES
+    );
+    assert_eq!(
+        grade(
+            "SELECT people FROM city ORDER BY people",
+            "SELECT people FROM city ORDER BY people NULLS LAST"
+        ),
         DIFFERS
     );
 }
@@ -139,11 +183,17 @@ fn numbers_are_compared_by_value_and_texts_by_character() {
 #[test]
 fn fractions_that_were_sorted_apart_find_their_rows() {
     assert_eq!(
-        grade("VALUES (1.0000000001, 'a'), (1.0, 'b')", "VALUES (1.0, 'a'), (1.0000000001, 'b')"),
+        grade(
+            "VALUES (1.0000000001, 'a'), (1.0, 'b')",
+            "VALUES (1.0, 'a'), (1.0000000001, 'b')"
+        ),
         MATCHES
     );
     assert_eq!(
-        grade("VALUES (1.0000000001, 'a'), (1.0, 'b')", "VALUES (1.0, 'a'), (1.0000000001, 'a')"),
+        grade(
+            "VALUES (1.0000000001, 'a'), (1.0, 'b')",
+            "VALUES (1.0, 'a'), (1.0000000001, 'a')"
+        ),
         DIFFERS
     );
 }
@@ -255,7 +305,12 @@ fn a_huge_result_is_cut_off() {
 fn the_next_query_finds_the_database_as_it_was() {
     testing::init_reward::<Plugin>(json!({})).unwrap();
     let task = testing::task(json!({ "sql": "SELECT count(*) FROM city", "schema": SCHEMA }));
-    let group = ["DELETE FROM city", "SELECT 5", "DROP TABLE city", "SELECT count(*) FROM city"];
+    let group = [
+        "DELETE FROM city",
+        "SELECT 5",
+        "DROP TABLE city",
+        "SELECT count(*) FROM city",
+    ];
     let group = group.map(|query| testing::trajectory().answered(query));
     let grading = Grading {
         split: "test".to_owned(),
@@ -264,13 +319,21 @@ fn the_next_query_finds_the_database_as_it_was() {
         seed: 0,
     };
     let scores = Plugin::grade(&task, &group, &grading).unwrap();
-    let matches: Vec<f64> = scores.into_iter().map(|score| score.unwrap().get("match").unwrap()).collect();
+    let matches: Vec<f64> = scores
+        .into_iter()
+        .map(|score| score.unwrap().get("match").unwrap())
+        .collect();
     assert_eq!(matches, [0.0, 1.0, 0.0, 1.0]);
 }
 
 #[test]
 fn a_query_that_is_none_scores_nothing() {
-    for query in ["There are five cities.", "SELEC 5", "SELECT nothing FROM city", "SELECT 5 FROM town"] {
+    for query in [
+        "There are five cities.",
+        "SELEC 5",
+        "SELECT nothing FROM city",
+        "SELECT 5 FROM town",
+    ] {
         assert_eq!(hostile(query), FAILS, "{query}");
     }
     testing::init_reward::<Plugin>(json!({})).unwrap();
@@ -284,13 +347,20 @@ fn the_query_is_found_in_an_answer() {
     for (text, query) in [
         ("SELECT 1", Some("SELECT 1")),
         ("Here:\n```sql\nSELECT 1;\n```\nDone.", Some("SELECT 1;")),
-        ("```sql\nSELECT 1\n```\nNo, rather:\n```SQL\nSELECT 2\n```", Some("SELECT 2")),
-        ("```sqlite\nSELECT 1\n```\n```\n5 rows\n```", Some("SELECT 1")),
+        (
+            "```sql\nSELECT 1\n```\nNo, rather:\n```SQL\nSELECT 2\n```",
+            Some("SELECT 2"),
+        ),
+        (
+            "```sqlite\nSELECT 1\n```\n```\n5 rows\n```",
+            Some("SELECT 1"),
+        ),
         ("```\nSELECT 1\n```", Some("SELECT 1")),
         ("```python\nprint(1)\n```", Some("```python\nprint(1)\n```")),
         ("```sql SELECT 1```", Some("SELECT 1")),
         ("```sql\nSELECT 1", Some("SELECT 1")),
         ("```sql\nSELECT 1```", Some("SELECT 1")),
+        ("It is ```sql\nSELECT 1;\n```.", Some("SELECT 1;")),
         ("```sql\n```", None),
         (" \n", None),
     ] {
@@ -301,13 +371,34 @@ fn the_query_is_found_in_an_answer() {
 #[test]
 fn a_wrong_task_excludes_and_says_why() {
     for (reference, says) in [
-        (json!({ "sql": "SELECT towns", "schema": SCHEMA }), "its reference query fails: no such column: towns"),
-        (json!({ "sql": "DELETE FROM city", "schema": SCHEMA }), "its reference query fails: not authorized"),
-        (json!({ "sql": "SELECT 1", "schema": "CREATE TABLE" }), "the script of its database fails: incomplete input"),
-        (json!({ "sql": "SELECT 1" }), "neither a `schema` nor a `database`"),
-        (json!({ "sql": "SELECT 1", "schema": "", "database": "x" }), "both a `schema` and a `database`"),
-        (json!({ "sql": "SELECT 1", "database": "x" }), "nothing is bound to `databases`"),
-        (json!({ "query": "SELECT 1", "schema": "" }), "unknown field `query`"),
+        (
+            json!({ "sql": "SELECT towns", "schema": SCHEMA }),
+            "its reference query fails: no such column: towns",
+        ),
+        (
+            json!({ "sql": "DELETE FROM city", "schema": SCHEMA }),
+            "its reference query fails: not authorized",
+        ),
+        (
+            json!({ "sql": "SELECT 1", "schema": "CREATE TABLE" }),
+            "the script of its database fails: incomplete input",
+        ),
+        (
+            json!({ "sql": "SELECT 1" }),
+            "neither a `schema` nor a `database`",
+        ),
+        (
+            json!({ "sql": "SELECT 1", "schema": "", "database": "x" }),
+            "both a `schema` and a `database`",
+        ),
+        (
+            json!({ "sql": "SELECT 1", "database": "x" }),
+            "nothing is bound to `databases`",
+        ),
+        (
+            json!({ "query": "SELECT 1", "schema": "" }),
+            "unknown field `query`",
+        ),
         (json!("SELECT 1"), "its reference is not {"),
         (
             json!({ "sql": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n", "schema": "" }),
@@ -332,13 +423,30 @@ fn databases_are_found_by_name_as_files_and_as_scripts() {
     image[18..20].fill(2);
     testing::bind("databases", "cities.sqlite", image);
     testing::bind("databases", "inner/inner.sql", SCHEMA);
-    testing::bind("databases", "broken.db", b"SQLite format 3\0 and no more".as_slice());
-    let count = |name: &str| graded(json!({ "sql": "SELECT count(*) FROM city", "database": name }), "SELECT 5");
+    testing::bind(
+        "databases",
+        "broken.db",
+        b"SQLite format 3\0 and no more".as_slice(),
+    );
+    let count = |name: &str| {
+        graded(
+            json!({ "sql": "SELECT count(*) FROM city", "database": name }),
+            "SELECT 5",
+        )
+    };
     assert_eq!(count("cities"), Ok(MATCHES));
     assert_eq!(count("cities.sqlite"), Ok(MATCHES));
     assert_eq!(count("inner"), Ok(MATCHES));
-    assert!(count("broken").unwrap_err().contains("broken.db is no SQLite database"));
-    assert!(count("towns").unwrap_err().contains("there is no database `towns`"));
+    assert!(
+        count("broken")
+            .unwrap_err()
+            .contains("broken.db is no SQLite database")
+    );
+    assert!(
+        count("towns")
+            .unwrap_err()
+            .contains("there is no database `towns`")
+    );
 }
 
 #[test]

@@ -101,11 +101,27 @@ function rewordSyntax(message) {
   return undefined;
 }
 
+/** Whether it is a name that the line assigns to, and no property. */
 function isConstant(name, frame) {
-  const lines = frame && linesOf(frame.file);
-  if (!lines || name === undefined) return true;
-  const line = lines[frame.line - 1] ?? '';
-  return !line.includes(`.${name}`) && !line.includes(`[`);
+  const line = frame && linesOf(frame.file)?.[frame.line - 1];
+  if (line === undefined || name === undefined) return true;
+  const plain = RegExp.escape?.(name) ?? name.replace(/[$]/g, '\\$&');
+  return new RegExp(`(?<![.\\w$])${plain}\\s*(?:[-+*/%&|^?<>]*=(?!=)|\\+\\+|--)|(?:\\+\\+|--)\\s*${plain}|\\b(?:of|in)\\b`).test(line);
+}
+
+/** Moves the place of an error to where V8 sees it: the beginning of `new Thing(..)`, the name of what was read. */
+function moveTop(error, frame) {
+  const line = frame && linesOf(frame.file)?.[frame.line - 1];
+  if (line === undefined) return;
+  const read = /^cannot (?:read|set) property '(.*)' of (?:undefined|null)$/s.exec(error.message);
+  if (read) {
+    const at = line.indexOf(`.${read[1]}`, frame.column - 1);
+    if (at >= 0) frame.column = at + 2;
+    return;
+  }
+  const before = line.slice(0, frame.column - 1);
+  const made = before.lastIndexOf(`new ${error.constructor?.name}(`);
+  if (made >= 0) frame.column = made + 1;
 }
 
 const nativeOwners = [['Array', Array.prototype], ['String', String.prototype], ['Map', Map.prototype], ['Set', Set.prototype],
@@ -173,12 +189,34 @@ Error.prepareStackTrace = function prepareStackTrace(error, sites) {
     // An error's own constructors are no part of where it was made.
     const own = constructorsOf(error);
     while (own.includes(all[0]?.name)) all.shift();
+    moveTop(error, all[0]);
     reword(error, all);
   }
   // Asked again on its way out, where nothing of the program is left on the stack.
   if (error !== null && typeof error === 'object' && (all.length > 0 || !frames.has(error))) frames.set(error, all);
   return [heading(error), ...all.map(shown)].join('\n');
 };
+
+// Node puts the message on top when somebody first looks, by which time a constructor has set the error's name.
+const kept = Object.getOwnPropertyDescriptor(Error.prototype, 'stack');
+const looked = new WeakSet();
+Object.defineProperty(Error.prototype, 'stack', {
+  get() {
+    const text = kept.get.call(this);
+    const found = typeof text === 'string' && !looked.has(this) ? frames.get(this) : undefined;
+    if (found === undefined) return text;
+    looked.add(this);
+    const whole = [heading(this), ...found.map(shown)].join('\n');
+    kept.set.call(this, whole);
+    return whole;
+  },
+  set(value) {
+    looked.add(this);
+    kept.set.call(this, value);
+  },
+  configurable: true,
+  enumerable: false,
+});
 
 module.exports = {
   /** Remembers what a file holds; `offset` is how long what stands before it in its first line is. */

@@ -189,6 +189,8 @@ const awaits = /\bawait\b/;
 
 /** Promises that were rejected and have nobody who listens, in order. */
 const rejected = new Map();
+/** Errors that came out of promises. */
+const unheard = new WeakSet();
 /** The program's own promise, where it is an ES module. */
 let whole;
 
@@ -203,11 +205,11 @@ function fatalText(error) {
 }
 
 /** Where an error was made, as Node shows it: the line, and a mark below it. */
-function excerpt(error) {
+function excerpt(error, promised) {
   const frame = errors.framesOf(error)?.find((each) => each.file !== undefined);
   const line = frame && errors.linesOf(frame.file)?.[frame.line - 1];
   if (line === undefined) return '';
-  const thrown = line.lastIndexOf('throw ', frame.column - 1);
+  const thrown = promised ? -1 : line.lastIndexOf('throw ', frame.column - 1);
   const at = thrown >= 0 ? thrown : Math.max(0, Math.min(frame.column - 1, line.length));
   const indent = line.slice(0, at).replace(/[^\t]/g, ' ');
   return `${frame.file}:${frame.line}\n${line}\n${indent}^\n\n`;
@@ -279,7 +281,7 @@ module.exports = {
     if (!maybe) throw failure.error;
     errors.remember(file, source, 0);
     try {
-      native.declares(source, `${file}?parsed`);
+      native.declares(source, file);
     } catch (error) {
       if (failure === undefined || isModule.test(source)) throw error;
       errors.remember(file, source);
@@ -289,6 +291,7 @@ module.exports = {
     whole = native.module(source, file);
   },
 
+  remember: (file, source) => errors.remember(file, source),
   ticks: timers.runTicks,
   turn: timers.turn,
 
@@ -303,8 +306,10 @@ module.exports = {
     for (const [promise, reason] of rejected) {
       rejected.delete(promise);
       if (process.listenerCount('unhandledRejection') > 0) process.emit('unhandledRejection', reason, promise);
-      else if (reason instanceof Error || promise === whole) throw reason;
-      else {
+      else if (reason instanceof Error || promise === whole) {
+        if (reason instanceof Error) unheard.add(reason);
+        throw reason;
+      } else {
         throw errors.coded(Error, 'ERR_UNHANDLED_REJECTION', 'This error originated either by throwing inside of an async function '
           + 'without a catch block, or by rejecting a promise which was not handled with .catch(). '
           + `The promise rejected with the reason "${typeof reason === 'string' ? reason : inspect(reason)}".`);
@@ -325,7 +330,7 @@ module.exports = {
     let own = isError ? fatalText(error) : `Uncaught:\n${inspect(error)}`;
     // Nothing of the program was on the stack when it did not parse.
     if (error instanceof SyntaxError && errors.framesOf(error)?.length === 1) own = own.replace(/\n    at [^\n]*$/, '');
-    const traceback = `${isError ? excerpt(error) : ''}${own}\n`;
+    const traceback = `${isError ? excerpt(error, unheard.has(error)) : ''}${own}\n`;
     if (print) {
       native.write(2, traceback.toWellFormed());
       inside.end(1);

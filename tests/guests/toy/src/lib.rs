@@ -96,7 +96,11 @@ impl World {
                 Err(error) => print(&error.kind().to_string()),
             },
             "random" => print(&process::random().to_string()),
-            "now" => print(&format!("{} {}", process::wall_now(), process::monotonic_now())),
+            "now" => print(&format!(
+                "{} {}",
+                process::wall_now(),
+                process::monotonic_now()
+            )),
             "import" => match self.modules.iter().find(|module| module.name == rest) {
                 Some(module) => print(&String::from_utf8_lossy(&module.data)),
                 None => return Some(Outcome::Raised(exception("ImportError", rest))),
