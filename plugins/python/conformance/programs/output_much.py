@@ -1,3 +1,3 @@
-for number in range(5000):
+for number in range(600):
     print(number, "some text on the line")
-print("y" * 100_000)
+print("y" * 20_000)

@@ -5,10 +5,8 @@ from .sound import __builtins__  # isort: skip
 import base64
 import binascii
 import json
-import sys
-import traceback
 
-from .report import plain
+from .report import describe, plain, show
 
 METHODS = {
     "_repr_html_": "text/html",
@@ -70,8 +68,10 @@ def ask(thing, method):
         return function()
     except NotImplementedError:
         return None
-    except Exception:
-        traceback.print_exc(file=sys.stderr)
+    except Exception as error:
+        # The frame that asked is not the program's.
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        show(describe(error)[2])
         return None
 
 

@@ -66,6 +66,14 @@ def folder(parts):
         pass
 
 
+def temporary():
+    """Makes `/tmp`, which programs expect. Where there is no room for it they find out by themselves."""
+    try:
+        folder(["tmp"])
+    except OSError:
+        pass
+
+
 def save(path, data):
     """Writes the file at `path`."""
     descriptor = _open(path, _CREATE, 0o666)

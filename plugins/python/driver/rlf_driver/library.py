@@ -7,6 +7,7 @@ nothing; every other module is kept as marshalled code. Sources are kept compres
 
 from .sound import __builtins__  # isort: skip
 
+import atexit
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -151,6 +152,7 @@ class Withheld:
         elif name == "logging":
             now = time.time_ns()
             module._startTime = now if sys.version_info >= (3, 13) else now / 1e9
+            atexit.register(module.shutdown)
 
 
 def withhold():

@@ -6,7 +6,6 @@ import atexit
 import builtins
 import gc
 import linecache
-import logging
 import os
 import sys
 import types
@@ -18,15 +17,16 @@ _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
 
 
-def prepare(host, root):
+def prepare(host, root, execute=run.execute):
     """Imports and collects the standard library below `root`, warms up and leaves the interpreter as a program expects to
-    find it. Returns the modules that this build of CPython lacks."""
+    find it. `execute` runs a program through all that lies between the host and the driver, to be warmed up as well.
+    Returns the modules that this build of CPython lacks."""
     missing = library.load(root.rstrip("/"))
     loop.install()
     add_builtins()
     library.withhold()
     sys.meta_path.insert(0, library.Withheld)
-    warm_up()
+    warm_up(execute)
     tidy()
     run.belong_to(host)
     gc.collect()
@@ -44,17 +44,17 @@ def add_builtins():
         site.sethelper()
 
 
-def warm_up():
+def warm_up(execute):
     """Runs the programs of `warmup` as they will be run, without files and with nobody to hear them."""
     modules = set(sys.modules)
+    streams.descriptors = False
     for _ in range(_ROUNDS):
         for source in warmup.PROGRAMS:
             streams.fresh()
-            main = run.prepare(["main.py"], b"", (), 0)
-            sys.stdin = streams.input_(streams.Memory(_INPUT))
-            run.run(source, main)
+            execute(("python", source, ["main.py"], _INPUT, [], [], [], 0, (0, 0, 0, 0)))
             for name in set(sys.modules) - modules:
                 del sys.modules[name]
+    streams.descriptors = True
     streams.connect(None)
 
 
@@ -70,9 +70,8 @@ def tidy():
     os.environ.clear()
     sys.executable = ""
     sys.setrecursionlimit(1000)
-    # The warm-up's ends have called and forgotten what modules had registered.
+    # The warm-up's ends have called and forgotten what modules had registered; `library.Withheld` sees to `logging`.
     atexit._clear()
-    atexit.register(logging.shutdown)
     weakref.finalize._registered_with_atexit = False
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):

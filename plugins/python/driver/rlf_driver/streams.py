@@ -67,6 +67,10 @@ _open, _close = os.open, os.close
 _READ = os.O_RDONLY
 
 
+descriptors = True
+"""Whether input may take descriptor 0; not while the snapshot is made."""
+
+
 class Memory(io.BytesIO):
     """Standard input where no descriptor can be had."""
 
@@ -75,6 +79,12 @@ class Memory(io.BytesIO):
 
 def feed(data):
     """Makes `data` the program's standard input: descriptor 0, for `open(0)` and `os.read(0, n)` too, and `/dev/stdin`."""
+    raw = _descriptor_0(data) if descriptors else None
+    sys.stdin = sys.__stdin__ = input_(raw or Memory(data))
+
+
+def _descriptor_0(data):
+    """A file with `data` as descriptor 0; None where no room is left for it or another number was given."""
     path = files.below(["dev", "stdin"])
     try:
         files.folder(["dev"])
@@ -82,12 +92,8 @@ def feed(data):
         _close(0)
         descriptor = _open(path, _READ)
     except OSError:
-        descriptor = None
-    if descriptor == 0:
-        raw = io.FileIO(0, "rb", closefd=False)
-    else:
-        raw = Memory(data)
-    sys.stdin = sys.__stdin__ = input_(raw)
+        return None
+    return io.FileIO(0, "rb", closefd=False) if descriptor == 0 else None
 
 
 def flush():
