@@ -8,7 +8,7 @@ def longest_run(numbers: List[int], limit: Optional[int] = None) -> List[int]:
     whole list.
 
     >>> longest_run([1, 2, 3, 4, 5], 9)
-    [2, 3, 4]
+    [1, 2, 3]
     >>> longest_run([], 3)
     []
     """
@@ -30,7 +30,7 @@ METADATA = {"author": "bench", "dataset": "test"}
 
 
 def check(candidate):
-    assert candidate([1, 2, 3, 4, 5], 9) == [2, 3, 4]
+    assert candidate([1, 2, 3, 4, 5], 9) == [1, 2, 3]
     assert candidate([], 3) == []
     assert candidate([5, 1, 1, 1, 7], 3) == [1, 1, 1]
     assert candidate([10, 20], 5) == []
