@@ -24,4 +24,4 @@ pub use experiment::Experiment;
 pub use host::Host;
 pub use process::{Ended, Running};
 pub use run_folder::{RunFolder, without_times};
-pub use service::{Answer, Service};
+pub use service::{Answer, Client, Service};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Deref;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,12 +15,26 @@ use crate::process::{Ended, Running};
 /// More than any answer takes; a connection that is silent for longer has hung.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A service on a port of its own.
+/// A service on a port of its own, and a client of it.
 #[derive(Debug)]
 pub struct Service {
     running: Running,
-    address: SocketAddr,
+    client: Client,
     _folder: TempDir,
+}
+
+/// Who knows where a service is.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    address: SocketAddr,
+}
+
+impl Deref for Service {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
 }
 
 /// What came back on a connection.
@@ -46,15 +61,12 @@ impl Service {
         let mut running = host.start(arguments);
         let address = running.rest_of_line("listening on http://");
         Self {
-            address: address.parse().expect("an address"),
+            client: Client {
+                address: address.parse().expect("an address"),
+            },
             running,
             _folder: folder,
         }
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 
     /// The process.
@@ -62,6 +74,13 @@ impl Service {
         &mut self.running
     }
 
+    /// Waits for its end.
+    pub fn wait(self) -> Ended {
+        self.running.wait()
+    }
+}
+
+impl Client {
     /// A connection to it.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");
@@ -127,11 +146,6 @@ impl Service {
         let answer = self.post(path, body);
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
-    }
-
-    /// Waits for its end.
-    pub fn wait(self) -> Ended {
-        self.running.wait()
     }
 }
 

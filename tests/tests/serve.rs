@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::thread;
 
-use rlf_tests::{Answer, Host, Service};
+use rlf_tests::{Answer, Client, Host, Service};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ fn every_other_end_has_the_status_that_the_protocol_gives_it() {
             "Success"
         );
     }
-    for all in [-1, 0, 1 << 40] {
+    for all in [-1, 0, 1_i64 << 40] {
         assert_eq!(
             ended(&with(program("print a"), "memory_limit_MB", json!(all))).0,
             "Success"
@@ -402,9 +402,9 @@ fn a_hundred_programs_at_once_have_each_their_own_answer() {
     let service = service(TOY);
     thread::scope(|scope| {
         for number in 0..100 {
-            let service = &service;
+            let client: Client = *service;
             scope.spawn(move || {
-                let answer = service.posted(
+                let answer = client.posted(
                     "/run_code",
                     &program(&format!("print {number}\nexit {number}")),
                 );

@@ -1,5 +1,5 @@
 //! What a fresh machine needs, and what a contributor types: `cargo xtask quickstart`, `test`, `plugins`, `python`, `bench`,
-//! `conformance`, `cuda`, `gpu-check`.
+//! `conformance`, `clients`, `cuda`, `gpu-check`.
 //!
 //! Builds go through here so that there is one way of building: the same packages, features and profile in every
 //! command, or cargo compiles wasmtime and candle a second time. For the same reason this crate depends on neither:
@@ -18,6 +18,7 @@
 //! ```
 
 pub mod bench;
+pub mod clients;
 pub mod component;
 pub mod conformance;
 pub mod cuda;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, conformance, cuda, gpu_check,
+    bench, clients, conformance, cuda, gpu_check,
     machine::{self, Need},
     plugins,
     project::Project,
@@ -55,6 +55,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
+    /// Try the field's own clients, from PyPI, against `rlf-host serve`
+    Clients,
     /// Make very many calls, good and bad, and say what is left of them
     Soak {
         /// For `rlf-host bench soak`: `--calls 1000000`, ..
@@ -122,6 +124,7 @@ fn run(arguments: Arguments) -> Result<()> {
             plugins::build_with_c(&project)
         }
         Command::Bench { what } => bench::run(&project, &what),
+        Command::Clients => clients::run(&project),
         Command::Soak { extra } => {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
             bench::run(&project, &words)

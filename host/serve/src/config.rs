@@ -205,4 +205,33 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn the_page_has_every_key_with_its_default() {
+        let page = include_str!("../../../docs/serve.md");
+        let rows: BTreeMap<&str, &str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+            .filter_map(|(key, rest)| Some((key, rest.split_once(" | ")?.0)))
+            .collect();
+        let serde_json::Value::Object(defaults) =
+            serde_json::to_value(ServeConfig::default()).unwrap()
+        else {
+            panic!("a table")
+        };
+        for (key, value) in defaults {
+            let row = rows
+                .iter()
+                .find(|(keys, _)| keys.split("`, `").any(|one| one == key));
+            let (_, default) =
+                row.unwrap_or_else(|| panic!("docs/serve.md has no row for `{key}`"));
+            match value {
+                serde_json::Value::Number(number) => {
+                    assert_eq!(default.replace(',', ""), number.to_string(), "`{key}`");
+                }
+                serde_json::Value::String(text) => assert_eq!(*default, text, "`{key}`"),
+                _ => {}
+            }
+        }
+    }
 }

@@ -1,0 +1,113 @@
+//! `cargo xtask clients`: the field's own clients, from PyPI, against a service of ours. Not part of the tests: it
+//! needs the network and a Python.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    host,
+    machine::{self, Need},
+    plugins,
+    project::Project,
+    steps::{self, Steps},
+};
+
+/// SandboxFusion's SDK.
+const SDK: &str = "sandbox-fusion==0.3.7";
+/// Its client of the service alone is used, so that nothing that it depends on is installed.
+const VERL: &str = "verl==0.9.1";
+/// What they do.
+const CASES: &str = "tests/clients/clients.py";
+
+/// Builds, installs the clients in the target folder, serves, and tries them.
+pub fn run(project: &Project) -> Result<()> {
+    let mut steps = Steps::new();
+    steps.take("make ready", || {
+        machine::make_ready(project, &[Need::Wasm, Need::Native])
+    })?;
+    host::build(project, &mut steps)?;
+    steps.take("build the plugins", || plugins::build(project))?;
+    steps.take("build the Python interpreter", || {
+        plugins::build_python(project)
+    })?;
+    let python = steps.take("clients from PyPI", || clients(project))?;
+    let packages = steps::output(project.command(&python).args([
+        "-c",
+        "import sysconfig; print(sysconfig.get_paths()['purelib'])",
+    ]))?;
+    let service = Service::start(project)?;
+    steps.run(
+        "clients against the service",
+        project
+            .command(&python)
+            .args([CASES, &service.url, packages.trim()]),
+        "the first case that failed above",
+    )
+}
+
+/// A Python with the clients.
+fn clients(project: &Project) -> Result<PathBuf> {
+    let folder = project.root().join("target/clients");
+    let python = folder.join("bin/python");
+    let ready = folder.join(format!("{SDK} {VERL}"));
+    if ready.exists() {
+        return Ok(python);
+    }
+    steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
+        .context("python3 with its module venv makes the environment")?;
+    for packages in [&[SDK][..], &["--no-deps", VERL][..]] {
+        let mut pip = project.command(&python);
+        pip.args(["-m", "pip", "install", "--quiet"]).args(packages);
+        steps::output(&mut pip).context("pip installs the clients")?;
+    }
+    std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
+    Ok(python)
+}
+
+/// A service, ended when it is dropped.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Service {
+    fn start(project: &Project) -> Result<Self> {
+        let child = project
+            .command(project.binary())
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--plugins",
+                "target/plugins",
+            ])
+            .env("RLF_LOG", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("rlf-host does not start")?;
+        let mut service = Self {
+            url: String::new(),
+            child,
+        };
+        let stdout = service.child.stdout.take().context("its output is piped")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        match line.trim_end().strip_prefix("listening on ") {
+            Some(url) => url.clone_into(&mut service.url),
+            None => bail!("rlf-host serve says nothing of where it listens: {line:?}"),
+        }
+        Ok(service)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
