@@ -169,7 +169,7 @@ impl Group<'_> {
             for (number, ran) in open.into_iter().zip(run(&programs)) {
                 match ran {
                     Ok(Ran::Report(report)) => candidates[number].learn(plan, &report),
-                    Ok(Ran::TooMuch) => candidates[number].broken = Some(Test::Exceeded),
+                    Ok(Ran::Broke) => candidates[number].broken = Some(Test::Exceeded),
                     Err(why) => {
                         failures.insert(number, why);
                     }
@@ -203,7 +203,7 @@ impl Group<'_> {
         for (number, (run, ran)) in runs.iter().zip(run(&programs)).enumerate() {
             match ran {
                 Ok(Ran::Report(report)) => tests.push(run.read(&report)),
-                Ok(Ran::TooMuch) => tests.push(vec![Test::Exceeded; weak.len()]),
+                Ok(Ran::Broke) => tests.push(vec![Test::Exceeded; weak.len()]),
                 Err(why) => {
                     failures.entry(number).or_insert(why);
                     tests.push(Vec::new());
@@ -279,7 +279,7 @@ impl Group<'_> {
             let mut rejected = false;
             for (ran, stream) in ran.iter().zip(streams) {
                 tests.push(match ran.as_ref().map_err(String::clone)? {
-                    Ran::TooMuch => Test::Exceeded,
+                    Ran::Broke => Test::Exceeded,
                     Ran::Report(report) => {
                         rejected |= matches!(report.outcome, Some(execute::Outcome::Rejected(_)));
                         streams::test(report, stream)
@@ -300,8 +300,8 @@ impl Group<'_> {
 /// What became of a program.
 enum Ran {
     Report(Report),
-    /// It left more behind than it may.
-    TooMuch,
+    /// It left more behind than it may, or broke its interpreter, which was sound when the row was taken apart.
+    Broke,
 }
 
 /// Runs programs. What was nobody's doing is an error, not a failed test.
@@ -312,7 +312,8 @@ fn run(programs: &[Program]) -> Vec<Result<Ran>> {
             report.ended
         )),
         Ok(report) => Ok(Ran::Report(report)),
-        Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::TooMuch),
+        Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::Broke),
+        Err(Error::Internal(_)) => Ok(Ran::Broke),
         Err(error) => Err(told(&error)),
     };
     execute::run(programs).into_iter().map(ran).collect()

@@ -80,7 +80,8 @@ impl Row {
             tests.extend(listed(row, "challenge_test_list")?);
             return Self::of_tests(tests, row);
         }
-        if row.contains_key("inputs") || row.contains_key("outputs") {
+        let asserts = row.get("assert_case").is_some_and(|value| !value.is_null());
+        if !asserts && (row.contains_key("inputs") || row.contains_key("outputs")) {
             return Self::of_pairs(row);
         }
         if let (Some(_), Some(entry)) = (row.get("test"), row.get("entry_point")) {
