@@ -134,19 +134,24 @@ static void prepare(void) {
 // All that exists after start-up is kept for good: an instance ends with its run. A reference to an immortal object is
 // neither counted nor written, so that reading the object leaves its page as it is.
 
-static struct { PyObject **items; size_t count, room; } pending;
+struct list { PyObject **items; size_t count, room; };
+static struct list pending, driver_functions;
 static size_t immortals;
+
+static void append(struct list *list, PyObject *object) {
+    if (list->count == list->room) {
+        list->room = list->room ? list->room * 2 : 1 << 10;
+        list->items = realloc(list->items, list->room * sizeof *list->items);
+        if (!list->items) abort();
+    }
+    list->items[list->count++] = object;
+}
 
 static int make_immortal(PyObject *object, void *unused) {
     if (!object || _Py_IsImmortal(object)) return 0;
     object->ob_refcnt = _Py_IMMORTAL_REFCNT;
     immortals++;
-    if (pending.count == pending.room) {
-        pending.room = pending.room ? pending.room * 2 : 1 << 16;
-        pending.items = realloc(pending.items, pending.room * sizeof *pending.items);
-        if (!pending.items) abort();
-    }
-    pending.items[pending.count++] = object;
+    append(&pending, object);
     return 0;
 }
 
@@ -165,6 +170,11 @@ static void make_code_immortal(PyCodeObject *code) {
     }
 }
 
+static bool is_of_driver(const PyCodeObject *code) {
+    return PyUnicode_IS_ASCII(code->co_filename) &&
+           strncmp(PyUnicode_DATA(code->co_filename), DRIVER "/", sizeof DRIVER) == 0;
+}
+
 static void make_reachable_immortal(PyObject *from) {
     make_immortal(from, NULL);
     while (pending.count) {
@@ -172,6 +182,8 @@ static void make_reachable_immortal(PyObject *from) {
         PyTypeObject *type = Py_TYPE(object);
         make_immortal((PyObject *)type, NULL);
         if (PyCode_Check(object)) make_code_immortal((PyCodeObject *)object);
+        if (PyFunction_Check(object) && is_of_driver((PyCodeObject *)PyFunction_GET_CODE(object)))
+            append(&driver_functions, object);
         if (!type->tp_traverse || !PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) continue;
         // Static types say so: they are not to be traversed.
         if (type->tp_is_gc && !type->tp_is_gc(object)) continue;
@@ -248,6 +260,32 @@ static void fill_bins(void) {
     PyObject_Malloc(SMALL_REQUEST_THRESHOLD);
 }
 
+// -------------------------------------------------------------------------------- the driver's code
+// Code that runs counts in itself until it is specialised, and some never is. The driver's functions run in every run, so
+// their code is moved to where a run writes anyway.
+
+static size_t size_of(const PyCodeObject *code) {
+    return _Py_SIZE_ROUND_UP(_PyObject_VAR_SIZE(Py_TYPE(code), Py_SIZE(code)), 16);
+}
+
+static void gather_driver(void) {
+    size_t total = 0;
+    for (size_t i = 0; i < driver_functions.count; i++)
+        total += size_of((PyCodeObject *)PyFunction_GET_CODE(driver_functions.items[i]));
+    char *at = malloc(total);
+    if (!at) abort();
+    for (size_t i = 0; i < driver_functions.count; i++) {
+        PyFunctionObject *function = (PyFunctionObject *)driver_functions.items[i];
+        PyCodeObject *code = (PyCodeObject *)function->func_code;
+        // Both are immortal, and nothing points into a code object but frames, of which there are none.
+        memcpy(at, code, size_of(code));
+        function->func_code = (PyObject *)at;
+        at += size_of(code);
+    }
+    fprintf(stderr, "snapshot: %zu functions of the driver, %zu bytes of code\n", driver_functions.count, total);
+    fflush(stderr);
+}
+
 extern void __wasm_call_ctors(void);
 
 __attribute__((export_name("stage"))) uint32_t stage(const char *path, size_t length, uint8_t *data, size_t size) {
@@ -272,4 +310,5 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
     fill_pools();
     fill_bins();
+    gather_driver();
 }
