@@ -18,6 +18,7 @@ use super::{AT_ONCE, Build, PROGRAMS, Samples};
 struct Server {
     child: Child,
     address: String,
+    _plugins: Option<tempfile::TempDir>,
 }
 
 impl Drop for Server {
@@ -42,15 +43,22 @@ impl Server {
         Ok(Self {
             child,
             address: format!("127.0.0.1:{port}"),
+            _plugins: None,
         })
     }
 
     /// This program, as it serves.
     fn ours(build: &Build) -> anyhow::Result<Self> {
-        let folder = build.folder.parent().unwrap_or(Path::new("."));
+        // A directory with this build alone.
+        let plugins = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let folder = plugins.path().join("python");
+        std::fs::create_dir(&folder)?;
+        let component = build.folder.join("python.wasm");
+        std::fs::copy(&component, folder.join("python.wasm"))
+            .with_context(|| format!("cannot read {}", component.display()))?;
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--plugins"])
-            .arg(folder)
+            .arg(plugins.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -69,7 +77,11 @@ impl Server {
             .next()
             .unwrap_or_default()
             .to_owned();
-        Ok(Self { child, address })
+        Ok(Self {
+            child,
+            address,
+            _plugins: Some(plugins),
+        })
     }
 
     fn measure(
