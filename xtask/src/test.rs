@@ -189,7 +189,26 @@ impl Run<'_> {
             "test the guests with C inside natively",
             &mut self.guest_cargo("test", with_c::workspace(self.project)),
             "the failed test above; it runs without a sandbox, so a debugger works",
-        )
+        )?;
+        let version = steps::output(
+            self.project
+                .command("python3")
+                .args(["-c", "import sys; print(sys.version_info >= (3, 11))"]),
+        );
+        if version.is_ok_and(|answer| answer.trim() == "True") {
+            return self.steps.run(
+                "test the driver of the Python interpreter natively",
+                self.project
+                    .command("python3")
+                    .args(["-m", "unittest", "discover", "--start-directory"])
+                    .arg(self.project.root().join("plugins/python/tests")),
+                "the failed test above; it runs under the machine's own python3",
+            );
+        }
+        say(
+            "  SKIPPED: the driver of the Python interpreter natively, which takes a python3 of 3.11 or later",
+        );
+        Ok(())
     }
 
     /// Native builds of guests are small and rarely run: the development profile, not the one with LTO.

@@ -1,0 +1,55 @@
+//! The interpreters do what is recorded of them, and published rows with functions load and answer: what
+//! `cargo xtask conformance` prints, for the builds that lie among the plugins.
+
+use rlf_tests::Host;
+
+fn conforms(language: &str) {
+    let host = Host::new();
+    if !host.plugins().join(language).is_dir() {
+        // Left out where the machine cannot build it; `cargo xtask plugins` says why.
+        eprintln!("SKIPPED: {language} is not among the built plugins");
+        return;
+    }
+    let programs = host
+        .root()
+        .join("plugins")
+        .join(language)
+        .join("conformance");
+    let plugins = host.plugins().display().to_string();
+    let programs = programs.display().to_string();
+    let ended = host.run([
+        "conformance",
+        "--programs",
+        &programs,
+        "--plugins",
+        &plugins,
+    ]);
+    let table = &ended.succeeded().stdout;
+    assert!(table.contains("programs that did as recorded"), "{table}");
+}
+
+#[test]
+fn python_does_as_recorded() {
+    assert!(Host::new().plugins().join("python").is_dir());
+    conforms("python");
+}
+
+#[test]
+fn javascript_does_as_recorded() {
+    conforms("javascript");
+}
+
+#[test]
+fn every_published_row_with_functions_loads_and_answers_as_cpython_does() {
+    let host = Host::new();
+    let Some(rows) = host.shared_data("ftrl-sample/sample.jsonl") else {
+        eprintln!("SKIPPED: no ../shared/data/ftrl-sample beside the repository");
+        return;
+    };
+    let rows = rows.display().to_string();
+    let plugins = host.plugins().display().to_string();
+    let ended = host.run(["conformance", "--functions", &rows, "--plugins", &plugins]);
+    let table = &ended.succeeded().stdout;
+    assert!(table.contains("rows with functions that loaded"), "{table}");
+    assert!(table.contains("40 of 40"), "{table}");
+}
