@@ -1,0 +1,124 @@
+//! The reward for SQL, in its sandbox: the same result is what counts, however it is asked for, and nothing but reading
+//! is possible.
+
+use std::fs;
+
+use rlf_tests::{Ended, Host};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = "CREATE TABLE city (name TEXT, people INTEGER, area REAL);
+    INSERT INTO city VALUES ('Aa', 10, 1.5), ('Bb', 20, 2.0), ('Cc', 20, NULL);";
+
+struct Reward {
+    host: Host,
+    databases: tempfile::TempDir,
+}
+
+impl Reward {
+    /// None where the machine could not build it.
+    fn new() -> Option<Self> {
+        let host = Host::new();
+        if !host.plugins().join("reward-sql-result").is_dir() {
+            eprintln!(
+                "SKIPPED: reward-sql-result is not among the built plugins; `cargo xtask plugins` says why"
+            );
+            return None;
+        }
+        let databases = tempfile::tempdir().expect("a temporary folder");
+        fs::write(databases.path().join("world.sql"), SCHEMA).expect("can be written");
+        Some(Self { host, databases })
+    }
+
+    fn graded(&self, sql: &str, answer: &str) -> Ended {
+        let bound = format!("databases={}", self.databases.path().display());
+        let reference = json!({"sql": sql, "database": "world.sql"}).to_string();
+        let arguments = [
+            "grade",
+            "reward-sql-result",
+            "--data",
+            &bound,
+            "--reference",
+            &reference,
+            "--answer",
+            answer,
+            "--json",
+        ];
+        self.host.plugin(arguments)
+    }
+
+    fn terms(&self, sql: &str, answer: &str) -> (f64, f64) {
+        let graded: Value = self.graded(sql, answer).succeeded().json();
+        let term = |name: &str| graded["terms"][name].as_f64().expect("is a number");
+        (term("match"), term("executes"))
+    }
+}
+
+#[test]
+fn the_same_result_counts_however_it_is_asked_for() {
+    let Some(reward) = Reward::new() else { return };
+    let sql = "SELECT name, people FROM city WHERE people > 15";
+    for (answer, expected) in [
+        (
+            "```sql\nSELECT name, people FROM city WHERE people >= 20\n```",
+            (1.0, 1.0),
+        ),
+        (
+            "SELECT name AS n, people * 1.0 FROM city WHERE people = 20 ORDER BY name DESC",
+            (1.0, 1.0),
+        ),
+        (
+            "SELECT people, name FROM city WHERE people > 15",
+            (0.0, 1.0),
+        ),
+        (
+            "SELECT name, people FROM city WHERE people > 15 UNION ALL SELECT 'Bb', 20",
+            (0.0, 1.0),
+        ),
+        ("SELECT name FROM city", (0.0, 1.0)),
+        ("SELECT nothing FROM city", (0.0, 0.0)),
+        ("I do not know.", (0.0, 0.0)),
+    ] {
+        assert_eq!(reward.terms(sql, answer), expected, "{answer}");
+    }
+    let ordered = "SELECT name FROM city ORDER BY people DESC, name";
+    assert_eq!(
+        reward
+            .terms(
+                ordered,
+                "SELECT name FROM city ORDER BY people DESC, name ASC"
+            )
+            .0,
+        1.0
+    );
+    assert_eq!(
+        reward
+            .terms(ordered, "SELECT name FROM city ORDER BY name")
+            .0,
+        0.0
+    );
+}
+
+#[test]
+fn an_answer_can_only_read_and_not_for_ever() {
+    let Some(reward) = Reward::new() else { return };
+    let sql = "SELECT count(*) FROM city";
+    for answer in [
+        "DELETE FROM city",
+        "DROP TABLE city; SELECT 3",
+        "SELECT 3; SELECT 3",
+        "ATTACH 'world.sql' AS other",
+        "PRAGMA writable_schema = 1",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+        "SELECT load_extension('x')",
+    ] {
+        assert_eq!(reward.terms(sql, answer).0, 0.0, "{answer}");
+    }
+}
+
+#[test]
+fn a_reference_that_fails_is_no_zero() {
+    let Some(reward) = Reward::new() else { return };
+    let graded = reward.graded("SELECT nothing FROM city", "SELECT 1");
+    assert_eq!(graded.code(), Some(1), "{graded}");
+    assert!(graded.stderr.contains("reference"), "{graded}");
+}
