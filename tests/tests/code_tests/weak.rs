@@ -46,7 +46,7 @@ async fn weak_tests_are_counted_and_plain_cheats_fail_them() {
         assert_eq!(term(score, "all"), 0.0, "{code}\n{score:?}");
         // Those that return what they are asked for pass what is compared outside.
         let returns = code.contains("return x");
-        assert_eq!(metric(score, "passed"), f64::from(u8::from(returns && !code.contains("gc"))), "{code}\n{score:?}");
+        assert_eq!(metric(score, "passed"), f64::from(u8::from(returns)), "{code}\n{score:?}");
     }
 }
 
