@@ -53,7 +53,8 @@ impl Bench {
         let wanted = |name: &str| ["tests", "python"].contains(&name);
         let registry = Registry::load_where(&plugins, &policies, &sandbox, wanted);
         assert_eq!(registry.problems(), []);
-        let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("no tools clash");
+        let tools =
+            ToolManager::new(&registry, &ToolManagerConfig::default()).expect("no tools clash");
         let stack = "success = \"tests.all >= 1\"\n[[stack]]\nplugin = \"tests\"\nweights = {score = 1.0}\n";
         let stack = rlf_config::parse(stack, "rewards.toml").expect("well written");
         let stack = RewardStack::new(&registry, &stack).expect("it is there");
@@ -102,7 +103,9 @@ impl Bench {
         graded
             .into_iter()
             .zip(answers)
-            .map(|(graded, answer)| graded.unwrap_or_else(|excluded| panic!("{excluded}\n{answer}")))
+            .map(|(graded, answer)| {
+                graded.unwrap_or_else(|excluded| panic!("{excluded}\n{answer}"))
+            })
             .collect()
     }
 }

@@ -29,7 +29,10 @@ async fn a_call_that_never_ends_costs_its_own_test_alone() {
     assert_eq!(metric(&scores[2], "timed_out"), 3.0);
     assert_eq!(metric(&scores[2], "unreached"), 2.0);
     assert_eq!(metric(&scores[3], "timed_out"), 6.0);
-    let programs: Vec<f64> = scores.iter().map(|score| metric(score, "programs")).collect();
+    let programs: Vec<f64> = scores
+        .iter()
+        .map(|score| metric(score, "programs"))
+        .collect();
     assert_eq!(programs, [2.0, 3.0, 3.0, 1.0, 1.0]);
 }
 
@@ -55,11 +58,17 @@ async fn what_was_answered_before_a_flood_or_a_crash_stands() {
 #[tokio::test]
 async fn large_values_are_compared_whole() {
     let bench = Bench::new("");
-    let reference = json!(["assert f(30000) == list(range(30000))", "assert f(3) == [0, 1, 2]"]);
+    let reference = json!([
+        "assert f(30000) == list(range(30000))",
+        "assert f(3) == [0, 1, 2]"
+    ]);
     let scores = bench
         .grade(
             &reference,
-            &["def f(n): return list(range(n))", "def f(n): return list(range(n - 1)) + [n - 1 if n < 9 else 0]"],
+            &[
+                "def f(n): return list(range(n))",
+                "def f(n): return list(range(n - 1)) + [n - 1 if n < 9 else 0]",
+            ],
         )
         .await;
     assert_eq!(term(&scores[0], "rate"), 1.0, "{:?}", scores[0]);
@@ -70,15 +79,23 @@ async fn large_values_are_compared_whole() {
 async fn a_group_that_needs_more_programs_than_allowed_is_told_what_to_raise() {
     let bench = Bench::new("config.programs = 5\n");
     let reference = json!(["assert f(1) == 1"]);
-    let fits = bench.try_grade(&reference, &["def f(x): return x"; 2]).await;
+    let fits = bench
+        .try_grade(&reference, &["def f(x): return x"; 2])
+        .await;
     assert!(fits.iter().all(Result::is_ok), "{fits:?}");
-    for graded in bench.try_grade(&reference, &["def f(x): return x"; 3]).await {
+    for graded in bench
+        .try_grade(&reference, &["def f(x): return x"; 3])
+        .await
+    {
         let reason = graded.expect_err("three too many").reason;
         assert!(reason.contains("a group of 3 needs 6 programs"), "{reason}");
         assert!(reason.contains("nested_calls"), "{reason}");
     }
     let bench = Bench::new("limits.nested_calls = 2\n");
-    for graded in bench.try_grade(&reference, &["def f(x): return x"; 2]).await {
+    for graded in bench
+        .try_grade(&reference, &["def f(x): return x"; 2])
+        .await
+    {
         let reason = graded.expect_err("the host allows two").reason;
         assert!(reason.contains("nested_calls"), "{reason}");
     }

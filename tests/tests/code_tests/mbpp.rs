@@ -42,7 +42,10 @@ async fn every_solution_of_mbpp_passes_and_no_mutated_one_does() {
         return;
     };
     let text = fs::read_to_string(path).expect("can be read");
-    let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).expect("is JSON")).collect();
+    let rows: Vec<Value> = text
+        .lines()
+        .map(|row| serde_json::from_str(row).expect("is JSON"))
+        .collect();
     assert_eq!(rows.len(), 974);
     let bench = Bench::new("config.wall_ms = 3_000\nconfig.attempts = 1\n");
     let (mut tests, mut weak, mut wrong) = (0.0, 0.0, Vec::new());
@@ -60,7 +63,11 @@ async fn every_solution_of_mbpp_passes_and_no_mutated_one_does() {
             wrong.push(format!("{}: {graded:?}", row["task_id"]));
         }
     }
-    println!("{} rows, {tests} tests, {weak} weak, {} wrong", rows.len(), wrong.len());
+    println!(
+        "{} rows, {tests} tests, {weak} weak, {} wrong",
+        rows.len(),
+        wrong.len()
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(weak, 0.0, "all of MBPP is of the form that is taken apart");
 }

@@ -12,7 +12,8 @@ async fn rows_of_every_data_set_are_graded() {
         "prompt": "import math\nfrom typing import List\n\ndef floor_of(x: float) -> List[int]:\n    \"\"\"Floor.\"\"\"\n",
         "test": "METADATA = {'author': 'x'}\n\ndef check(candidate):\n    assert candidate(1.5) == [1]\n    assert candidate(-1.5) == [-2], 'no'\n",
     });
-    let calls = json!({ "fn_name": "add", "inputs": ["1\n2", "[1]\n[2]"], "outputs": ["3", "[1, 2]"] });
+    let calls =
+        json!({ "fn_name": "add", "inputs": ["1\n2", "[1]\n[2]"], "outputs": ["3", "[1, 2]"] });
     let streams = json!({ "inputs": ["1 2\n", "3 4"], "outputs": ["3", "7\n"] });
     let mbpp = json!({
         "test_setup_code": "root = Node(1)\nroot.left = Node(2)", "test_imports": ["import math"],
@@ -20,17 +21,35 @@ async fn rows_of_every_data_set_are_graded() {
         "challenge_test_list": [],
     });
     let node = "class Node:\n    def __init__(self, v):\n        self.left = self.right = None\n";
-    let depth = format!("{node}def depth(n):\n    return 0 if n is None else 1 + max(depth(n.left), depth(n.right))\n");
+    let depth = format!(
+        "{node}def depth(n):\n    return 0 if n is None else 1 + max(depth(n.left), depth(n.right))\n"
+    );
     let cases: [(&Value, &str, f64); 13] = [
         (&humaneval, "    return [math.floor(x)]", 1.0),
-        (&humaneval, "def floor_of(x: float) -> List[int]:\n    return [math.floor(x)]", 1.0),
+        (
+            &humaneval,
+            "def floor_of(x: float) -> List[int]:\n    return [math.floor(x)]",
+            1.0,
+        ),
         (&humaneval, "    return [int(x)]", 0.5),
         (&calls, "def add(a, b): return a + b", 1.0),
-        (&calls, "class Solution:\n    def add(self, a, b): return a + b", 1.0),
+        (
+            &calls,
+            "class Solution:\n    def add(self, a, b): return a + b",
+            1.0,
+        ),
         (&calls, "def add(a, b): return 3", 0.5),
         (&streams, "print(sum(map(int, input().split())))", 1.0),
-        (&streams, "import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))\nsys.exit()", 1.0),
-        (&streams, "a, b = map(int, open(0).read().split())\nprint(a + b, end='')", 1.0),
+        (
+            &streams,
+            "import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))\nsys.exit()",
+            1.0,
+        ),
+        (
+            &streams,
+            "a, b = map(int, open(0).read().split())\nprint(a + b, end='')",
+            1.0,
+        ),
         (&streams, "if __name__ == '__main__':\n    print(3)", 0.5),
         (&streams, "print(3)\nraise SystemExit(1)", 0.0),
         (&mbpp, &depth, 1.0),
@@ -58,16 +77,44 @@ const JUDGED: &[(&str, &str, bool)] = &[
     ("assert list(f()) == [0, 1]", "map(int, '01')", true),
     ("assert f() == {1, 2}", "frozenset([2, 1.0])", true),
     ("assert f() == {'a', 'b'}", "{'b': 0, 'a': 1}.keys()", true),
-    ("assert f() == {'a': 1, 'b': [2]}", "{'b': [2.0], 'a': True}", true),
-    ("assert f() == {'a': 1}", "__import__('collections').OrderedDict(a=1)", true),
-    ("assert f() == {'a': 1}", "__import__('collections').defaultdict(int, a=1)", true),
-    ("assert f() == [1, 2]", "__import__('collections').deque([1, 2])", false),
-    ("from collections import deque\nassert f() == deque([1, 2])", "__import__('collections').deque([1, 2])", true),
-    ("from collections import OrderedDict as O\nassert f() == O(a=1, b=2)", "__import__('collections').OrderedDict(b=2, a=1)", false),
+    (
+        "assert f() == {'a': 1, 'b': [2]}",
+        "{'b': [2.0], 'a': True}",
+        true,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "__import__('collections').OrderedDict(a=1)",
+        true,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "__import__('collections').defaultdict(int, a=1)",
+        true,
+    ),
+    (
+        "assert f() == [1, 2]",
+        "__import__('collections').deque([1, 2])",
+        false,
+    ),
+    (
+        "from collections import deque\nassert f() == deque([1, 2])",
+        "__import__('collections').deque([1, 2])",
+        true,
+    ),
+    (
+        "from collections import OrderedDict as O\nassert f() == O(a=1, b=2)",
+        "__import__('collections').OrderedDict(b=2, a=1)",
+        false,
+    ),
     ("assert f() == 10**30", "10.0**30", false),
     ("assert f() == 2**70", "2.0**70", true),
     ("assert f() == 0.3", "0.1 + 0.2", false),
-    ("assert f() == 0.5", "__import__('fractions').Fraction(1, 2)", true),
+    (
+        "assert f() == 0.5",
+        "__import__('fractions').Fraction(1, 2)",
+        true,
+    ),
     ("assert f() == 0", "-0.0", true),
     ("assert f() == float('inf')", "1e999", true),
     ("assert f() == float('nan')", "float('nan')", false),
@@ -85,8 +132,16 @@ const JUDGED: &[(&str, &str, bool)] = &[
     ("assert len(f()) == 3", "'abc'", true),
     ("assert f()[1] == 'b'", "'abc'", true),
     ("assert f()['k'] == 1", "{'k': 1}", true),
-    ("assert f().year == 2020", "__import__('datetime').date(2020, 1, 2)", true),
-    ("from datetime import date\nassert f() == date(2020, 1, 2)", "__import__('datetime').date(2020, 1, 2)", true),
+    (
+        "assert f().year == 2020",
+        "__import__('datetime').date(2020, 1, 2)",
+        true,
+    ),
+    (
+        "from datetime import date\nassert f() == date(2020, 1, 2)",
+        "__import__('datetime').date(2020, 1, 2)",
+        true,
+    ),
     ("assert f() == ...", "...", true),
 ];
 
@@ -96,7 +151,11 @@ async fn what_python_calls_equal_is_equal() {
     for (tests, value, holds) in JUDGED {
         let code = format!("def f():\n    return {value}\n");
         let score = &bench.grade(&json!([tests]), &[&code]).await[0];
-        assert_eq!(term(score, "all"), f64::from(u8::from(*holds)), "{tests} with {value}\n{score:?}");
+        assert_eq!(
+            term(score, "all"),
+            f64::from(u8::from(*holds)),
+            "{tests} with {value}\n{score:?}"
+        );
         assert_eq!(metric(score, "weak"), 0.0, "{tests}");
     }
 }
@@ -108,7 +167,13 @@ async fn code_is_found_in_the_answer() {
     let scores = bench
         .grade(
             &json!(["assert f(1) == 1"]),
-            &[right, "def f(x): return x", "I do not know.", "```python\ndef f(x:\n```", ""],
+            &[
+                right,
+                "def f(x): return x",
+                "I do not know.",
+                "```python\ndef f(x:\n```",
+                "",
+            ],
         )
         .await;
     let terms = |name: &str| -> Vec<f64> { scores.iter().map(|score| term(score, name)).collect() };
@@ -122,9 +187,15 @@ async fn a_bad_row_excludes_and_says_why() {
     for (reference, said) in [
         (json!({ "answer": 1 }), "the reference has the keys"),
         (json!(["assert f(1) == g(]"]), "does not parse"),
-        (json!(["assert f(1) == [][0]"]), "fails without any candidate: IndexError"),
+        (
+            json!(["assert f(1) == [][0]"]),
+            "fails without any candidate: IndexError",
+        ),
     ] {
-        for graded in bench.try_grade(&reference, &["def f(x): return 1", "x"]).await {
+        for graded in bench
+            .try_grade(&reference, &["def f(x): return 1", "x"])
+            .await
+        {
             let excluded = graded.expect_err("no candidate could pass");
             assert!(excluded.reason.contains(said), "{}", excluded.reason);
         }

@@ -40,13 +40,21 @@ async fn weak_tests_are_counted_and_plain_cheats_fail_them() {
     let scores = bench.grade(&reference(), &answers).await;
     assert_eq!(term(&scores[0], "all"), 1.0, "{:?}", scores[0]);
     for (code, score) in answers.iter().zip(&scores) {
-        assert_eq!((metric(score, "tests"), metric(score, "weak")), (3.0, 2.0), "{code}");
+        assert_eq!(
+            (metric(score, "tests"), metric(score, "weak")),
+            (3.0, 2.0),
+            "{code}"
+        );
     }
     for (code, score) in CHEATS.iter().zip(&scores[1..]) {
         assert_eq!(term(score, "all"), 0.0, "{code}\n{score:?}");
         // Those that return what they are asked for pass what is compared outside.
         let returns = code.contains("return x");
-        assert_eq!(metric(score, "passed"), f64::from(u8::from(returns)), "{code}\n{score:?}");
+        assert_eq!(
+            metric(score, "passed"),
+            f64::from(u8::from(returns)),
+            "{code}\n{score:?}"
+        );
     }
 }
 
@@ -55,7 +63,10 @@ async fn the_operator_can_refuse_weak_tests() {
     let bench = Bench::new("config.weak = \"error\"\n");
     for graded in bench.try_grade(&reference(), &[HONEST]).await {
         let reason = graded.expect_err("excluded").reason;
-        assert!(reason.contains("can only run beside the candidate"), "{reason}");
+        assert!(
+            reason.contains("can only run beside the candidate"),
+            "{reason}"
+        );
     }
     let bench = Bench::new("config.weak = \"fail\"\nconfig.score = \"rate\"\n");
     let score = &bench.grade(&reference(), &[HONEST]).await[0];
