@@ -60,14 +60,23 @@ impl Candidate {
     }
 
     /// The program that goes on where the last one ended.
-    pub(crate) fn program(&self, plan: &Plan, module: &Compiled, limits: Limits, seed: u64) -> Program {
-        Program::new("python", format!("import {MODULE}\n{MODULE}.main({MODULE}.STEPS)\n"))
-            .arguments(["main.py".to_owned(), json!(self.wanted(plan)).to_string()])
-            .file(CODE, self.code.clone())
-            .fetch(RESULTS)
-            .module(module)
-            .seed(seed)
-            .limits(limits)
+    pub(crate) fn program(
+        &self,
+        plan: &Plan,
+        module: &Compiled,
+        limits: Limits,
+        seed: u64,
+    ) -> Program {
+        Program::new(
+            "python",
+            format!("import {MODULE}\n{MODULE}.main({MODULE}.STEPS)\n"),
+        )
+        .arguments(["main.py".to_owned(), json!(self.wanted(plan)).to_string()])
+        .file(CODE, self.code.clone())
+        .fetch(RESULTS)
+        .module(module)
+        .seed(seed)
+        .limits(limits)
     }
 
     /// Reads what a program reported.
@@ -81,8 +90,14 @@ impl Candidate {
             &*report.stdout.tail,
             report.file(RESULTS).unwrap_or_default(),
         ];
-        for line in parts.into_iter().flat_map(|part| part.split(|byte| *byte == b'\n')) {
-            let Some(line) = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix(MARK)) else {
+        for line in parts
+            .into_iter()
+            .flat_map(|part| part.split(|byte| *byte == b'\n'))
+        {
+            let Some(line) = std::str::from_utf8(line)
+                .ok()
+                .and_then(|line| line.strip_prefix(MARK))
+            else {
                 continue;
             };
             let (what, rest) = line.split_once(' ').unwrap_or((line, ""));

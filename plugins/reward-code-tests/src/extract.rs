@@ -81,7 +81,10 @@ fn blocks(answer: &str) -> Vec<Block> {
 
 fn opening(line: &str) -> Option<(&str, &str)> {
     let text = line.trim_start_matches(' ');
-    let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let mark = text
+        .chars()
+        .next()
+        .filter(|mark| matches!(mark, '`' | '~'))?;
     let (fence, info) = text.split_at(text.len() - text.trim_start_matches(mark).len());
     (fence.len() >= 3 && !(mark == '`' && info.contains('`'))).then(|| (fence, info.trim()))
 }

@@ -33,7 +33,11 @@ pub(crate) fn group(
         .iter()
         .map(|trajectory| extract(trajectory.answer.as_deref()?, config.code))
         .collect();
-    let programs: Vec<String> = codes.iter().flatten().map(|code| row.program(&code.source)).collect();
+    let programs: Vec<String> = codes
+        .iter()
+        .flatten()
+        .map(|code| row.program(&code.source))
+        .collect();
     let graded = if programs.is_empty() {
         Vec::new()
     } else {
@@ -105,7 +109,12 @@ impl Group<'_> {
     }
 
     /// Candidates against a plan, for which `spent` programs have run.
-    fn planned(&self, plan: &Plan, python: Option<&Python>, spent: usize) -> Result<Vec<Result<Graded>>> {
+    fn planned(
+        &self,
+        plan: &Plan,
+        python: Option<&Python>,
+        spent: usize,
+    ) -> Result<Vec<Result<Graded>>> {
         let config = self.config;
         let weak: Vec<usize> = plan.weak.iter().map(|test| test.unit).collect();
         if let (Weak::Error, Some(test)) = (config.weak, plan.weak.first()) {
@@ -121,28 +130,36 @@ impl Group<'_> {
         let share = self.share(spent, called + runs_weak)?;
         let attempts = config.attempts.min(share - runs_weak);
         let mut failures: BTreeMap<usize, String> = BTreeMap::new();
-        let mut candidates: Vec<Candidate> = self.codes.iter().cloned().map(Candidate::new).collect();
+        let mut candidates: Vec<Candidate> =
+            self.codes.iter().cloned().map(Candidate::new).collect();
         if called == 1 {
             self.calls(plan, attempts, &mut candidates, &mut failures)?;
         }
         let weak_tests = self.weak(python, &weak, runs_weak == 1, &candidates, &mut failures)?;
-        let used: usize = candidates.iter().map(|candidate| candidate.programs + runs_weak).sum();
-        let left = config.programs.saturating_sub(spent.saturating_sub(1) + used);
+        let used: usize = candidates
+            .iter()
+            .map(|candidate| candidate.programs + runs_weak)
+            .sum();
+        let left = config
+            .programs
+            .saturating_sub(spent.saturating_sub(1) + used);
         let asserts = self.judged(plan, python, &candidates, left)?;
         let graded = candidates.iter().zip(asserts).zip(weak_tests).enumerate();
         Ok(graded
-            .map(|(number, ((candidate, mut tests), weak_tests))| match failures.remove(&number) {
-                Some(why) => Err(why),
-                None => Ok({
-                    tests.extend(weak_tests);
-                    Graded {
-                        tests,
-                        weak: weak.len(),
-                        extracted: !candidate.rejected,
-                        programs: candidate.programs + runs_weak,
-                    }
-                }),
-            })
+            .map(
+                |(number, ((candidate, mut tests), weak_tests))| match failures.remove(&number) {
+                    Some(why) => Err(why),
+                    None => Ok({
+                        tests.extend(weak_tests);
+                        Graded {
+                            tests,
+                            weak: weak.len(),
+                            extracted: !candidate.rejected,
+                            programs: candidate.programs + runs_weak,
+                        }
+                    }),
+                },
+            )
             .collect())
     }
 
@@ -157,14 +174,18 @@ impl Group<'_> {
         let module = plan.compile()?;
         loop {
             let open: Vec<usize> = (0..candidates.len())
-                .filter(|number| candidates[*number].is_open(plan, attempts) && !failures.contains_key(number))
+                .filter(|number| {
+                    candidates[*number].is_open(plan, attempts) && !failures.contains_key(number)
+                })
                 .collect();
             if open.is_empty() {
                 return Ok(());
             }
             let programs: Vec<Program> = open
                 .iter()
-                .map(|number| candidates[*number].program(plan, &module, self.limits(open.len()), self.seed))
+                .map(|number| {
+                    candidates[*number].program(plan, &module, self.limits(open.len()), self.seed)
+                })
                 .collect();
             for (number, ran) in open.into_iter().zip(run(&programs)) {
                 match ran {
@@ -230,7 +251,12 @@ impl Group<'_> {
                     of_this.push(Some(missing));
                     continue;
                 }
-                let values = || assertion.holes.iter().filter_map(|step| Some((*step, candidate.value(*step)?)));
+                let values = || {
+                    assertion
+                        .holes
+                        .iter()
+                        .filter_map(|step| Some((*step, candidate.value(*step)?)))
+                };
                 let verdict = match (&*assertion.holes, values().next()) {
                     ([_], Some((_, value))) => assertion.verdict(value),
                     _ => Verdict::Open,
@@ -252,9 +278,17 @@ impl Group<'_> {
             None => BTreeMap::new(),
         };
         let settled = tests.into_iter().enumerate().map(|(number, tests)| {
-            let holds = |assertion| verdicts.get(&number).is_some_and(|holding| holding.contains(&assertion));
+            let holds = |assertion| {
+                verdicts
+                    .get(&number)
+                    .is_some_and(|holding| holding.contains(&assertion))
+            };
             let settle = |(assertion, test): (usize, Option<Test>)| {
-                test.unwrap_or(if holds(assertion) { Test::Passed } else { Test::Wrong })
+                test.unwrap_or(if holds(assertion) {
+                    Test::Passed
+                } else {
+                    Test::Wrong
+                })
             };
             tests.into_iter().enumerate().map(settle).collect()
         });
@@ -265,13 +299,21 @@ impl Group<'_> {
     /// its own serves.
     fn streams(&self, streams: &[Stream]) -> Result<Vec<Result<Graded>>> {
         let config = self.config;
-        let most = if config.max_tests == 0 { streams.len() } else { config.max_tests };
+        let most = if config.max_tests == 0 {
+            streams.len()
+        } else {
+            config.max_tests
+        };
         let streams = &streams[..most.min(streams.len())];
         self.share(0, streams.len())?;
         let programs: Vec<Program> = self
             .codes
             .iter()
-            .flat_map(|code| streams.iter().map(|stream| streams::program(code, stream, config, self.seed)))
+            .flat_map(|code| {
+                streams
+                    .iter()
+                    .map(|stream| streams::program(code, stream, config, self.seed))
+            })
             .collect();
         let ran = run(&programs);
         let graded = ran.chunks(streams.len()).map(|ran| {
@@ -307,10 +349,12 @@ enum Ran {
 /// Runs programs. What was nobody's doing is an error, not a failed test.
 fn run(programs: &[Program]) -> Vec<Result<Ran>> {
     let ran = |ran: std::result::Result<Report, Error>| match ran {
-        Ok(report) if matches!(report.ended, Ended::Unavailable | Ended::Cancelled) => Err(format!(
-            "the candidate could not be run: its program ended as {:?}",
-            report.ended
-        )),
+        Ok(report) if matches!(report.ended, Ended::Unavailable | Ended::Cancelled) => {
+            Err(format!(
+                "the candidate could not be run: its program ended as {:?}",
+                report.ended
+            ))
+        }
         Ok(report) => Ok(Ran::Report(report)),
         Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::Broke),
         Err(Error::Internal(_)) => Ok(Ran::Broke),

@@ -34,7 +34,9 @@ pub(crate) fn judge(
         let values: Map<String, Value> = open
             .iter()
             .map(|candidate| {
-                let values = asked[candidate].iter().map(|(step, value)| (step.to_string(), value.clone()));
+                let values = asked[candidate]
+                    .iter()
+                    .map(|(step, value)| (step.to_string(), value.clone()));
                 (candidate.to_string(), Value::Object(values.collect()))
             })
             .collect();
@@ -43,7 +45,9 @@ pub(crate) fn judge(
             .file("values.json", Value::Object(values).to_string());
         let report = execute::run_one(program).map_err(|error| told(&error))?;
         for line in report.stdout.head.split(|byte| *byte == b'\n') {
-            if let Ok((candidate, holding)) = serde_json::from_slice::<(usize, BTreeSet<usize>)>(line) {
+            if let Ok((candidate, holding)) =
+                serde_json::from_slice::<(usize, BTreeSet<usize>)>(line)
+            {
                 open.remove(&candidate);
                 verdicts.insert(candidate, holding);
             }

@@ -1,9 +1,9 @@
 //! Tests taken apart: the steps that a candidate's run evaluates, and what is compared with them.
 
+use rlf_plugin::error_message;
 use rlf_plugin::execute::{self, Compiled, Program};
 use rlf_plugin::serde::Deserialize;
 use rlf_plugin::serde_json::{self, Value, json};
-use rlf_plugin::error_message;
 
 use crate::config::Config;
 use crate::row::{Call, Python};
@@ -80,19 +80,27 @@ pub(crate) enum Verdict {
 impl Plan {
     /// Takes the tests of a row apart, in an interpreter that never sees a candidate.
     pub(crate) fn split(row: &Python, config: &Config, seed: u64) -> Result<Self, String> {
-        let program = splitter(row, seed).arguments(["main.py"]).fetch("answer.json");
+        let program = splitter(row, seed)
+            .arguments(["main.py"])
+            .fetch("answer.json");
         let report = execute::run_one(program).map_err(|error| told(&error))?;
         let Some(answer) = report.file("answer.json").filter(|_| report.completed()) else {
             let why = report.exception().map_or_else(
                 || format!("{:?}", report.ended),
                 |exception| exception.traceback.clone(),
             );
-            return Err(format!("the row's tests could not be read in the interpreter: {why}"));
+            return Err(format!(
+                "the row's tests could not be read in the interpreter: {why}"
+            ));
         };
         let mut plan = match serde_json::from_slice(answer) {
             Ok(Answer::Plan(plan)) => plan,
             Ok(Answer::Bad { bad }) => return Err(format!("the row is wrong: {bad}")),
-            Err(error) => return Err(format!("the plan of the row's tests is not as agreed: {error}")),
+            Err(error) => {
+                return Err(format!(
+                    "the plan of the row's tests is not as agreed: {error}"
+                ));
+            }
         };
         if config.max_tests > 0 {
             let kept = config.max_tests.saturating_sub(plan.weak.len());
@@ -104,14 +112,21 @@ impl Plan {
     /// Calls of one function with JSON.
     pub(crate) fn calls(function: &str, cases: &[Call], config: &Config) -> Self {
         let mut plan = Self::default();
-        let most = if config.max_tests == 0 { cases.len() } else { config.max_tests };
+        let most = if config.max_tests == 0 {
+            cases.len()
+        } else {
+            config.max_tests
+        };
         for (step, case) in cases.iter().take(most).enumerate() {
             let arguments: Vec<String> = case.arguments.iter().map(literal).collect();
             let called = format!("{function}({})", arguments.join(", "));
             // A method of the class that such rows are solved in.
             let method = format!("Solution().{called}");
-            let choice = format!("{method} if hasattr(globals().get('Solution'), {function:?}) else {called}");
-            plan.source.push_str(&format!("\ndef _step_{step}():\n    return {choice}\n"));
+            let choice = format!(
+                "{method} if hasattr(globals().get('Solution'), {function:?}) else {called}"
+            );
+            plan.source
+                .push_str(&format!("\ndef _step_{step}():\n    return {choice}\n"));
             plan.steps.push(true);
             plan.asserts.push(Assertion {
                 unit: step,
@@ -126,13 +141,22 @@ impl Plan {
 
     /// The module that runs the steps beside a candidate, compiled.
     pub(crate) fn compile(&self) -> Result<Compiled, String> {
-        let names: Vec<String> = (0..self.steps.len()).map(|step| format!("_step_{step}")).collect();
+        let names: Vec<String> = (0..self.steps.len())
+            .map(|step| format!("_step_{step}"))
+            .collect();
         // One module, so that one is compiled and one is loaded.
         let harness = CALLS.replace("from rlf_values import Refused, encode\n", VALUES);
-        let source = format!("{harness}\n{}\nSTEPS = [{}]\n", self.source, names.join(", "));
+        let source = format!(
+            "{harness}\n{}\nSTEPS = [{}]\n",
+            self.source,
+            names.join(", ")
+        );
         match execute::compile("python", MODULE, &source) {
             Ok(Ok(compiled)) => Ok(compiled),
-            Ok(Err(exception)) => Err(format!("the calls of the row's tests do not compile: {}", exception.traceback)),
+            Ok(Err(exception)) => Err(format!(
+                "the calls of the row's tests do not compile: {}",
+                exception.traceback
+            )),
             Err(error) => Err(told(&error)),
         }
     }
@@ -151,10 +175,14 @@ pub(crate) fn splitter(row: &Python, seed: u64) -> Program {
 pub(crate) fn told(error: &rlf_plugin::Error) -> String {
     match error {
         rlf_plugin::Error::NotFound(text) => {
-            format!("{text}; the policy of this reward must name an interpreter of Python: execute = [\"python\"]")
+            format!(
+                "{text}; the policy of this reward must name an interpreter of Python: execute = [\"python\"]"
+            )
         }
         rlf_plugin::Error::Exhausted(text) => {
-            format!("{text}; raise nested_calls in the limits of this reward, and `programs` in its config")
+            format!(
+                "{text}; raise nested_calls in the limits of this reward, and `programs` in its config"
+            )
         }
         error => error_message(error).to_owned(),
     }
@@ -170,7 +198,9 @@ impl Assertion {
                 let wanted = self.compare == Compare::Equal;
                 match (Plain::read(value), Plain::read(&self.expected)) {
                     (Err(Unread::Malformed), _) => Some(false),
-                    (Ok(value), Ok(expected)) => value.equals(&expected).map(|equal| equal == wanted),
+                    (Ok(value), Ok(expected)) => {
+                        value.equals(&expected).map(|equal| equal == wanted)
+                    }
                     _ => None,
                 }
             }
@@ -193,7 +223,8 @@ impl Assertion {
             return false;
         };
         let equals = |expected: &Value| {
-            Plain::read(&of_json(expected)).is_ok_and(|expected| value.equals(&expected) == Some(true))
+            Plain::read(&of_json(expected))
+                .is_ok_and(|expected| value.equals(&expected) == Some(true))
         };
         equals(&self.expected)
             || matches!(&self.expected, Value::Array(only) if only.len() == 1 && equals(&only[0]))
@@ -213,7 +244,9 @@ fn of_json(value: &Value) -> Value {
             Value::Array(std::iter::once(json!("l")).chain(items).collect())
         }
         Value::Object(fields) => {
-            let pairs = fields.iter().flat_map(|(name, value)| [json!(name), of_json(value)]);
+            let pairs = fields
+                .iter()
+                .flat_map(|(name, value)| [json!(name), of_json(value)]);
             Value::Array(std::iter::once(json!("d")).chain(pairs).collect())
         }
         other => other.clone(),
@@ -233,7 +266,8 @@ fn literal(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Object(fields) => {
-            let pair = |(name, value): (&String, &Value)| format!("{}: {}", json!(name), literal(value));
+            let pair =
+                |(name, value): (&String, &Value)| format!("{}: {}", json!(name), literal(value));
             let pairs: Vec<String> = fields.iter().map(pair).collect();
             format!("{{{}}}", pairs.join(", "))
         }

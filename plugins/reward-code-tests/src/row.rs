@@ -132,8 +132,16 @@ impl Row {
             prelude.push_str(before);
         }
         let imports = listed(row, "test_imports")?.join("\n");
-        let setup = [imports, optional(row, "setup")?, optional(row, "test_setup_code")?];
-        let setup: Vec<&str> = setup.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+        let setup = [
+            imports,
+            optional(row, "setup")?,
+            optional(row, "test_setup_code")?,
+        ];
+        let setup: Vec<&str> = setup
+            .iter()
+            .map(|part| part.trim())
+            .filter(|part| !part.is_empty())
+            .collect();
         Ok(Self {
             prompt,
             tests: Tests::Python(Python {
@@ -169,8 +177,10 @@ impl Row {
             None => {
                 let stream = |(number, (input, output)): (usize, (&Value, &Value))| {
                     Ok(Stream {
-                        input: lines(input).ok_or_else(|| format!("`inputs[{number}]` is no text"))?,
-                        output: lines(output).ok_or_else(|| format!("`outputs[{number}]` is no text"))?,
+                        input: lines(input)
+                            .ok_or_else(|| format!("`inputs[{number}]` is no text"))?,
+                        output: lines(output)
+                            .ok_or_else(|| format!("`outputs[{number}]` is no text"))?,
                     })
                 };
                 Tests::Streams(pairs.map(stream).collect::<Result<_, String>>()?)
@@ -257,7 +267,9 @@ fn texts(value: &Value, key: &str) -> Result<Vec<String>, String> {
             .enumerate()
             .map(|(number, item)| Ok(string(item, &format!("{key}[{number}]"))?.to_owned()))
             .collect(),
-        _ => Err(format!("`{key}` is {value}, but it must be a list of texts; {FORMS}")),
+        _ => Err(format!(
+            "`{key}` is {value}, but it must be a list of texts; {FORMS}"
+        )),
     }
 }
 
@@ -280,7 +292,12 @@ fn streams(tests: &Value) -> Result<Option<Vec<Stream>>, String> {
             output: field("output")?,
         })
     };
-    items.iter().enumerate().map(stream).collect::<Result<_, _>>().map(Some)
+    items
+        .iter()
+        .enumerate()
+        .map(stream)
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 /// Text, or lines of it.
@@ -303,19 +320,25 @@ fn call((number, (input, output)): (usize, (&Value, &Value))) -> Result<Call, St
             output: output.clone(),
         }),
         (Value::String(text), output) => {
-            let not_json = |what: &str, error: serde_json::Error| format!("`{what}[{number}]` is not JSON: {error}");
+            let not_json = |what: &str, error: serde_json::Error| {
+                format!("`{what}[{number}]` is not JSON: {error}")
+            };
             let lines = text.lines().filter(|line| !line.trim().is_empty());
             let arguments = lines
                 .map(serde_json::from_str)
                 .collect::<Result<_, _>>()
                 .map_err(|error| not_json("inputs", error))?;
             let output = match output {
-                Value::String(text) => serde_json::from_str(text).map_err(|error| not_json("outputs", error))?,
+                Value::String(text) => {
+                    serde_json::from_str(text).map_err(|error| not_json("outputs", error))?
+                }
                 other => other.clone(),
             };
             Ok(Call { arguments, output })
         }
-        _ => Err(format!("`inputs[{number}]` is neither a list of arguments nor text")),
+        _ => Err(format!(
+            "`inputs[{number}]` is neither a list of arguments nor text"
+        )),
     }
 }
 
@@ -329,6 +352,8 @@ fn identifier(name: &str) -> Result<String, String> {
     if name.split('.').all(plain) {
         Ok(name.to_owned())
     } else {
-        Err(format!("`fn_name` is {name:?}, which is no name of a function"))
+        Err(format!(
+            "`fn_name` is {name:?}, which is no name of a function"
+        ))
     }
 }

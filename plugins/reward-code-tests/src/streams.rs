@@ -17,7 +17,10 @@ pub(crate) fn program(code: &str, stream: &Stream, config: &Config, seed: u64) -
 /// How one run ended. What it printed counts only if it got to its end, be it by `sys.exit()`.
 pub(crate) fn test(report: &Report, stream: &Stream) -> Test {
     use rlf_plugin::execute::Outcome;
-    let ended = matches!(report.outcome, Some(Outcome::Completed | Outcome::Exited(0)));
+    let ended = matches!(
+        report.outcome,
+        Some(Outcome::Completed | Outcome::Exited(0))
+    );
     if !ended {
         return cut_short(report);
     }
@@ -36,7 +39,10 @@ pub(crate) fn test(report: &Report, stream: &Stream) -> Test {
 fn same(printed: &str, expected: &str) -> bool {
     let lines = |text: &str| -> Vec<String> {
         let trimmed = text.trim_end();
-        trimmed.lines().map(|line| line.trim_end().to_owned()).collect()
+        trimmed
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
     };
     lines(printed) == lines(expected)
 }
@@ -49,7 +55,12 @@ mod tests {
     fn white_space_at_ends_is_no_answer() {
         assert!(same("1 2\n3\n", "1 2 \r\n3"));
         assert!(same("", "\n\n"));
-        for (printed, expected) in [("1  2", "1 2"), (" 1", "1"), ("\n1", "1"), ("1\n\n2", "1\n2")] {
+        for (printed, expected) in [
+            ("1  2", "1 2"),
+            (" 1", "1"),
+            ("\n1", "1"),
+            ("1\n\n2", "1\n2"),
+        ] {
             assert!(!same(printed, expected), "{printed:?} {expected:?}");
         }
     }

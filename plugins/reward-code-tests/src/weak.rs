@@ -52,7 +52,11 @@ impl WeakRun {
     pub(crate) fn read(&self, report: &Report) -> Vec<Test> {
         let printed = [&*report.stdout.head, &*report.stdout.tail].concat();
         let printed = String::from_utf8_lossy(&printed);
-        let said = |what: &str| printed.lines().any(|line| line.strip_prefix('\u{1e}') == Some(what));
+        let said = |what: &str| {
+            printed
+                .lines()
+                .any(|line| line.strip_prefix('\u{1e}') == Some(what))
+        };
         let test = |number: &usize| {
             if said(&format!("passed {number} {}", self.word)) {
                 Test::Passed

@@ -172,7 +172,8 @@ impl Report {
 
     /// A file that was fetched.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
-        let named = |file: &&File| file.path.trim_start_matches('/') == path.trim_start_matches('/');
+        let named =
+            |file: &&File| file.path.trim_start_matches('/') == path.trim_start_matches('/');
         self.files.iter().find(named).map(|file| &*file.data)
     }
 }
@@ -196,9 +197,14 @@ mod tests {
 
     #[test]
     fn a_native_test_answers_for_the_interpreters() {
-        let program = Program::new("python", "print(1)").file("a.txt", "a").seed(7);
+        let program = Program::new("python", "print(1)")
+            .file("a.txt", "a")
+            .seed(7);
         assert!(matches!(run_one(program.clone()), Err(Error::Denied(_))));
-        assert!(matches!(compile("python", "m", "x = 1"), Err(Error::Denied(_))));
+        assert!(matches!(
+            compile("python", "m", "x = 1"),
+            Err(Error::Denied(_))
+        ));
         testing::execute_with(|program| {
             assert_eq!((&*program.language, program.seed), ("python", 7));
             assert_eq!(program.files[0].data, b"a");

@@ -30,15 +30,21 @@ impl Bench {
         let component = plugins.join("reward-code-tests/reward-code-tests.wasm");
         let component = std::fs::read(component).expect("it is built");
         let hash = ComponentInfo::read(&component).expect("a component").hash;
-        let policies: BTreeMap<String, PluginPolicy> = rlf_config::parse(
-            &format!(
-                "[tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\nexecute = [\"python\"]\n\
-                 limits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\nlimits.nested_calls = 1000\nconfig.programs = 1000\n\
-                 config.code = \"answer\"\n{policy}"
-            ),
-            "policies.toml",
-        )
-        .expect("well written");
+        let mut text = format!(
+            "[tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\n\
+             execute = [\"python\"]\nlimits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\n{policy}"
+        );
+        for (key, value) in [
+            ("limits.nested_calls", "1000"),
+            ("config.programs", "1000"),
+            ("config.code", "\"answer\""),
+        ] {
+            if !policy.contains(key) {
+                text.push_str(&format!("{key} = {value}\n"));
+            }
+        }
+        let policies: BTreeMap<String, PluginPolicy> =
+            rlf_config::parse(&text, "policies.toml").expect("well written");
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(project.host_target().join("end-to-end/cache/rlf-host")),
             ..SandboxConfig::default()

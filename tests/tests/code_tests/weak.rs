@@ -52,7 +52,7 @@ async fn weak_tests_are_counted_and_plain_cheats_fail_them() {
         let returns = code.contains("return x");
         assert_eq!(
             metric(score, "passed"),
-            f64::from(u8::from(returns && !code.contains("gc"))),
+            f64::from(u8::from(returns)),
             "{code}\n{score:?}"
         );
     }

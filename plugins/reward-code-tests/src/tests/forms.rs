@@ -9,48 +9,280 @@ use super::natively::{grade, grade_both, grade_with, metric, python};
 type Form = (&'static str, &'static str, &'static str, usize, usize);
 
 const FORMS: &[Form] = &[
-    ("assert f(3) == 5", "def f(x): return x + 2", "def f(x): return x + 1", 1, 0),
-    ("assert 5 == f(3)", "def f(x): return 5.0", "def f(x): return '5'", 1, 0),
-    ("assert f(3) != 5", "def f(x): return 4", "def f(x): return 5", 1, 0),
-    ("assert f(3)\nassert not f(0)", "def f(x): return x", "def f(x): return 1", 2, 0),
-    ("assert f(1) is None", "def f(x): pass", "def f(x): return 0", 1, 0),
-    ("assert f(1) is True", "def f(x): return x == 1", "def f(x): return 1", 1, 0),
-    ("assert f(1) < 2 <= f(2)", "def f(x): return x", "def f(x): return 1", 1, 0),
-    ("assert f(1) in (1, 2)", "def f(x): return 2", "def f(x): return 3", 1, 0),
-    ("assert isinstance(f(1), int)", "def f(x): return 2", "def f(x): return 2.0", 1, 0),
-    ("import math\nassert math.isclose(f(1), 0.3, rel_tol=1e-9)", "def f(x): return 0.1 + 0.2", "def f(x): return 0.31", 1, 0),
-    ("assert abs(f(1) - 0.3) < 1e-6", "def f(x): return 0.3000001", "def f(x): return 0.31", 1, 0),
-    ("assert math.floor(f(1)) == 2", "def f(x): return 2.5", "def f(x): return 3.5", 1, 0),
-    ("assert sorted(f(2)) == [0, 1]", "def f(n): yield from range(n)", "def f(n): return range(3)", 1, 0),
-    ("assert set(f(2)) == {0, 1}", "def f(n): return [0, 1, 0]", "def f(n): return [0]", 1, 0),
-    ("assert str(f()) == '1/2'", "import fractions\ndef f(): return fractions.Fraction(1, 2)", "def f(): return 0.5", 1, 0),
-    ("assert f() == {'a': 1}", "import collections\ndef f(): return collections.Counter('a')", "def f(): return {'a': 2}", 1, 0),
-    ("from collections import Counter\nassert f() == Counter('ab')", "def f(): return {'b': 1, 'a': 1}", "def f(): return {'a': 1}", 1, 0),
-    ("from decimal import Decimal\nassert f() == Decimal('0.5')", "def f(): return 0.5", "def f(): return 0.25", 1, 0),
-    ("assert f(1).startswith('a') and f(1)[-1] == 'c'", "def f(x): return 'abc'", "def f(x): return 'ab'", 1, 0),
-    ("expected = [1, 2]\nr = f(3)\nassert r == expected, 'no'", "def f(x): return [1, 2]", "def f(x): return (1, 2)", 1, 0),
-    ("r = f(3)\nok = r == 5\nassert ok", "def f(x): return 5", "def f(x): return 6", 1, 0),
-    ("l = [2, 1]\nf(l)\nassert l == [1, 2]", "def f(l): l.sort()", "def f(l): return sorted(l)", 1, 0),
-    ("for a, b in [(1, 2), (2, 3)]:\n    assert f(a) == b", "def f(x): return x + 1", "def f(x): return 2", 2, 0),
-    ("assert all(f(x) == x + 1 for x in range(3))", "def f(x): return x + 1", "def f(x): return 1", 1, 0),
-    ("assert [f(x) for x in range(3)] == [1, 2, 3]", "def f(x): return x + 1", "def f(x): return 1", 1, 0),
-    ("def eq(a, b):\n    assert a == b\neq(f(1), 2)\neq(3, f(2))", "def f(x): return x + 1", "def f(x): return 2", 2, 0),
-    ("def check(c):\n    for i in range(2):\n        assert c(i) == i\ncheck(f)", "def f(x): return x", "def f(x): return 0", 2, 0),
-    ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8", "def f(g, x): return g(x)", "def f(g, x): return x", 1, 0),
-    ("assert f(lambda x: x + 1, 4) == 5", "def f(g, x): return g(x)", "def f(g, x): return x", 1, 0),
-    ("assert sum(10, 15) == 6", "def sum(a, b): return 6", "def sum(a, b): return a + b", 1, 0),
-    ("assert Solution().index(3) == 1", "class Solution:\n    def index(self, x): return 1", "class Solution:\n    def index(self, x): return 2", 1, 0),
-    ("s = Stack()\ns.push(1)\nassert s.pop() == 1\nassert s.size == 0",
-     "class Stack:\n    def __init__(s): s.l = []\n    def push(s, x): s.l.append(x)\n    def pop(s): return s.l.pop()\n    size = property(lambda s: len(s.l))",
-     "class Stack:\n    size = 0\n    def push(s, x): pass\n    def pop(s): return 0", 2, 0),
-    ("a = [2, 1]\nassert f(a) == sorted(a)", "def f(a): return sorted(a)", "def f(a):\n    a.clear()\n    return a", 1, 0),
+    (
+        "assert f(3) == 5",
+        "def f(x): return x + 2",
+        "def f(x): return x + 1",
+        1,
+        0,
+    ),
+    (
+        "assert 5 == f(3)",
+        "def f(x): return 5.0",
+        "def f(x): return '5'",
+        1,
+        0,
+    ),
+    (
+        "assert f(3) != 5",
+        "def f(x): return 4",
+        "def f(x): return 5",
+        1,
+        0,
+    ),
+    (
+        "assert f(3)\nassert not f(0)",
+        "def f(x): return x",
+        "def f(x): return 1",
+        2,
+        0,
+    ),
+    (
+        "assert f(1) is None",
+        "def f(x): pass",
+        "def f(x): return 0",
+        1,
+        0,
+    ),
+    (
+        "assert f(1) is True",
+        "def f(x): return x == 1",
+        "def f(x): return 1",
+        1,
+        0,
+    ),
+    (
+        "assert f(1) < 2 <= f(2)",
+        "def f(x): return x",
+        "def f(x): return 1",
+        1,
+        0,
+    ),
+    (
+        "assert f(1) in (1, 2)",
+        "def f(x): return 2",
+        "def f(x): return 3",
+        1,
+        0,
+    ),
+    (
+        "assert isinstance(f(1), int)",
+        "def f(x): return 2",
+        "def f(x): return 2.0",
+        1,
+        0,
+    ),
+    (
+        "import math\nassert math.isclose(f(1), 0.3, rel_tol=1e-9)",
+        "def f(x): return 0.1 + 0.2",
+        "def f(x): return 0.31",
+        1,
+        0,
+    ),
+    (
+        "assert abs(f(1) - 0.3) < 1e-6",
+        "def f(x): return 0.3000001",
+        "def f(x): return 0.31",
+        1,
+        0,
+    ),
+    (
+        "assert math.floor(f(1)) == 2",
+        "def f(x): return 2.5",
+        "def f(x): return 3.5",
+        1,
+        0,
+    ),
+    (
+        "assert sorted(f(2)) == [0, 1]",
+        "def f(n): yield from range(n)",
+        "def f(n): return range(3)",
+        1,
+        0,
+    ),
+    (
+        "assert set(f(2)) == {0, 1}",
+        "def f(n): return [0, 1, 0]",
+        "def f(n): return [0]",
+        1,
+        0,
+    ),
+    (
+        "assert str(f()) == '1/2'",
+        "import fractions\ndef f(): return fractions.Fraction(1, 2)",
+        "def f(): return 0.5",
+        1,
+        0,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "import collections\ndef f(): return collections.Counter('a')",
+        "def f(): return {'a': 2}",
+        1,
+        0,
+    ),
+    (
+        "from collections import Counter\nassert f() == Counter('ab')",
+        "def f(): return {'b': 1, 'a': 1}",
+        "def f(): return {'a': 1}",
+        1,
+        0,
+    ),
+    (
+        "from decimal import Decimal\nassert f() == Decimal('0.5')",
+        "def f(): return 0.5",
+        "def f(): return 0.25",
+        1,
+        0,
+    ),
+    (
+        "assert f(1).startswith('a') and f(1)[-1] == 'c'",
+        "def f(x): return 'abc'",
+        "def f(x): return 'ab'",
+        1,
+        0,
+    ),
+    (
+        "expected = [1, 2]\nr = f(3)\nassert r == expected, 'no'",
+        "def f(x): return [1, 2]",
+        "def f(x): return (1, 2)",
+        1,
+        0,
+    ),
+    (
+        "r = f(3)\nok = r == 5\nassert ok",
+        "def f(x): return 5",
+        "def f(x): return 6",
+        1,
+        0,
+    ),
+    (
+        "l = [2, 1]\nf(l)\nassert l == [1, 2]",
+        "def f(l): l.sort()",
+        "def f(l): return sorted(l)",
+        1,
+        0,
+    ),
+    (
+        "for a, b in [(1, 2), (2, 3)]:\n    assert f(a) == b",
+        "def f(x): return x + 1",
+        "def f(x): return 2",
+        2,
+        0,
+    ),
+    (
+        "assert all(f(x) == x + 1 for x in range(3))",
+        "def f(x): return x + 1",
+        "def f(x): return 1",
+        1,
+        0,
+    ),
+    (
+        "assert [f(x) for x in range(3)] == [1, 2, 3]",
+        "def f(x): return x + 1",
+        "def f(x): return 1",
+        1,
+        0,
+    ),
+    (
+        "def eq(a, b):\n    assert a == b\neq(f(1), 2)\neq(3, f(2))",
+        "def f(x): return x + 1",
+        "def f(x): return 2",
+        2,
+        0,
+    ),
+    (
+        "def check(c):\n    for i in range(2):\n        assert c(i) == i\ncheck(f)",
+        "def f(x): return x",
+        "def f(x): return 0",
+        2,
+        0,
+    ),
+    (
+        "def double(x):\n    return 2 * x\nassert f(double, 4) == 8",
+        "def f(g, x): return g(x)",
+        "def f(g, x): return x",
+        1,
+        0,
+    ),
+    (
+        "assert f(lambda x: x + 1, 4) == 5",
+        "def f(g, x): return g(x)",
+        "def f(g, x): return x",
+        1,
+        0,
+    ),
+    (
+        "assert sum(10, 15) == 6",
+        "def sum(a, b): return 6",
+        "def sum(a, b): return a + b",
+        1,
+        0,
+    ),
+    (
+        "assert Solution().index(3) == 1",
+        "class Solution:\n    def index(self, x): return 1",
+        "class Solution:\n    def index(self, x): return 2",
+        1,
+        0,
+    ),
+    (
+        "s = Stack()\ns.push(1)\nassert s.pop() == 1\nassert s.size == 0",
+        "class Stack:\n    def __init__(s): s.l = []\n    def push(s, x): s.l.append(x)\n    def pop(s): return s.l.pop()\n    size = property(lambda s: len(s.l))",
+        "class Stack:\n    size = 0\n    def push(s, x): pass\n    def pop(s): return 0",
+        2,
+        0,
+    ),
+    (
+        "a = [2, 1]\nassert f(a) == sorted(a)",
+        "def f(a): return sorted(a)",
+        "def f(a):\n    a.clear()\n    return a",
+        1,
+        0,
+    ),
     // Nothing that can be taken apart.
-    ("try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass", "def f(x): raise ValueError", "def f(x): return 1", 1, 1),
-    ("i = 0\nwhile i < 3:\n    assert f(i) == i\n    i += 1", "def f(x): return x", "def f(x): return 0", 1, 1),
-    ("def apply(g):\n    return g(1)\nassert apply(f) == 2", "def f(x): return x + 1", "def f(x): return x", 1, 1),
-    ("for x in f(3):\n    assert x < 3\nassert len(f(3)) == 3", "def f(n): return list(range(n))", "def f(n): return [4]", 1, 1),
-    ("a = [2, 1]\nk = f(a)\nassert k == 2 and a == [1, 2]", "def f(a):\n    a.sort()\n    return 2", "def f(a): return 2", 1, 1),
-    ("import math\nassert f(1) == 1\nfor x in f(2), f(3):\n    assert math.isclose(x, 1)", "def f(x): return 1", "def f(x): return x", 2, 1),
+    (
+        "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
+        "def f(x): raise ValueError",
+        "def f(x): return 1",
+        1,
+        1,
+    ),
+    (
+        "i = 0\nwhile i < 3:\n    assert f(i) == i\n    i += 1",
+        "def f(x): return x",
+        "def f(x): return 0",
+        1,
+        1,
+    ),
+    (
+        "def apply(g):\n    return g(1)\nassert apply(f) == 2",
+        "def f(x): return x + 1",
+        "def f(x): return x",
+        1,
+        1,
+    ),
+    (
+        "for x in f(3):\n    assert x < 3\nassert len(f(3)) == 3",
+        "def f(n): return list(range(n))",
+        "def f(n): return [4]",
+        1,
+        1,
+    ),
+    (
+        "a = [2, 1]\nk = f(a)\nassert k == 2 and a == [1, 2]",
+        "def f(a):\n    a.sort()\n    return 2",
+        "def f(a): return 2",
+        1,
+        1,
+    ),
+    (
+        "import math\nassert f(1) == 1\nfor x in f(2), f(3):\n    assert math.isclose(x, 1)",
+        "def f(x): return 1",
+        "def f(x): return x",
+        2,
+        1,
+    ),
 ];
 
 #[test]
@@ -77,7 +309,10 @@ fn a_row_that_no_candidate_could_pass_excludes_instead_of_scoring() {
         ("assert f(1) == 1 / 0", "ZeroDivisionError"),
         ("assert f(1 == 1", "does not parse"),
         ("x = 1", "asks nothing of the candidate"),
-        ("assert f(1) == 1\nassert 1 == 2", "fails without any candidate"),
+        (
+            "assert f(1) == 1\nassert 1 == 2",
+            "fails without any candidate",
+        ),
     ] {
         let error = grade(json!({ "tests": [tests] }), "def f(x): return 1").unwrap_err();
         assert!(error_message(&error).contains(said), "{tests}: {error:?}");
@@ -89,13 +324,18 @@ fn weak_tests_are_the_operators_choice() {
     if !python() {
         return;
     }
-    let reference = || json!({ "tests": ["assert f(1) == 1", "while True:\n    assert f(2) == 2\n    break"] });
+    let reference =
+        || json!({ "tests": ["assert f(1) == 1", "while True:\n    assert f(2) == 2\n    break"] });
     let code = "def f(x): return x";
-    let score = |weak: &str| grade_with(json!({ "code": "answer", "weak": weak }), reference(), code);
+    let score =
+        |weak: &str| grade_with(json!({ "code": "answer", "weak": weak }), reference(), code);
     assert_eq!(score("run").unwrap().get("rate"), Some(1.0));
     assert_eq!(score("fail").unwrap().get("rate"), Some(0.5));
     let error = score("error").unwrap_err();
-    assert!(error_message(&error).contains("assertions inside a While"), "{error:?}");
+    assert!(
+        error_message(&error).contains("assertions inside a While"),
+        "{error:?}"
+    );
 }
 
 /// What the programs that run a candidate are given, looked through for what they must not be given.
@@ -106,12 +346,24 @@ fn what_is_expected_never_enters_the_candidates_interpreter() {
     }
     for (tests, secret) in [
         ("assert f(3) == 'xyzzy'", "xyzzy"),
-        ("expected = 'xyzzy'\nr = f(3)\nok = r == expected\nassert ok", "xyzzy"),
-        ("def check(c):\n    for i, o in [(1, 'xyzzy'), (2, 'b')]:\n        assert c(i) == o\ncheck(f)", "xyzzy"),
-        ("def same(a, b):\n    assert a == b\nsame(f(3), 'xyzzy')", "xyzzy"),
+        (
+            "expected = 'xyzzy'\nr = f(3)\nok = r == expected\nassert ok",
+            "xyzzy",
+        ),
+        (
+            "def check(c):\n    for i, o in [(1, 'xyzzy'), (2, 'b')]:\n        assert c(i) == o\ncheck(f)",
+            "xyzzy",
+        ),
+        (
+            "def same(a, b):\n    assert a == b\nsame(f(3), 'xyzzy')",
+            "xyzzy",
+        ),
         ("assert f(3).startswith('xyzzy')", "xyzzy"),
         ("assert abs(f(3) - 123454321) < 1", "123454321"),
-        ("assert all(f(i) == o for i, o in [(1, 123454321)])", "123454321"),
+        (
+            "assert all(f(i) == o for i, o in [(1, 123454321)])",
+            "123454321",
+        ),
         ("assert f(3) in {'xyzzy', 'b'}", "xyzzy"),
     ] {
         let mut seen = 0;
@@ -149,17 +401,34 @@ fn rows_of_every_data_set_are_graded() {
         "entry_point": "f", "prompt": "import math\n\ndef f(x):\n    \"\"\"Floor.\"\"\"\n",
         "test": "def check(candidate):\n    assert candidate(1.5) == 1\n    assert candidate(-1.5) == -2\n",
     });
-    let calls = json!({ "fn_name": "add", "inputs": [[1, 2], [[1], [2]]], "outputs": [[3], [1, 2]] });
+    let calls =
+        json!({ "fn_name": "add", "inputs": [[1, 2], [[1], [2]]], "outputs": [[3], [1, 2]] });
     let streams = json!({ "inputs": ["1 2\n", "3 4"], "outputs": ["3", "7\n"] });
     for (reference, code, rate) in [
         (humaneval.clone(), "    return math.floor(x)", 1.0),
-        (humaneval.clone(), "def f(x):\n    return math.floor(x)", 1.0),
+        (
+            humaneval.clone(),
+            "def f(x):\n    return math.floor(x)",
+            1.0,
+        ),
         (humaneval, "    return int(x)", 0.5),
         (calls.clone(), "def add(a, b): return a + b", 1.0),
-        (calls.clone(), "class Solution:\n    def add(self, a, b): return a + b", 1.0),
-        (calls.clone(), "def add(a, b): return tuple(a) + tuple(b) if type(a) is list else 3", 1.0),
+        (
+            calls.clone(),
+            "class Solution:\n    def add(self, a, b): return a + b",
+            1.0,
+        ),
+        (
+            calls.clone(),
+            "def add(a, b): return tuple(a) + tuple(b) if type(a) is list else 3",
+            1.0,
+        ),
         (calls, "def add(a, b): return 3", 0.5),
-        (streams.clone(), "print(sum(map(int, input().split())))", 1.0),
+        (
+            streams.clone(),
+            "print(sum(map(int, input().split())))",
+            1.0,
+        ),
         (streams, "print(3)", 0.5),
     ] as [(Value, &str, f64); 9]
     {
@@ -172,7 +441,10 @@ fn rows_of_every_data_set_are_graded() {
 fn an_answer_without_code_scores_nothing_and_runs_nothing() {
     testing::execute_with(|program| panic!("ran {}", program.code));
     let score = grade(json!(["assert f(1) == 1"]), "  ").unwrap();
-    assert_eq!((score.get("all"), score.get("extracted")), (Some(0.0), Some(0.0)));
+    assert_eq!(
+        (score.get("all"), score.get("extracted")),
+        (Some(0.0), Some(0.0))
+    );
 }
 
 #[test]
@@ -181,5 +453,8 @@ fn a_group_that_needs_more_programs_than_it_may_run_says_so() {
     let streams = json!({ "inputs": ["1", "2"], "outputs": ["1", "2"] });
     let error = grade_with(json!({ "programs": 1 }), streams, "print(input())").unwrap_err();
     let text = error_message(&error);
-    assert!(text.contains("needs 2 programs") && text.contains("nested_calls"), "{text}");
+    assert!(
+        text.contains("needs 2 programs") && text.contains("nested_calls"),
+        "{text}"
+    );
 }

@@ -12,7 +12,10 @@ use crate::Plugin;
 
 /// Lets `python3` answer for interpreters in this test; false, and a line that says so, where there is none.
 pub(super) fn python() -> bool {
-    let there = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
+    let there = Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|ran| ran.status.success());
     if there {
         testing::execute_with(|program| Ok(execute(program)));
     } else {
@@ -23,7 +26,11 @@ pub(super) fn python() -> bool {
 
 pub(super) fn execute(program: &Program) -> Report {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name = format!("rlf-code-tests-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "rlf-code-tests-{}-{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    );
     let folder = env::temp_dir().join(name);
     fs::create_dir(&folder).unwrap();
     for module in &program.modules {
@@ -57,7 +64,11 @@ pub(super) fn execute(program: &Program) -> Report {
     let code = ran.status.code().unwrap_or(-1);
     Report {
         ended: if code == 0 { Ended::Ok } else { Ended::Failed },
-        outcome: Some(if code == 0 { Outcome::Completed } else { Outcome::Exited(code) }),
+        outcome: Some(if code == 0 {
+            Outcome::Completed
+        } else {
+            Outcome::Exited(code)
+        }),
         stderr: Captured {
             head: ran.stderr,
             tail: Vec::new(),

@@ -38,16 +38,26 @@ fn a_row_of_humaneval_calls_its_check_and_a_completion_goes_on_from_the_prompt()
         python(&row).tests,
         ["def check(candidate):\n    assert candidate(1) == 1\n\n\ncheck(f)\n"]
     );
-    assert_eq!(python(&row).prelude, "import math\n\ndef g(x):\n    return x\n\n");
+    assert_eq!(
+        python(&row).prelude,
+        "import math\n\ndef g(x):\n    return x\n\n"
+    );
     let program = row.program("    return g(x)\n");
-    assert!(program.ends_with("def f(x):\n    \"\"\"Doc\"\"\"\n    return g(x)\n"), "{program}");
+    assert!(
+        program.ends_with("def f(x):\n    \"\"\"Doc\"\"\"\n    return g(x)\n"),
+        "{program}"
+    );
     let program = row.program("def f(x):\n    return g(x)\n");
-    assert_eq!(program, "import math\n\ndef g(x):\n    return x\n\ndef f(x):\n    return g(x)\n");
+    assert_eq!(
+        program,
+        "import math\n\ndef g(x):\n    return x\n\ndef f(x):\n    return g(x)\n"
+    );
 }
 
 #[test]
 fn pairs_are_streams_or_the_calls_of_a_function() {
-    let row = Row::read(&json!({ "inputs": ["1\n2", ["3", "4"]], "outputs": ["3", "7\n"] })).unwrap();
+    let row =
+        Row::read(&json!({ "inputs": ["1\n2", ["3", "4"]], "outputs": ["3", "7\n"] })).unwrap();
     let Tests::Streams(streams) = &row.tests else {
         panic!("{row:?}")
     };
@@ -56,12 +66,16 @@ fn pairs_are_streams_or_the_calls_of_a_function() {
         (json!([[1, [2]]]), json!([[3]])),
         (json!(["1\n[2]"]), json!(["[3]"])),
     ] {
-        let row = Row::read(&json!({ "fn_name": "add", "inputs": inputs, "outputs": outputs })).unwrap();
+        let row =
+            Row::read(&json!({ "fn_name": "add", "inputs": inputs, "outputs": outputs })).unwrap();
         let Tests::Calls { function, cases } = &row.tests else {
             panic!("{row:?}")
         };
         assert_eq!(function, "add");
-        assert_eq!((&cases[0].arguments, &cases[0].output), (&vec![json!(1), json!([2])], &json!([3])));
+        assert_eq!(
+            (&cases[0].arguments, &cases[0].output),
+            (&vec![json!(1), json!([2])], &json!([3]))
+        );
     }
 }
 
@@ -86,11 +100,23 @@ fn a_bad_row_says_what_is_wrong_with_it() {
         (json!({ "answer": 1 }), "[\"answer\"]"),
         (json!({ "test_list": [] }), "no tests"),
         (json!({ "test_list": [1] }), "test_list[0]"),
-        (json!({ "inputs": ["1"], "outputs": [] }), "1 inputs and 0 outputs"),
+        (
+            json!({ "inputs": ["1"], "outputs": [] }),
+            "1 inputs and 0 outputs",
+        ),
         (json!({ "inputs": ["1"] }), "`outputs` is no list"),
-        (json!({ "inputs": [1], "outputs": ["1"] }), "`inputs[0]` is no text"),
-        (json!({ "fn_name": "f", "inputs": ["{"], "outputs": ["1"] }), "`inputs[0]` is not JSON"),
-        (json!({ "fn_name": "f()", "inputs": [[]], "outputs": [1] }), "no name of a function"),
+        (
+            json!({ "inputs": [1], "outputs": ["1"] }),
+            "`inputs[0]` is no text",
+        ),
+        (
+            json!({ "fn_name": "f", "inputs": ["{"], "outputs": ["1"] }),
+            "`inputs[0]` is not JSON",
+        ),
+        (
+            json!({ "fn_name": "f()", "inputs": [[]], "outputs": [1] }),
+            "no name of a function",
+        ),
         (json!({ "tests": [{ "input": "1" }] }), "tests[0].output"),
     ] as [(Value, &str); 10]
     {
@@ -110,9 +136,18 @@ fn code_is_taken_from_where_the_operator_says() {
     };
     assert_eq!(extract(answer, Extraction::LastBlock), fenced("c = 3\n"));
     assert_eq!(extract(answer, Extraction::FirstBlock), fenced("a = 1\n"));
-    assert_eq!(extract(answer, Extraction::AllBlocks), fenced("a = 1\n\nc = 3\n"));
-    assert_eq!(extract("```\nb = 2\n", Extraction::LastBlock), fenced("b = 2\n"));
-    assert_eq!(extract("````python\nx = '''\n```\n'''\n````", Extraction::LastBlock), fenced("x = '''\n```\n'''\n"));
+    assert_eq!(
+        extract(answer, Extraction::AllBlocks),
+        fenced("a = 1\n\nc = 3\n")
+    );
+    assert_eq!(
+        extract("```\nb = 2\n", Extraction::LastBlock),
+        fenced("b = 2\n")
+    );
+    assert_eq!(
+        extract("````python\nx = '''\n```\n'''\n````", Extraction::LastBlock),
+        fenced("x = '''\n```\n'''\n")
+    );
     let whole = extract("\n    return 1\n\n", Extraction::LastBlock).unwrap();
     assert_eq!((&*whole.source, whole.fenced), ("    return 1\n", false));
     for nothing in ["", " \n", "```python\n```"] {

@@ -3,8 +3,12 @@ use rlf_plugin::serde_json::{self, json};
 use super::*;
 
 fn equal(left: Value, right: Value) -> Option<bool> {
-    let equal = Plain::read(&left).unwrap().equals(&Plain::read(&right).unwrap());
-    let back = Plain::read(&right).unwrap().equals(&Plain::read(&left).unwrap());
+    let equal = Plain::read(&left)
+        .unwrap()
+        .equals(&Plain::read(&right).unwrap());
+    let back = Plain::read(&right)
+        .unwrap()
+        .equals(&Plain::read(&left).unwrap());
     assert_eq!(equal, back, "{left} and {right}");
     equal
 }
@@ -39,7 +43,10 @@ fn what_has_an_equality_of_its_own_is_left_to_the_judge() {
     assert_eq!(equal(counter.clone(), json!(["d", "a", 1])), Some(true));
     assert_eq!(equal(counter.clone(), json!(["C", "a", 1, "b", 0])), None);
     assert_eq!(Plain::read(&json!(["m", "1.0"])), Err(Unread::Judge));
-    assert_eq!(Plain::read(&json!(["l", ["r", 0, 3, 1]])), Err(Unread::Judge));
+    assert_eq!(
+        Plain::read(&json!(["l", ["r", 0, 3, 1]])),
+        Err(Unread::Judge)
+    );
 }
 
 #[test]
