@@ -11,7 +11,7 @@ import sys
 import types
 import weakref
 
-from . import files, library, loop, run, streams, warmup
+from . import files, library, loop, network, run, streams, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -23,6 +23,7 @@ def prepare(host, root, execute=run.execute):
     Returns the modules that this build of CPython lacks."""
     missing = library.load(root.rstrip("/"))
     loop.install()
+    network.install()
     add_builtins()
     library.withhold()
     sys.meta_path.insert(0, library.Withheld)
