@@ -133,6 +133,7 @@ fn what_leads_to_a_network_is_served_only_by_name() {
         service.posted(&path, &json!({"arguments": {}}))["ended"],
         "invalid-arguments"
     );
+    fs::write(&file, &granted).expect("can be written");
     let refused = host.run([
         "serve",
         &file_name,

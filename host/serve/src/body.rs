@@ -140,7 +140,14 @@ mod tests {
         assert_eq!(wrong["loc"], json!(["body", "run_timeout"]));
         let wrong = refusal(r#"{"code": "", "language": "python", "fetch_files": ["a", 1]}"#).await;
         assert_eq!(wrong["loc"], json!(["body", "fetch_files", "1"]));
-        for broken in ["", "{", "[1", "{} {}", "{\"code\": NaN}", "\u{feff}{}"] {
+        for broken in [
+            "",
+            "{",
+            "[1",
+            "{\"code\": \"\", \"language\": \"a\"} {}",
+            "{\"code\": NaN}",
+            "\u{feff}{}",
+        ] {
             assert_eq!(refusal(broken).await["type"], "json_invalid", "{broken}");
         }
         assert_eq!(refusal("[]").await["type"], "value_error");

@@ -21,7 +21,10 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
     let config = configured(operator.serve, options);
     // Before plugins are loaded, which takes a while.
-    config.validate().map_err(|error| anyhow!(error))?;
+    config
+        .validate()
+        .and_then(|()| config.check_access())
+        .map_err(|error| anyhow!(error))?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let directory = &options.plugins.plugins;
     let registry = Registry::load(directory, &operator.policies, &sandbox);
