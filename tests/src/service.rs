@@ -111,7 +111,7 @@ impl Client {
         body: &str,
     ) -> String {
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
-        let mut add = |name: &str, value: &str| head.push_str(&format!("{name}: {value}\r\n"));
+        let mut add = |name: &str, value: &str| head.extend([name, ": ", value, "\r\n"]);
         let given = |name: &str| headers.iter().any(|(given, _)| *given == name);
         if !given("host") {
             add("host", &self.address.to_string());

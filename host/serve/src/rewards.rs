@@ -222,7 +222,7 @@ fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
                 if calls.is_empty() {
                     answer = Some(text.clone());
                 }
-                pending = calls.clone();
+                pending.clone_from(&calls);
                 pending.reverse();
                 events.push(Event::Turn(ModelTurn {
                     visible: text.clone(),

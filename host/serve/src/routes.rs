@@ -226,7 +226,7 @@ struct Line {
 
 impl Line {
     /// Neither code nor output nor a header of the client's is in it.
-    fn write(&mut self, status: u16, note: Note) {
+    fn write(&mut self, status: u16, note: &Note) {
         self.answered = true;
         let took = self.began.elapsed();
         self.service.metrics.answered(&self.route, status, took);
@@ -251,7 +251,7 @@ impl Drop for Line {
         if !self.answered {
             /// What other servers log for a client that left.
             const LEFT: u16 = 499;
-            self.write(LEFT, Note::default());
+            self.write(LEFT, &Note::default());
         }
     }
 }
@@ -302,7 +302,7 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
     if let Ok(id) = HeaderValue::from_str(&line.id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
-    line.write(response.status().as_u16(), note);
+    line.write(response.status().as_u16(), &note);
     response
 }
 

@@ -25,10 +25,12 @@ pub(crate) fn path(name: &str) -> Result<String, String> {
     for segment in name.split('/') {
         match segment {
             "" | "." => {}
-            ".." if segments.pop().is_none() => {
-                return Err("the path leaves the program's root by `..`".into());
+            ".." => {
+                let left = segments
+                    .pop()
+                    .ok_or("the path leaves the program's root by `..`");
+                left.map_err(str::to_owned)?;
             }
-            ".." => {}
             long if long.len() > LONGEST_SEGMENT => {
                 return Err(format!(
                     "a name in a path has at most {LONGEST_SEGMENT} bytes"

@@ -1,6 +1,6 @@
 //! What all requests of one service share.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -135,12 +135,8 @@ impl Service {
                 installed.join(", ")
             ));
         }
-        let known: BTreeMap<&str, ()> = LANGUAGES
-            .into_iter()
-            .chain(installed)
-            .map(|name| (name, ()))
-            .collect();
-        let known: Vec<String> = known.keys().map(|name| format!("'{name}'")).collect();
+        let known: BTreeSet<&str> = LANGUAGES.into_iter().chain(installed).collect();
+        let known: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
         Spoken::Unknown(format!("Input should be one of {}", known.join(", ")))
     }
 

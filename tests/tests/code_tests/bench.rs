@@ -40,7 +40,7 @@ impl Bench {
             ("config.code", "\"answer\""),
         ] {
             if !policy.contains(key) {
-                text.push_str(&format!("{key} = {value}\n"));
+                text.extend([key, " = ", value, "\n"]);
             }
         }
         let policies: BTreeMap<String, PluginPolicy> =
