@@ -491,9 +491,15 @@ impl Tool {
             );
         };
         let limits = &attempt.plugin.policy().limits;
+        let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
         let request = ToolRequest {
             name: self.loaded.own_name.clone(),
-            arguments: attempt.arguments.to_owned(),
+            // A program may see in which order they were written; a component may not.
+            arguments: if is_interpreter {
+                call.arguments.to_string()
+            } else {
+                attempt.arguments.to_owned()
+            },
             context: types::CallContext {
                 call_id: call.call_id.clone(),
                 attempt: attempt.number,
@@ -507,7 +513,7 @@ impl Tool {
             caller: attempt.caller.clone(),
             nesting: attempt.nesting.clone(),
         };
-        if attempt.plugin.kind() == PluginKind::Interpreter {
+        if is_interpreter {
             return interpreter::tool::call(attempt.plugin, request).await;
         }
         let (returned, files) = attempt.plugin.call_tool(request).await;

@@ -2,7 +2,6 @@
 import importlib
 import json
 import sys
-import traceback
 
 
 def called(module, function, arguments):
@@ -21,7 +20,6 @@ with open(given, encoding="utf-8") as file:
 try:
     answer = {"failed": False, "text": called(module, function, arguments)}
 except Exception as error:
-    text = "".join(traceback.format_exception_only(error)).strip()
-    answer = {"failed": True, "text": "error: " + text}
+    answer = {"failed": True, "text": f"error: {type(error).__name__}: {error}"}
 with open(wanted, "w", encoding="utf-8") as file:
     json.dump(answer, file)

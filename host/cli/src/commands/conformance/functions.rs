@@ -9,9 +9,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_plugins::arguments::validate;
 use rlf_plugins::interpreter::functions::{CALL_FUNCTION, TOOLS_FILE, module};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
+use rlf_plugins::schema::ToolSchema;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
 use rlf_sandbox::Sandbox;
 use serde::Deserialize;
@@ -181,9 +183,28 @@ fn value(schema: &Value) -> Value {
         _ => match schema["format"].as_str() {
             Some("date") => json!("2020-02-29"),
             Some("date-time") => json!("2020-02-29T12:00:00"),
-            _ => json!("example"),
+            _ => json!(text(schema)),
         },
     }
+}
+
+/// Text that a schema takes, among what such schemas mostly want.
+fn text(schema: &Value) -> &'static str {
+    const TEXTS: [&str; 7] = [
+        "example",
+        "2020",
+        "2020-02",
+        "2020-02-29",
+        "2019-2020",
+        "12:30",
+        "EX",
+    ];
+    let whole = json!({"type": "object", "properties": {"text": schema}}).to_string();
+    let taken = ToolSchema::parse(&whole).ok().and_then(|schema| {
+        let fits = |text: &&&str| validate(&schema, &json!({ "text": text })).is_ok();
+        TEXTS.iter().find(fits)
+    });
+    taken.copied().unwrap_or(TEXTS[0])
 }
 
 #[derive(Deserialize)]
