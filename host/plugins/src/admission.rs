@@ -354,7 +354,7 @@ mod tests {
         );
         assert_eq!(
             refusal("", "", &component(&[], &["run"])),
-            "the component exports none of rlf:plugin/tool, rlf:plugin/reward; build it with the \
+            "the component exports none of rlf:plugin/tool, rlf:plugin/reward, rlf:plugin/interpreter; build it with the \
              SDK, for one of the worlds of rlf:plugin"
         );
     }

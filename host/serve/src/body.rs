@@ -152,6 +152,6 @@ mod tests {
         }
         assert_eq!(refusal("[]").await["type"], "value_error");
         let deep = "[".repeat(200_000);
-        assert_eq!(refusal(&deep).await["type"], "json_invalid");
+        assert_eq!(refusal(&deep).await["type"], "value_error");
     }
 }

@@ -44,9 +44,12 @@ impl Candidate {
 
     /// Steps that are still to be run, in order.
     fn wanted(&self, plan: &Plan) -> Vec<usize> {
-        let open = |step: &usize| match plan.steps[*step] {
-            true => !self.values.contains_key(step) && !self.failed.contains_key(step),
-            false => !self.skipped.contains(step),
+        let open = |step: &usize| {
+            if plan.steps[*step] {
+                !self.values.contains_key(step) && !self.failed.contains_key(step)
+            } else {
+                !self.skipped.contains(step)
+            }
         };
         (0..plan.steps.len()).filter(open).collect()
     }

@@ -135,7 +135,7 @@ impl Group<'_> {
         if called == 1 {
             self.calls(plan, attempts, &mut candidates, &mut failures)?;
         }
-        let weak_tests = self.weak(python, &weak, runs_weak == 1, &candidates, &mut failures)?;
+        let weak_tests = self.weak(python, &weak, runs_weak == 1, &candidates, &mut failures);
         let used: usize = candidates
             .iter()
             .map(|candidate| candidate.programs + runs_weak)
@@ -206,9 +206,9 @@ impl Group<'_> {
         runs: bool,
         candidates: &[Candidate],
         failures: &mut BTreeMap<usize, String>,
-    ) -> Result<Vec<Vec<Test>>> {
+    ) -> Vec<Vec<Test>> {
         let Some(python) = python.filter(|_| runs) else {
-            return Ok(vec![vec![Test::Unreached; weak.len()]; candidates.len()]);
+            return vec![vec![Test::Unreached; weak.len()]; candidates.len()];
         };
         let runs: Vec<WeakRun> = self
             .codes
@@ -231,7 +231,7 @@ impl Group<'_> {
                 }
             }
         }
-        Ok(tests)
+        tests
     }
 
     /// How each assertion ended, for each candidate: compared here where that is plain, else by the judge.
@@ -341,7 +341,7 @@ impl Group<'_> {
 
 /// What became of a program.
 enum Ran {
-    Report(Report),
+    Report(Box<Report>),
     /// It left more behind than it may, or broke its interpreter, which was sound when the row was taken apart.
     Broke,
 }
@@ -355,7 +355,7 @@ fn run(programs: &[Program]) -> Vec<Result<Ran>> {
                 report.ended
             ))
         }
-        Ok(report) => Ok(Ran::Report(report)),
+        Ok(report) => Ok(Ran::Report(Box::new(report))),
         Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::Broke),
         Err(Error::Internal(_)) => Ok(Ran::Broke),
         Err(error) => Err(told(&error)),

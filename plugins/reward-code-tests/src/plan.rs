@@ -1,5 +1,7 @@
 //! Tests taken apart: the steps that a candidate's run evaluates, and what is compared with them.
 
+use std::fmt::Write as _;
+
 use rlf_plugin::error_message;
 use rlf_plugin::execute::{self, Compiled, Program};
 use rlf_plugin::serde::Deserialize;
@@ -125,8 +127,7 @@ impl Plan {
             let choice = format!(
                 "{method} if hasattr(globals().get('Solution'), {function:?}) else {called}"
             );
-            plan.source
-                .push_str(&format!("\ndef _step_{step}():\n    return {choice}\n"));
+            let _ = write!(plan.source, "\ndef _step_{step}():\n    return {choice}\n");
             plan.steps.push(true);
             plan.asserts.push(Assertion {
                 unit: step,

@@ -169,22 +169,20 @@ impl Row {
             ));
         }
         let pairs = inputs.iter().zip(outputs).enumerate();
-        let tests = match row.get("fn_name").filter(|name| !name.is_null()) {
-            Some(function) => Tests::Calls {
+        let tests = if let Some(function) = row.get("fn_name").filter(|name| !name.is_null()) {
+            Tests::Calls {
                 function: identifier(string(function, "fn_name")?)?,
                 cases: pairs.map(call).collect::<Result<_, _>>()?,
-            },
-            None => {
-                let stream = |(number, (input, output)): (usize, (&Value, &Value))| {
-                    Ok(Stream {
-                        input: lines(input)
-                            .ok_or_else(|| format!("`inputs[{number}]` is no text"))?,
-                        output: lines(output)
-                            .ok_or_else(|| format!("`outputs[{number}]` is no text"))?,
-                    })
-                };
-                Tests::Streams(pairs.map(stream).collect::<Result<_, String>>()?)
             }
+        } else {
+            let stream = |(number, (input, output)): (usize, (&Value, &Value))| {
+                Ok(Stream {
+                    input: lines(input).ok_or_else(|| format!("`inputs[{number}]` is no text"))?,
+                    output: lines(output)
+                        .ok_or_else(|| format!("`outputs[{number}]` is no text"))?,
+                })
+            };
+            Tests::Streams(pairs.map(stream).collect::<Result<_, String>>()?)
         };
         Ok(Self {
             prelude: optional(row, "prelude")?,

@@ -92,11 +92,11 @@ fn programs_have_places_of_their_own() {
     let sandbox = sandbox_with(&SandboxConfig {
         instances: Some(1),
         programs: Some(1),
-        max_memory_bytes: 64 * MIB,
-        program_memory_budget_bytes: Some(64 * MIB),
+        max_memory_bytes: 128 * MIB,
+        program_memory_budget_bytes: Some(128 * MIB),
         ..SandboxConfig::default()
     });
-    let limits = limits(30, 5_000, 64 * MIB);
+    let limits = limits(30, 5_000, 128 * MIB);
     let tool = load(&sandbox, BUSY, limits.clone());
     let program = try_load(
         &sandbox,

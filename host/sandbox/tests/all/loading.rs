@@ -251,10 +251,11 @@ fn settings_that_cannot_work_are_refused() {
     }
     for said in [
         refused(|config| config.instances = Some(0)),
+        refused(|config| config.programs = Some(0)),
         refused(|config| config.workers = Some(0)),
     ] {
         assert!(
-            said.contains("instances and workers must be at least 1"),
+            said.contains("instances, programs and workers must be at least 1"),
             "{said}"
         );
     }

@@ -1,5 +1,5 @@
 //! An interpreter that tests of the host can rely on to the letter: a command a line, each with one effect.
-#![allow(unsafe_code, missing_docs, unreachable_pub)] // generated
+#![allow(unsafe_code, missing_docs, unreachable_pub, clippy::pedantic)] // generated
 
 wit_bindgen::generate!({
     path: "../../../wit",
