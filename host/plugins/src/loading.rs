@@ -92,7 +92,9 @@ pub(crate) fn load(
     let most_memory = sandbox.pools().max_memory_bytes;
     let (pool, files, limits) = if is_interpreter {
         let programs = &policy.programs;
-        let limits = programs.limits(&policy.limits, &ProgramLimits::default(), most_memory);
+        let mut limits = programs.limits(&policy.limits, &ProgramLimits::default(), most_memory);
+        // Of what loading takes; programs have limits of their own.
+        limits.memory_bytes = most_memory;
         (Pool::Programs, Some(programs.files()), limits)
     } else {
         (Pool::Calls, policy.files.clone(), policy.limits.clone())

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rlf_dialogue::tool::ToolDefinition;
 use rlf_sandbox::{CallReport, CallSpec, Caller, Captured, FilesReport, Stopped, Template};
@@ -220,6 +220,14 @@ impl Plugin {
         let files = self.policy.files.as_ref();
         files.is_some_and(|files| !files.outputs.is_empty())
             || self.policy.unsandboxed_host_directory.is_some()
+    }
+
+    /// How long a call of one of its tools may take, of real time.
+    pub(crate) fn call_deadline(&self) -> Duration {
+        match self.kind() {
+            PluginKind::Interpreter => self.policy.programs.deadline,
+            PluginKind::Tool | PluginKind::Reward => self.policy.limits.wall,
+        }
     }
 
     /// Whether its calls can make others, or run programs.

@@ -395,7 +395,7 @@ impl ToolManager {
             plugin,
             caller,
             nesting: nesting(),
-            deadline: started + limits.wall,
+            deadline: started + plugin.call_deadline(),
             seed,
             number: 0,
         };
@@ -413,7 +413,7 @@ impl ToolManager {
             attempt.number += 1;
             attempt.nesting = nesting();
             // What was lost to a full machine or a slow service is not the second try's fault.
-            attempt.deadline = Instant::now() + limits.wall;
+            attempt.deadline = Instant::now() + plugin.call_deadline();
         };
         if end.ended == Ended::Trap {
             tool.plugin.note_trap(&end);
@@ -506,7 +506,8 @@ impl Tool {
                 trajectory_id: context.trajectory_id.clone(),
                 turn: context.turn,
                 seed: attempt.seed,
-                budget_ms: u32::try_from(limits.wall.as_millis()).unwrap_or(u32::MAX),
+                budget_ms: u32::try_from(attempt.plugin.call_deadline().as_millis())
+                    .unwrap_or(u32::MAX),
                 extra: Vec::new(),
             },
             deadline: attempt.deadline,

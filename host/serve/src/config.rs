@@ -12,7 +12,7 @@ use crate::access::Access;
 /// How the service is set up. Every field may be left out of a configuration.
 ///
 /// What one program may use is no matter of this table: it is the policy of the interpreter that runs it
-/// (`[plugins.NAME.limits]`), and what a request asks for beyond that is brought down to it.
+/// (`[plugins.NAME.programs]`), and what a request asks for beyond that is brought down to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {

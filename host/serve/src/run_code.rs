@@ -153,13 +153,15 @@ pub(crate) enum End {
     OutOfTime,
 }
 
+/// What is left of a process that a signal ended, as Python's `subprocess` gives it: too much output.
+pub(crate) const SIGXFSZ: i32 = -25;
+
 /// What a client is told of something that was stopped, and what is added to its standard error. What the machine
 /// was to blame for says nothing of the program, and is worth repeating.
 pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
-    /// As Python's `subprocess` gives them.
+    // As above: broken, and too much memory.
     const SIGABRT: i32 = -6;
     const SIGKILL: i32 = -9;
-    const SIGXFSZ: i32 = -25;
     let code = match stopped.ended {
         ended if ended.is_infrastructure() => {
             return Err(Refusal::later(format!(

@@ -19,7 +19,7 @@ use crate::protocol::{
     CellError, CellRunResult, CommandRunResult, CommandRunStatus, RunJupyterRequest,
     RunJupyterResponse, RunStatus,
 };
-use crate::run_code::{End, not_run, noted, of_stopped, text};
+use crate::run_code::{End, SIGXFSZ, not_run, noted, of_stopped, text};
 use crate::scratch::{self, Fetch};
 use crate::service::{Note, Service, Spoken};
 
@@ -94,6 +94,7 @@ pub(crate) async fn run(
     let mut cells = Vec::with_capacity(request.cells.len());
     let mut end = End::Finished(Some(0));
     let mut said = String::new();
+    let mut held = 0;
     for code in &request.cells {
         let left = total.saturating_sub(began.elapsed());
         if left.is_zero() {
@@ -117,15 +118,34 @@ pub(crate) async fn run(
         if let Some(stopped) = &report.stopped {
             (end, said) = of_stopped(stopped)?;
         }
-        let is_over = report.stopped.is_some();
-        cells.push(cell(report));
+        let mut is_over = report.stopped.is_some();
+        // All of it waits here for the answer.
+        held += bytes_of(&report);
+        if held > policy.file_bytes {
+            end = End::Finished(Some(SIGXFSZ));
+            said = format!(
+                "the cells show more than {} bytes together (programs.file_bytes)",
+                policy.file_bytes
+            );
+            is_over = true;
+        } else {
+            cells.push(cell(report));
+        }
         if is_over {
             break;
         }
     }
     let is_whole = end == End::Finished(Some(0));
     let found = if is_whole {
-        notebook.fetch(&fetch.paths()).await
+        match notebook.fetch(&fetch.paths()).await {
+            Ok(files) => files,
+            Err(error) => {
+                return Ok(noted(
+                    json(&RunJupyterResponse::not_run(not_run(error)?)),
+                    note,
+                ));
+            }
+        }
     } else {
         Vec::new()
     };
@@ -172,6 +192,17 @@ pub(crate) async fn run(
         },
     };
     Ok(noted(json(&response), note))
+}
+
+/// What a cell's report holds, in bytes.
+fn bytes_of(report: &CellReport) -> u64 {
+    let printed = [&report.stdout, &report.stderr]
+        .map(|output| output.total_bytes() - output.omitted_bytes())
+        .into_iter()
+        .sum::<u64>();
+    let displays = report.displays.iter().map(|display| display.data.len());
+    let value = report.value.as_ref().map_or(0, String::len);
+    printed + (displays.sum::<usize>() + value) as u64
 }
 
 fn cell(report: CellReport) -> CellRunResult {

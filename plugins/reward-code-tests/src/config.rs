@@ -71,6 +71,14 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Limits of a program that judges: the time of two that are judged, whatever they return.
+    pub(crate) fn judging(&self) -> Limits {
+        Limits {
+            wall_ms: self.wall_ms.saturating_mul(2),
+            ..self.limits()
+        }
+    }
+
     /// Limits of one program.
     pub(crate) fn limits(&self) -> Limits {
         Limits {

@@ -15,8 +15,9 @@ use crate::row::{Python, Row, Stream, Tests};
 use crate::streams;
 use crate::weak::WeakRun;
 
-/// Of files, from all candidates of a round; well under what one call may be answered (`hostcall_bytes`).
-const RETURNED: u64 = 7 << 20;
+/// Of files, and again of output, from all candidates of a round: well under what one call may be answered
+/// (`hostcall_bytes`), and read, which takes many times as much, under the memory of a call.
+const RETURNED: u64 = 3 << 20;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -89,6 +90,7 @@ impl Group<'_> {
     fn limits(&self, programs: usize) -> Limits {
         Limits {
             file_bytes: (RETURNED / programs as u64).min(1 << 20),
+            output_bytes: (RETURNED / 2 / programs as u64).min(1 << 20) as u32,
             ..self.config.limits()
         }
     }
@@ -218,7 +220,7 @@ impl Group<'_> {
         let programs: Vec<Program> = runs
             .iter()
             .zip(self.codes)
-            .map(|(run, code)| run.program(python, code, self.config, self.seed))
+            .map(|(run, code)| run.program(python, code, self.limits(self.codes.len()), self.seed))
             .collect();
         let mut tests = Vec::new();
         for (number, (run, ran)) in runs.iter().zip(run(&programs)).enumerate() {
@@ -274,7 +276,13 @@ impl Group<'_> {
             tests.push(of_this);
         }
         let verdicts = match python {
-            Some(python) => judge(python, &asked, self.seed, &mut programs)?,
+            Some(python) => judge(
+                python,
+                &asked,
+                self.config.judging(),
+                self.seed,
+                &mut programs,
+            )?,
             None => BTreeMap::new(),
         };
         let settled = tests.into_iter().enumerate().map(|(number, tests)| {
@@ -306,13 +314,14 @@ impl Group<'_> {
         };
         let streams = &streams[..most.min(streams.len())];
         self.share(0, streams.len())?;
+        let limits = self.limits(self.codes.len() * streams.len());
         let programs: Vec<Program> = self
             .codes
             .iter()
             .flat_map(|code| {
                 streams
                     .iter()
-                    .map(|stream| streams::program(code, stream, config, self.seed))
+                    .map(|stream| streams::program(code, stream, limits, self.seed))
             })
             .collect();
         let ran = run(&programs);
@@ -324,7 +333,7 @@ impl Group<'_> {
                     Ran::Broke => Test::Exceeded,
                     Ran::Report(report) => {
                         rejected |= matches!(report.outcome, Some(execute::Outcome::Rejected(_)));
-                        streams::test(report, stream)
+                        streams::test(report, stream)?
                     }
                 });
             }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rlf_plugin::execute;
+use rlf_plugin::execute::{self, Limits};
 use rlf_plugin::serde_json::{self, Map, Value};
 
 use crate::plan::{splitter, told};
@@ -19,6 +19,7 @@ pub(crate) type Values = BTreeMap<usize, Value>;
 pub(crate) fn judge(
     row: &Python,
     asked: &BTreeMap<usize, Values>,
+    limits: Limits,
     seed: u64,
     programs: &mut usize,
 ) -> Result<BTreeMap<usize, BTreeSet<usize>>, String> {
@@ -42,9 +43,15 @@ pub(crate) fn judge(
             .collect();
         let program = splitter(row, seed)
             .arguments(["main.py", "judge"])
+            .limits(limits)
             .file("values.json", Value::Object(values).to_string());
         let report = execute::run_one(program).map_err(|error| told(&error))?;
-        for line in report.stdout.head.split(|byte| *byte == b'\n') {
+        let mut printed = report.stdout.head;
+        if report.stdout.omitted == 0 {
+            printed.extend(report.stdout.tail);
+        }
+        let before = verdicts.len();
+        for line in printed.split(|byte| *byte == b'\n') {
             if let Ok((candidate, holding)) =
                 serde_json::from_slice::<(usize, BTreeSet<usize>)>(line)
             {
@@ -52,8 +59,11 @@ pub(crate) fn judge(
                 verdicts.insert(candidate, holding);
             }
         }
-        // They come in order, so that the first one without a verdict was being judged when the program ended.
-        open.pop_first();
+        // They come in order, so that the first one was being judged when a program ended that says nothing of any. One that
+        // did has spent its time on others: whoever is left begins the next.
+        if verdicts.len() == before {
+            open.pop_first();
+        }
     }
     Ok(verdicts)
 }

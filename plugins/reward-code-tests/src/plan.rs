@@ -180,7 +180,7 @@ pub(crate) fn told(error: &rlf_plugin::Error) -> String {
                 "{text}; the policy of this reward must name an interpreter of Python: execute = [\"python\"]"
             )
         }
-        rlf_plugin::Error::Exhausted(text) => {
+        rlf_plugin::Error::Exhausted(text) if text.contains("nested_calls") => {
             format!(
                 "{text}; raise nested_calls in the limits of this reward, and `programs` in its config"
             )

@@ -312,11 +312,11 @@ fn lines(value: &Value) -> Option<String> {
 
 /// Arguments as a list, or as JSON texts, one a line; the output as a value or as JSON text.
 fn call((number, (input, output)): (usize, (&Value, &Value))) -> Result<Call, String> {
-    match (input, output) {
-        (Value::Array(arguments), output) => Ok(Call {
+    let call = match (input, output) {
+        (Value::Array(arguments), output) => Call {
             arguments: arguments.clone(),
             output: output.clone(),
-        }),
+        },
         (Value::String(text), output) => {
             let not_json = |what: &str, error: serde_json::Error| {
                 format!("`{what}[{number}]` is not JSON: {error}")
@@ -332,11 +332,31 @@ fn call((number, (input, output)): (usize, (&Value, &Value))) -> Result<Call, St
                 }
                 other => other.clone(),
             };
-            Ok(Call { arguments, output })
+            Call { arguments, output }
         }
-        _ => Err(format!(
-            "`inputs[{number}]` is neither a list of arguments nor text"
-        )),
+        _ => {
+            return Err(format!(
+                "`inputs[{number}]` is neither a list of arguments nor text"
+            ));
+        }
+    };
+    if call.arguments.iter().chain([&call.output]).any(is_rounded) {
+        return Err(format!(
+            "test {number} has an integer of more than 64 bits, which would be rounded here; write it as an assertion"
+        ));
+    }
+    Ok(call)
+}
+
+/// Whether a number in it was written with more digits than were read.
+fn is_rounded(value: &Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => number
+            .as_f64()
+            .is_some_and(|float| float.fract() == 0.0 && float.abs() >= 9.2e18),
+        Value::Array(items) => items.iter().any(is_rounded),
+        Value::Object(fields) => fields.values().any(is_rounded),
+        _ => false,
     }
 }
 

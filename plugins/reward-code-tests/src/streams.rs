@@ -1,37 +1,45 @@
 //! Programs that read and print: each test is a run of the candidate's code as it is.
 
-use rlf_plugin::execute::{Program, Report};
+use rlf_plugin::execute::{Limits, Program, Report};
 
-use crate::config::Config;
 use crate::outcome::{Test, cut_short};
 use crate::row::Stream;
 
 /// The candidate as a program of its own.
-pub(crate) fn program(code: &str, stream: &Stream, config: &Config, seed: u64) -> Program {
+pub(crate) fn program(code: &str, stream: &Stream, limits: Limits, seed: u64) -> Program {
     Program::new("python", code)
         .stdin(stream.input.clone())
         .seed(seed)
-        .limits(config.limits())
+        .limits(limits)
 }
 
-/// How one run ended. What it printed counts only if it got to its end, be it by `sys.exit()`.
-pub(crate) fn test(report: &Report, stream: &Stream) -> Test {
+/// How one run ended. What it printed counts only if it got to its end, be it by `sys.exit()`. An error where the
+/// right output is longer than what is kept of any: nobody could pass that.
+pub(crate) fn test(report: &Report, stream: &Stream) -> Result<Test, String> {
     use rlf_plugin::execute::Outcome;
     let ended = matches!(
         report.outcome,
         Some(Outcome::Completed | Outcome::Exited(0))
     );
     if !ended {
-        return cut_short(report);
+        return Ok(cut_short(report));
     }
     if report.stdout.omitted > 0 {
-        return Test::Exceeded;
+        let kept = report.stdout.head.len() + report.stdout.tail.len();
+        if stream.output.trim_end().len() > kept {
+            return Err(format!(
+                "the expected output has {} bytes, and {kept} of a program's are kept; raise `output_bytes` in the \
+                 programs of the interpreter, or lower the tests of a group",
+                stream.output.len()
+            ));
+        }
+        return Ok(Test::Exceeded);
     }
     let printed = [&*report.stdout.head, &*report.stdout.tail].concat();
     if same(&String::from_utf8_lossy(&printed), &stream.output) {
-        Test::Passed
+        Ok(Test::Passed)
     } else {
-        Test::Wrong
+        Ok(Test::Wrong)
     }
 }
 
@@ -72,11 +80,11 @@ mod tests {
             output: "1".to_owned(),
         };
         let mut report = Report::printed("1\n");
-        assert_eq!(test(&report, &stream), Test::Passed);
+        assert_eq!(test(&report, &stream), Ok(Test::Passed));
         report.outcome = Some(rlf_plugin::execute::Outcome::Exited(1));
-        assert_eq!(test(&report, &stream), Test::Exited);
+        assert_eq!(test(&report, &stream), Ok(Test::Exited));
         report.outcome = None;
         report.ended = rlf_plugin::Ended::Timeout;
-        assert_eq!(test(&report, &stream), Test::TimedOut);
+        assert_eq!(test(&report, &stream), Ok(Test::TimedOut));
     }
 }

@@ -2,10 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use rlf_plugin::execute::{Program, Report};
+use rlf_plugin::execute::{Limits, Program, Report};
 use rlf_plugin::serde_json::json;
 
-use crate::config::Config;
 use crate::outcome::{Test, cut_short};
 use crate::row::Python;
 
@@ -32,7 +31,7 @@ impl WeakRun {
         }
     }
 
-    pub(crate) fn program(&self, row: &Python, code: &str, config: &Config, seed: u64) -> Program {
+    pub(crate) fn program(&self, row: &Python, code: &str, limits: Limits, seed: u64) -> Program {
         let row = json!({
             "prelude": row.prelude,
             "setup": row.setup,
@@ -45,7 +44,7 @@ impl WeakRun {
             .file("row.json", row.to_string())
             .file("candidate.py", code)
             .seed(seed)
-            .limits(config.limits())
+            .limits(limits)
     }
 
     /// How each of the wanted tests ended.

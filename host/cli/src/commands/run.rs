@@ -26,8 +26,8 @@ const NOT_RUN: u8 = 125;
 /// As a process that is killed, for one that was stopped by another limit.
 const KILLED: u8 = 137;
 
-/// Larger inputs are refused before they are read.
-const MAX_INPUT_BYTES: u64 = 1 << 30;
+/// Larger inputs are refused, unless `--files` allows them.
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 pub(crate) fn run(options: &arguments::Run) -> ExitCode {
     prepare_and_run(options).unwrap_or_else(|error| {
@@ -42,14 +42,15 @@ pub(crate) fn run(options: &arguments::Run) -> ExitCode {
 
 fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     let from_stdin = options.script.as_os_str() == "-";
+    let most = options.files.unwrap_or(MAX_INPUT_BYTES);
     let language = language(options, from_stdin)?;
     let name = options.script.to_string_lossy().into_owned();
     let code = if from_stdin {
-        read(&mut std::io::stdin().lock(), "standard input")?
+        read(&mut std::io::stdin().lock(), "standard input", most)?
     } else {
         let mut file =
             fs::File::open(&options.script).with_context(|| format!("cannot open {name}"))?;
-        read(&mut file, &name)?
+        read(&mut file, &name, most)?
     };
     let code = String::from_utf8(code)
         .ok()
@@ -57,12 +58,12 @@ fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     let stdin = if from_stdin || std::io::stdin().is_terminal() {
         Vec::new()
     } else {
-        read(&mut std::io::stdin().lock(), "standard input")?
+        read(&mut std::io::stdin().lock(), "standard input", most)?
     };
     let files = options
         .given
         .iter()
-        .map(|given| give(given))
+        .map(|given| give(given, most))
         .collect::<anyhow::Result<Vec<File>>>()?;
     let fetched: Vec<(&str, &str)> = (options.fetched.iter())
         .map(|fetched| {
@@ -101,15 +102,30 @@ fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
         ..RunSpec::default()
     };
     let report = crate::commands::runtime()?.block_on(interpreter.run(program, spec))?;
+    for (name, _) in &fetched {
+        let found = |file: &File| same_place(&file.path, name);
+        if !report.files.iter().any(found) {
+            eprintln!(
+                "{} it left no file {}",
+                style("note:").bold().for_stderr(),
+                printable(name)
+            );
+        }
+    }
     for file in &report.files {
         let places = fetched
             .iter()
-            .filter(|(name, _)| name.trim_start_matches('/') == file.path.trim_start_matches('/'));
+            .filter(|(name, _)| same_place(&file.path, name));
         for (_, path) in places {
             fs::write(path, &file.data).with_context(|| format!("cannot write {path}"))?;
         }
     }
     Ok(told(&report))
+}
+
+/// Whether two paths of a program are one: both begin at its root.
+fn same_place(one: &str, other: &str) -> bool {
+    one.trim_start_matches('/') == other.trim_start_matches('/')
 }
 
 /// Says what stopped the program, if something did. The exit code.
@@ -219,12 +235,12 @@ fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
 }
 
 /// `PATH` or `PATH=NAME` of the command line as the file that the program finds.
-fn give(given: &str) -> anyhow::Result<File> {
+fn give(given: &str, most: u64) -> anyhow::Result<File> {
     let (path, name) = given.split_once('=').unwrap_or((given, base_name(given)));
     let mut file = fs::File::open(path).with_context(|| format!("cannot open {path}"))?;
     Ok(File {
         path: name.to_owned(),
-        data: read(&mut file, path)?,
+        data: read(&mut file, path, most)?,
     })
 }
 
@@ -235,13 +251,13 @@ fn base_name(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-fn read(from: &mut dyn Read, name: &str) -> anyhow::Result<Vec<u8>> {
+fn read(from: &mut dyn Read, name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MAX_INPUT_BYTES + 1)
+    from.take(most + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        bail!("{name} has more than {MAX_INPUT_BYTES} bytes");
+    if bytes.len() as u64 > most {
+        bail!("{name} has more than {most} bytes; --files allows more");
     }
     Ok(bytes)
 }

@@ -83,9 +83,7 @@ fn interpreter(
     plugins: &[String],
     language: &str,
 ) -> Result<Interpreter, Error> {
-    let interpreters = nesting.interpreters();
-    let found = interpreters.of_plugins(plugins, language).cloned();
-    found.ok_or_else(|| {
+    nesting.interpreter(plugins, language).ok_or_else(|| {
         let language: String = language.chars().take(64).collect();
         Error::NotFound(format!(
             "no interpreter that is open to this plugin runs {language:?}; there are: {}",

@@ -1,11 +1,12 @@
 //! What a call has to know of itself to make others, or to run programs.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::bindings::types::Error;
-use crate::interpreter::Interpreters;
+use crate::interpreter::Interpreter;
 use crate::tool_manager::{ToolManager, TurnContext};
 
 /// What a call has to know of itself to make others. Handed to the sandbox with the call.
@@ -14,6 +15,8 @@ pub(crate) struct Nesting {
     pub(super) turn: TurnContext,
     call_id: String,
     made: AtomicU32,
+    /// Interpreters that were asked for, by language.
+    found: Mutex<BTreeMap<String, Interpreter>>,
 }
 
 impl Nesting {
@@ -24,12 +27,21 @@ impl Nesting {
             turn,
             call_id: call_id.to_owned(),
             made: AtomicU32::new(0),
+            found: Mutex::default(),
         })
     }
 
-    /// The interpreters beside it.
-    pub(super) fn interpreters(&self) -> &Interpreters {
-        self.manager.interpreters()
+    /// The interpreter of a language, among these plugins.
+    pub(super) fn interpreter(&self, plugins: &[String], language: &str) -> Option<Interpreter> {
+        // The same from the first asking to the last: what one compiled, another may not read.
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(interpreter) = found.get(language) {
+            return Some(interpreter.clone());
+        }
+        let interpreters = self.manager.interpreters();
+        let interpreter = interpreters.of_plugins(plugins, language)?.pinned();
+        found.insert(language.to_owned(), interpreter.clone());
+        Some(interpreter)
     }
 
     /// Counts one more call or program, of `most`: its id, or the answer where there were so many already.

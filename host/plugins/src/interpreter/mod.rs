@@ -85,6 +85,28 @@ impl ProgramPolicy {
         Ok(())
     }
 
+    /// Refuses more than a program may be given.
+    fn check_given(&self, bytes: u64) -> Result<(), RunError> {
+        if bytes <= self.file_bytes {
+            return Ok(());
+        }
+        Err(RunError::Exhausted(format!(
+            "code, input, files and modules have {bytes} bytes; {} are allowed (programs.file_bytes)",
+            self.file_bytes
+        )))
+    }
+
+    /// Refuses more than may be taken from a program.
+    fn check_fetched(&self, bytes: u64, wanted: &ProgramLimits) -> Result<(), RunError> {
+        let most = wanted.file_bytes.unwrap_or(u64::MAX).min(self.file_bytes);
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(RunError::Exhausted(format!(
+            "the files that were asked for have {bytes} bytes; {most} are allowed (file_bytes)"
+        )))
+    }
+
     /// The root directory of every program.
     pub(crate) fn files(&self) -> ScratchFiles {
         ScratchFiles {
@@ -145,6 +167,8 @@ pub struct RunSpec {
 pub struct Interpreter {
     plugin: Arc<Plugin>,
     language: Language,
+    /// Whether what replaced the plugin on disk serves later runs.
+    follows: bool,
 }
 
 impl Interpreter {
@@ -158,13 +182,33 @@ impl Interpreter {
         &self.plugin
     }
 
+    /// The plugin that serves a run which begins now.
+    fn serving(&self) -> Arc<Plugin> {
+        if self.follows {
+            self.plugin.latest()
+        } else {
+            Arc::clone(&self.plugin)
+        }
+    }
+
+    /// The same, served by what serves now from here on: a module and those who import it need one interpreter.
+    #[must_use]
+    pub fn pinned(&self) -> Self {
+        Self {
+            plugin: self.serving(),
+            language: self.language.clone(),
+            follows: false,
+        }
+    }
+
     /// Runs a program from start to end, in an instance of its own. An error is what is wrong with the
     /// request; what the program did is in the report.
     pub async fn run(&self, program: Program, spec: RunSpec) -> Result<RunReport, RunError> {
-        let plugin = self.plugin.latest();
+        let plugin = self.serving();
         program.check(&plugin.policy().programs)?;
         let indices = indices(&plugin)?;
         let call = call_spec(&plugin, &program.limits, program.seed, spec);
+        let wanted = program.limits;
         let request = program.into_guest(&self.language.id, &plugin.policy().programs);
         let report = plugin
             .template()
@@ -175,8 +219,13 @@ impl Interpreter {
                 })
             })
             .await;
-        let most_bytes = plugin.policy().programs.file_bytes;
-        report_of(report, |run| (run.outcome.into(), run.files), most_bytes)
+        let policy = &plugin.policy().programs;
+        report_of(
+            report,
+            |run| (run.outcome.into(), run.files),
+            policy,
+            &wanted,
+        )
     }
 
     /// Compiles a module for programs to import. Nothing of it runs. The inner error is what is wrong
@@ -186,7 +235,7 @@ impl Interpreter {
         name: &str,
         source: &str,
     ) -> Result<Result<Compiled, Exception>, RunError> {
-        compile(&self.plugin.latest(), &self.language.id, name, source).await
+        compile(&self.serving(), &self.language.id, name, source).await
     }
 }
 
@@ -250,7 +299,8 @@ fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>, RunError> 
 fn report_of<R>(
     report: CallReport<Result<R, crate::bindings::types::Error>>,
     read: impl FnOnce(R) -> (Outcome, Vec<crate::bindings::code::File>),
-    most_bytes: u64,
+    policy: &ProgramPolicy,
+    wanted: &ProgramLimits,
 ) -> Result<RunReport, RunError> {
     let mut run = RunReport {
         stopped: None,
@@ -267,12 +317,7 @@ fn report_of<R>(
         Ok(Ok(returned)) => {
             let (outcome, files) = read(returned);
             let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
-            if bytes > most_bytes {
-                return Err(RunError::Exhausted(format!(
-                    "the files that were asked for have {bytes} bytes; {most_bytes} are allowed \
-                     (programs.file_bytes)"
-                )));
-            }
+            policy.check_fetched(bytes, wanted)?;
             run.outcome = Some(outcome);
             run.files = files.into_iter().map(Into::into).collect();
         }
@@ -305,6 +350,7 @@ impl Interpreters {
                 let interpreter = Interpreter {
                     plugin: Arc::clone(plugin),
                     language: language.clone(),
+                    follows: true,
                 };
                 by_plugin
                     .entry(plugin.name().to_owned())
@@ -355,10 +401,11 @@ impl Interpreters {
     }
 }
 
-/// An interpreter by its plugin, where it is known to be one: while it is being loaded.
+/// An interpreter by the plugin that is to serve, and no other.
 pub(crate) fn of_plugin(plugin: &Arc<Plugin>, language: &Language) -> Interpreter {
     Interpreter {
         plugin: Arc::clone(plugin),
         language: language.clone(),
+        follows: false,
     }
 }

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use rlf_dialogue::tool::{Ended, Fault};
 use rlf_sandbox::{CallReport, Output, State, Stopped};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -14,9 +13,8 @@ use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
 use super::program::{Compiled, File, Outcome, ProgramLimits, RunError};
-use super::{Interpreter, RunSpec, call_spec, indices};
+use super::{Interpreter, ProgramPolicy, RunSpec, call_spec, indices};
 use crate::bindings::{code, interpreter, types};
-use crate::outcome::End;
 
 /// What a notebook starts with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +28,14 @@ pub struct NotebookRequest {
     /// What the notebook may use in all its cells of memory, output and files. Its time is that of the policy for each
     /// cell.
     pub limits: ProgramLimits,
+}
+
+impl NotebookRequest {
+    fn check(&self, policy: &ProgramPolicy) -> Result<(), RunError> {
+        let files = self.files.iter().map(|file| file.data.len());
+        let modules = self.modules.iter().map(|module| module.data.len());
+        policy.check_given(files.chain(modules).sum::<usize>() as u64)
+    }
 }
 
 /// Rich output with its media type.
@@ -69,22 +75,6 @@ impl CellReport {
             stderr,
         }
     }
-
-    /// In the words that calls end in.
-    pub fn ended(&self) -> Ended {
-        match (&self.stopped, &self.outcome) {
-            (Some(stopped), _) => End::of_stopped(stopped).ended,
-            (None, Some(outcome)) if outcome.exit_code() == 0 => Ended::Ok,
-            (None, _) => Ended::Failed,
-        }
-    }
-
-    /// Whose doing its end was.
-    pub fn fault(&self) -> Fault {
-        self.stopped
-            .as_ref()
-            .map_or(Fault::Model, |stopped| End::of_stopped(stopped).fault)
-    }
 }
 
 /// An open notebook. Dropping it frees its instance.
@@ -92,7 +82,8 @@ impl CellReport {
 pub struct Notebook {
     requests: mpsc::Sender<Request>,
     guest: Option<JoinHandle<CallReport<()>>>,
-    time: Duration,
+    policy: ProgramPolicy,
+    limits: code::Limits,
 }
 
 enum Request {
@@ -104,6 +95,7 @@ enum Request {
     },
     Fetch {
         paths: Vec<String>,
+        time: Duration,
         answer: oneshot::Sender<Vec<code::File>>,
     },
 }
@@ -129,8 +121,11 @@ impl Interpreter {
                 self.language().id
             )));
         }
-        let plugin = self.plugin().latest();
+        let plugin = self.serving();
         let indices = indices(&plugin)?;
+        let policy = plugin.policy().programs.clone();
+        request.check(&policy)?;
+        let limits = request.limits.into_guest(&policy);
         let call = call_spec(&plugin, &request.limits, request.seed, spec);
         let language = self.language().id.clone();
         let (requests, inbox) = mpsc::channel(1);
@@ -165,7 +160,8 @@ impl Interpreter {
         let mut notebook = Notebook {
             requests,
             guest: Some(guest),
-            time: self.plugin().policy().programs.time,
+            policy,
+            limits,
         };
         match is_open.await {
             Ok(Ok(())) => Ok(notebook),
@@ -203,7 +199,12 @@ async fn serve(
                 let printed = store.data().take_output();
                 let _ = answer.send(cell.map(|cell| (cell, printed)));
             }
-            Request::Fetch { paths, answer } => {
+            Request::Fetch {
+                paths,
+                time,
+                answer,
+            } => {
+                store.data().renew(time, time);
                 let files = sessions.call_fetch(&mut *store, session, &paths).await?;
                 let _ = answer.send(files);
             }
@@ -224,15 +225,13 @@ impl Notebook {
         limits: ProgramLimits,
     ) -> Result<CellReport, RunError> {
         let (answer, answered) = oneshot::channel();
-        let time = limits.time.unwrap_or(self.time).min(self.time);
+        let time = self.policy.time(&limits);
         let request = Request::Cell {
             code: code.to_owned(),
             time,
             limits: code::Limits {
                 wall_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX),
-                memory_bytes: 0,
-                output_bytes: 0,
-                file_bytes: 0,
+                ..self.limits
             },
             answer,
         };
@@ -260,13 +259,23 @@ impl Notebook {
         Ok(CellReport::stopped(stopped, printed))
     }
 
-    /// Takes files; missing ones are left out, and all of them where the notebook was stopped.
-    pub async fn fetch(&mut self, paths: &[String]) -> Vec<File> {
+    /// Takes files; missing ones are left out. An error where the notebook was stopped, or they are more than is allowed.
+    pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, RunError> {
         let (answer, answered) = oneshot::channel();
-        let paths = paths.to_vec();
-        let _ = self.requests.send(Request::Fetch { paths, answer }).await;
-        let files = answered.await.unwrap_or_default();
-        files.into_iter().map(Into::into).collect()
+        let (paths, time) = (paths.to_vec(), self.policy.time);
+        let request = Request::Fetch {
+            paths,
+            time,
+            answer,
+        };
+        let _ = self.requests.send(request).await;
+        let Ok(files) = answered.await else {
+            return Err(RunError::of_stopped(self.end().await.0));
+        };
+        let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
+        self.policy
+            .check_fetched(bytes, &ProgramLimits::default())?;
+        Ok(files.into_iter().map(Into::into).collect())
     }
 
     /// Why there is no answer, and what was printed meanwhile.

@@ -1,5 +1,6 @@
 //! What an interpreter runs, and what is known of it when it is over.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use rlf_dialogue::tool::{Ended, Fault};
@@ -42,7 +43,7 @@ pub struct ProgramLimits {
 }
 
 impl ProgramLimits {
-    fn into_guest(self, policy: &ProgramPolicy) -> code::Limits {
+    pub(super) fn into_guest(self, policy: &ProgramPolicy) -> code::Limits {
         let allowed = |wanted: Option<u64>, most: u64| wanted.unwrap_or(most).min(most);
         code::Limits {
             wall_ms: u32::try_from(policy.time(&self).as_millis()).unwrap_or(u32::MAX),
@@ -90,20 +91,17 @@ impl Program {
     pub(crate) fn check(&self, policy: &ProgramPolicy) -> Result<(), RunError> {
         let files: usize = self.files.iter().map(|file| file.data.len()).sum();
         let modules: usize = self.modules.iter().map(|module| module.data.len()).sum();
-        let bytes = (self.code.len() + self.stdin.len() + files + modules) as u64;
-        if bytes > policy.file_bytes {
-            return Err(RunError::Exhausted(format!(
-                "code, input, files and modules have {bytes} bytes; {} are allowed (programs.file_bytes)",
-                policy.file_bytes
-            )));
-        }
-        Ok(())
+        policy.check_given((self.code.len() + self.stdin.len() + files + modules) as u64)
     }
 
     pub(crate) fn into_guest(self, language: &str, policy: &ProgramPolicy) -> code::Program {
         code::Program {
             language: language.to_owned(),
-            code: self.code,
+            // A mark of some editors, and no part of the program.
+            code: match self.code.strip_prefix('\u{feff}') {
+                Some(code) => code.to_owned(),
+                None => self.code,
+            },
             arguments: self.arguments,
             stdin: self.stdin,
             files: self.files.into_iter().map(Into::into).collect(),
@@ -292,11 +290,22 @@ impl From<Compiled> for code::Compiled {
 impl From<code::Exception> for Exception {
     fn from(exception: code::Exception) -> Self {
         Self {
-            kind: exception.kind,
-            message: exception.message,
-            traceback: exception.traceback,
+            kind: shortened(exception.kind),
+            message: shortened(exception.message),
+            traceback: shortened(exception.traceback),
         }
     }
+}
+
+/// A program can raise what it likes; whoever reads of it has other programs to read of.
+fn shortened(mut text: String) -> String {
+    const MOST: usize = 64 << 10;
+    if text.len() > MOST {
+        let omitted = text.len() - MOST;
+        text.truncate(text.floor_char_boundary(MOST));
+        let _ = write!(text, " [... {omitted} bytes left out]");
+    }
+    text
 }
 
 impl From<Exception> for code::Exception {

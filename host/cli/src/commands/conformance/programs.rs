@@ -348,6 +348,7 @@ async fn check_session(interpreter: &Interpreter, case: SessionCase) -> Result<(
         check_cell(&cell, &report).map_err(|why| format!("cell {}: {why}", number + 1))?;
     }
     let fetched = notebook.fetch(&case.fetch).await;
+    let fetched = fetched.map_err(|error| error.to_string())?;
     check_files(case.expected.files, &fetched)
 }
 
