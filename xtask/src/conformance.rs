@@ -12,6 +12,8 @@ use crate::{
     steps::{Steps, say},
 };
 
+/// Problems with solutions and tests, in the folder of data sets.
+const SOLUTIONS: &str = "mbpp/mbpp.jsonl";
 /// Rows with functions, in the folder of data sets.
 const FUNCTIONS: &str = "ftrl-sample/sample.jsonl";
 
@@ -64,6 +66,15 @@ pub fn run(project: &Project, data: &Path) -> Result<()> {
             "  rows with functions: not tried, {} is not there; give the folder of data sets with --data",
             functions.display()
         ));
+    }
+    if data.join(SOLUTIONS).is_file() {
+        // A test, which prints its line of the table.
+        let mut command = host::cargo(project, "test");
+        command.args(["--test", "code_tests", "--", "mbpp", "--nocapture"]);
+        all_good &= command
+            .status()
+            .context("cargo cannot be started")?
+            .success();
     }
     if !all_good {
         bail!("something did otherwise than it must; what and how stands above");

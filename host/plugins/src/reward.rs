@@ -81,6 +81,16 @@ impl GradingRequest {
         }
     }
 
+    /// The same for one trajectory of the group.
+    fn alone(&self, index: usize) -> Self {
+        Self {
+            task: self.task.clone(),
+            group: vec![self.group[index].clone()],
+            events: vec![self.events[index]],
+            grading: self.grading,
+        }
+    }
+
     pub(crate) fn task(&self) -> &reward::Task {
         &self.task
     }
@@ -266,8 +276,8 @@ impl RewardPlugin {
         )
     }
 
-    /// Grades a group. A reward has no side effects, so a call that failed because something was
-    /// unavailable is tried once more.
+    /// Grades a group. Where a call for all of them was stopped by a limit or broke, each is graded alone: what one
+    /// trajectory needs too much for, or breaks, must not take the others along.
     ///
     /// `tools` are those that it can ask, where its policy opens any.
     pub(crate) async fn grade(
@@ -275,6 +285,35 @@ impl RewardPlugin {
         request: &Arc<GradingRequest>,
         tools: Option<&ToolManager>,
     ) -> PluginAnswer {
+        let (answer, ended, fault) = self.grade_together(request, tools).await;
+        let by_one = fault != Fault::Infrastructure
+            && matches!(
+                ended,
+                Ended::Timeout | Ended::MemoryLimit | Ended::OutputLimit | Ended::Trap
+            );
+        if answer.is_ok() || !by_one || request.group.len() < 2 {
+            return answer;
+        }
+        let mut scores = Vec::with_capacity(request.group.len());
+        for index in 0..request.group.len() {
+            let alone = Arc::new(request.alone(index));
+            let (answer, ..) = self.grade_together(&alone, tools).await;
+            scores.push(answer.and_then(|mut scores| {
+                scores
+                    .pop()
+                    .unwrap_or_else(|| Err("it returned no score".to_owned()))
+            }));
+        }
+        Ok(scores)
+    }
+
+    /// One call for a group, and how it ended. A reward has no side effects, so a call that failed because something
+    /// was unavailable is tried once more.
+    async fn grade_together(
+        &self,
+        request: &Arc<GradingRequest>,
+        tools: Option<&ToolManager>,
+    ) -> (PluginAnswer, Ended, Fault) {
         let started = Instant::now();
         let seed = request.seed(self.name());
         let mut attempt = 0;
@@ -315,7 +354,7 @@ impl RewardPlugin {
             break (Err(error), end.ended, end.fault);
         };
         self.counters.count(ended, fault, started.elapsed());
-        answer
+        (answer, ended, fault)
     }
 }
 

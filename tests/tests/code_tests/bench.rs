@@ -46,7 +46,7 @@ impl Bench {
         let policies: BTreeMap<String, PluginPolicy> =
             rlf_config::parse(&text, "policies.toml").expect("well written");
         let sandbox = Sandbox::new(&SandboxConfig {
-            cache: Some(project.host_target().join("end-to-end/cache/rlf-host")),
+            cache: Some(project.host_target().join("end-to-end/cache/code-tests")),
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a sandbox");

@@ -11,20 +11,18 @@ use serde_json::json;
 use crate::arena::{Arena, Plan};
 
 /// Every mode of the guest that answers badly one by one, and what is said of the trajectory it was bad about.
-const ONE_BY_ONE: [(&str, &str); 4] = [
+const ONE_BY_ONE: [(&str, &str); 6] = [
     ("nan", "term `value` is NaN, not a finite number"),
     ("infinite", "term `value` is inf, not a finite number"),
     ("error", "an error, as asked"),
     ("twice", "term `value` was returned twice"),
-];
-
-/// Those that spoil the whole group.
-const ALL_AT_ONCE: [(&str, &str); 4] = [
-    ("too-few", "scores for"),
-    ("too-many", "scores for"),
+    // Stopped or broken for all, and then each graded alone.
     ("trap", "trap"),
     ("loop", "timeout"),
 ];
+
+/// Those that spoil the whole group.
+const ALL_AT_ONCE: [(&str, &str); 2] = [("too-few", "scores for"), ("too-many", "scores for")];
 
 fn arena() -> Arena {
     let mut plan = Plan::new().guest("bad-reward");

@@ -99,7 +99,11 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let mut builds = Vec::new();
     for path in options.builds {
-        builds.push(Build::load(path, folder.path(), options.alive)?);
+        builds.push(Build::load(
+            path,
+            &folder.path().join("cache"),
+            options.alive,
+        )?);
     }
     say!("{}\n", builds[0].sandbox.describe());
     for build in &builds {
