@@ -49,6 +49,8 @@ pub struct Plugin {
     pub(crate) template: Template,
     pub(crate) exports: Exports,
     pub(crate) tools: Vec<LoadedTool>,
+    /// Whether the operator's configuration says anything of it.
+    pub(crate) is_named: bool,
     pub(crate) languages: Vec<Language>,
     pub(crate) functions: Option<Functions>,
     identity: String,
@@ -110,6 +112,7 @@ impl Plugin {
             template,
             exports,
             tools: Vec::new(),
+            is_named: false,
             languages: Vec::new(),
             functions: None,
             identity,
@@ -220,6 +223,12 @@ impl Plugin {
         let files = self.policy.files.as_ref();
         files.is_some_and(|files| !files.outputs.is_empty())
             || self.policy.unsandboxed_host_directory.is_some()
+    }
+
+    /// Whether its tools are shown to a model that is to have all there are. Running programs is more than a tool does:
+    /// whoever wants that says so.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.is_named || self.kind() != PluginKind::Interpreter
     }
 
     /// How long a call of one of its tools may take, of real time.

@@ -48,6 +48,8 @@ pub(crate) struct Job {
     directory: PathBuf,
     place: Place,
     policy: PluginPolicy,
+    /// Whether the operator's configuration says anything of it.
+    is_named: bool,
 }
 
 impl Job {
@@ -100,7 +102,11 @@ impl Job {
     }
 
     fn run(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
-        loading::load(&self.alias, self.candidate()?, &self.policy, sandbox)
+        let loaded = loading::load(&self.alias, self.candidate()?, &self.policy, sandbox);
+        loaded.map(|mut plugin| {
+            plugin.is_named = self.is_named;
+            plugin
+        })
     }
 }
 
@@ -195,6 +201,7 @@ impl Registry {
             directory,
             place,
             policy: policy.clone(),
+            is_named: true,
         };
         job.alias = job.own_name();
         job.run_apart(sandbox).map(Arc::new)
@@ -327,6 +334,7 @@ fn plan(
             directory,
             place,
             policy: policy.clone(),
+            is_named: true,
         };
         if let Some(path) = &policy.path {
             if policy.enabled {
@@ -374,6 +382,7 @@ fn plan(
                 directory: directory.to_owned(),
                 place: place.clone(),
                 policy: PluginPolicy::default(),
+                is_named: false,
             }),
     );
     jobs.sort_by(|a, b| (&a.alias, a.path()).cmp(&(&b.alias, b.path())));

@@ -246,13 +246,15 @@ impl ToolManager {
         Some(tool.plugin.policy().limits.arguments_bytes)
     }
 
-    /// The definitions of these tools in this order; of all of them without names.
+    /// The definitions of these tools in this order; without names of all, but for interpreters of which the
+    /// configuration says nothing.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
         let Some(names) = names else {
             return Ok(self
                 .inner
                 .tools
                 .iter()
+                .filter(|tool| tool.plugin.is_offered())
                 .map(|tool| tool.loaded.definition.clone())
                 .collect());
         };

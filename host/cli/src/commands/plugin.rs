@@ -145,7 +145,7 @@ fn list(
                 }
             };
             say!(
-                "{:<16} {:<7} {}{offers}",
+                "{:<18} {:<11} {}{offers}",
                 style(&report.name).cyan(),
                 report.kind.as_str(),
                 report.description
@@ -153,13 +153,13 @@ fn list(
         }
         for problem in registry.problems().iter().map(explained) {
             say!(
-                "{:<16} {} {}",
+                "{:<18} {} {}",
                 style(one_line(&problem.plugin)).cyan(),
                 style("not loaded:").yellow(),
                 one_line(&problem.what)
             );
             if !problem.mend.is_empty() {
-                say!("{:<16} {}", "", one_line(&problem.mend));
+                say!("{:<18} {}", "", one_line(&problem.mend));
             }
         }
         if registry.plugins().is_empty() && registry.problems().is_empty() {

@@ -190,13 +190,14 @@ fn value(schema: &Value) -> Value {
 
 /// Text that a schema takes, among what such schemas mostly want.
 fn text(schema: &Value) -> &'static str {
-    const TEXTS: [&str; 7] = [
+    const TEXTS: [&str; 8] = [
         "example",
         "2020",
         "2020-02",
         "2020-02-29",
         "2019-2020",
         "12:30",
+        "2 days",
         "EX",
     ];
     let whole = json!({"type": "object", "properties": {"text": schema}}).to_string();
