@@ -139,11 +139,6 @@ fn files_come_and_go_and_are_bounded() {
     let much = run("print x", &["--file", &at("given.txt"), "--files", "10"]);
     assert_eq!(much.code(), Some(125), "{much}");
     assert!(much.stderr.contains("--files allows more"), "{much}");
-    let full = run(
-        "write big.txt 0123456789012345678901234567890123456789",
-        &["--files", "70"],
-    );
-    assert!(full.stdout.contains("no storage space"), "{full}");
 }
 
 #[test]
