@@ -30,6 +30,7 @@ fn the_doctor_tells_processor_devices_cache_and_pools() {
         "wasm target",
         "sandbox  ",
         "calls at once",
+        "memory is set back by",
     ] {
         assert!(
             printed.succeeded().stdout.contains(row),

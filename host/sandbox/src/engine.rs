@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 use wasmtime::component::Linker;
 use wasmtime::{
-    Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, ModuleVersionStrategy,
-    OptLevel, PoolingAllocationConfig,
+    Config, Engine, EngineWeak, InstanceAllocationStrategy, ModuleVersionStrategy, OptLevel,
+    PoolingAllocationConfig,
 };
 
 use crate::admission::{Admission, LEVELS, Level};
 use crate::cache::Cache;
 use crate::limits::LONGEST;
+use crate::reset::Reset;
 use crate::state::{State, linker};
 
 /// The most elements of one table; see [`Limits::table_elements`](crate::Limits).
@@ -131,6 +132,8 @@ pub struct Pools {
     pub max_memory_bytes: u64,
     /// Threads that run guests.
     pub workers: usize,
+    /// What is done between two instances in one place.
+    pub reset: Reset,
 }
 
 impl Pools {
@@ -311,11 +314,13 @@ impl Sandbox {
             "wasmtime {WASMTIME}, pooling, copy-on-write memories, interrupt every {} ms\n\
              {}\n\
              at most {} MiB for one memory, {} threads\n\
+             {}\n\
              compiled components: {cache}",
             self.inner.config.tick.as_millis(),
             pools.describe_levels(),
             pools.max_memory_bytes >> 20,
             pools.workers,
+            pools.reset,
         )
     }
 
@@ -414,6 +419,7 @@ fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
             tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
+            reset: Reset::of_machine(),
         };
         let mut settings = configuration();
         settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));
@@ -446,16 +452,11 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
         .max_memory_size(usize::try_from(pools.max_memory_bytes).unwrap_or(usize::MAX))
         .max_core_instance_size(1 << 20)
         .max_component_instance_size(4 << 20)
-        // Page faults dominate everything bigger than a trivial call: what a call dirtied is set
-        // back with a copy instead of an unmapping. Pays only with PAGEMAP_SCAN, else 3 to 10
-        // times slower. Up to 1 MiB of memory for each warm slot; with 4 nothing is faster, with 64 KiB
-        // searches take twice as long.
-        .linear_memory_keep_resident(1 << 20)
-        .pagemap_scan(Enabled::Auto)
-        .table_keep_resident(1 << 20)
         .async_stack_keep_resident(64 << 10)
         .decommit_batch_size(1)
         .max_unused_warm_slots(pools.instances.min(128));
+    // Page faults dominate everything bigger than a trivial call.
+    pools.reset.configure(&mut pooling);
     pooling
 }
 

@@ -67,6 +67,7 @@ pub mod prepare_process;
 mod process;
 mod random;
 mod record;
+mod reset;
 mod state;
 
 pub use admission::{LEVELS, Level as PoolLevel, Pool};
@@ -84,4 +85,5 @@ pub use load::{LoadError, LoadRequest, Preparation, Template};
 pub use log::{Level, LogLine, Logs};
 pub use output::{Captured, Output, Stream, Tee, safe_text};
 pub use prepare::InitMode;
+pub use reset::Reset;
 pub use state::State;

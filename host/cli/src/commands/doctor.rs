@@ -73,6 +73,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             pools.workers
         ),
     );
+    row("", pools.reset.to_string());
     match config {
         None => {}
         Some(Ok((device, reason, workers))) => {

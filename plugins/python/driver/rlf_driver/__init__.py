@@ -11,6 +11,8 @@ is not done in here at all.
 
 from .sound import __builtins__  # isort: skip
 
+import platform
+
 from . import modules, run, session
 from .report import describe
 from .snapshot import prepare
@@ -19,13 +21,12 @@ from .wit import ERROR, INTERNAL, NOT_FOUND, OK, Refused
 __all__ = ["Session", "compile", "execute", "languages", "prepare"]
 
 ID = "python"
+_LANGUAGES = [(ID, platform.python_version(), True)]
 
 
 def languages():
     """The one language, as `(id, version, sessions)`."""
-    import platform
-
-    return [(ID, platform.python_version(), True)]
+    return _LANGUAGES
 
 
 def compile(language, name, source):

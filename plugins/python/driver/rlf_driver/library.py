@@ -41,6 +41,7 @@ SKIPPED = {
 
 _WITHHELD = {}
 """Imported modules that are put in order for a run only when it imports them."""
+_seed = [0]
 
 
 class Library(importlib.abc.InspectLoader):
@@ -128,8 +129,6 @@ class Withheld:
     """Finds modules that are imported already but have something to do when a run begins to use them, so that the
     runs that never do are spared it: `random` is seeded by the run's seed."""
 
-    seed = 0
-
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         if name not in _WITHHELD:
@@ -148,7 +147,7 @@ class Withheld:
         name = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
         if name == "random":
-            module.seed(cls.seed)
+            module.seed(_seed[0])
         elif name == "logging":
             now = time.time_ns()
             module._startTime = now if sys.version_info >= (3, 13) else now / 1e9
@@ -165,8 +164,9 @@ def withhold():
     random.seed(0)
 
 
-def withdraw():
-    """Takes what is withheld out of `sys.modules`, whoever imported it."""
+def withdraw(seed):
+    """Takes what is withheld out of `sys.modules`, whoever imported it; `seed` is the run's."""
+    _seed[0] = seed
     for name in _WITHHELD:
         sys.modules.pop(name, None)
 

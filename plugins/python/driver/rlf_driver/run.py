@@ -44,8 +44,7 @@ def prepare(arguments, stdin, offered, seed):
     """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`. The fresh
     `__main__`."""
     streams.connect(_host.write)
-    library.Withheld.seed = seed
-    library.withdraw()
+    library.withdraw(seed)
     sys.argv = list(arguments) or [NAME]
     modules.offer(offered)
     files.temporary()

@@ -9,6 +9,7 @@ import linecache
 import os
 import sys
 import types
+import typing
 import weakref
 
 from . import files, library, loop, network, run, streams, warmup
@@ -77,4 +78,8 @@ def tidy():
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):
             delattr(sys, name)
+    library.withdraw(0)
+    # Finding `List[int]` in its cache would move it to the front, which writes to more places than making it.
+    for cleanup in typing._cleanups:
+        cleanup()
     streams.fresh()

@@ -186,6 +186,7 @@ bool exports_rlf_plugin_interpreter_compile(string_t *language, string_t *name, 
 
 bool exports_rlf_plugin_interpreter_execute(exports_rlf_plugin_interpreter_program_t *program,
                                             exports_rlf_plugin_interpreter_run_t *run, error_t *problem) {
+    join_written_pages();
     limit_files(&program->limits);
     PyObject *fields[] = {
         text(&program->language),
@@ -220,6 +221,7 @@ bool exports_rlf_plugin_interpreter_static_session_open(string_t *language, list
                                                         uint64_t seed,
                                                         exports_rlf_plugin_interpreter_own_session_t *opened,
                                                         error_t *problem) {
+    join_written_pages();
     files_limit(UINT64_MAX, MOST_ENTRIES);
     PyObject *arguments[] = { text(language), files(placed->ptr, placed->len),
                               modules(offered->ptr, offered->len), must(PyLong_FromUnsignedLongLong(seed)) };

@@ -3,12 +3,17 @@
 #define Py_BUILD_CORE 1
 #include <Python.h>
 
+#include "internal/pycore_ceval.h"
+#include "internal/pycore_code.h"
 #include "internal/pycore_dict.h"
 #include "internal/pycore_gc.h"
 #include "internal/pycore_global_objects.h"
 #include "internal/pycore_interp.h"
 #include "internal/pycore_object.h"
 #include "internal/pycore_obmalloc.h"
+#include "internal/pycore_opcode_metadata.h"
+#include "internal/pycore_runtime.h"
+#include "internal/pycore_typeobject.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +175,18 @@ static void make_code_immortal(PyCodeObject *code) {
     }
 }
 
+// What the first run of a function would note in its code: that nothing watches it, as nothing does.
+static void resume_checked(PyCodeObject *code) {
+    uintptr_t events = PyThreadState_Get()->eval_breaker & ~(uintptr_t)_PY_EVAL_EVENTS_MASK;
+    if (code->_co_instrumentation_version != events) return;
+    _Py_CODEUNIT *instructions = _PyCode_CODE(code);
+    for (Py_ssize_t i = 0; i < Py_SIZE(code); i++) {
+        uint8_t opcode = instructions[i].op.code;
+        if (opcode == RESUME) instructions[i].op.code = RESUME_CHECK;
+        i += _PyOpcode_Caches[_PyOpcode_Deopt[opcode]];
+    }
+}
+
 static bool is_of_driver(const PyCodeObject *code) {
     return PyUnicode_IS_ASCII(code->co_filename) &&
            strncmp(PyUnicode_DATA(code->co_filename), DRIVER "/", sizeof DRIVER) == 0;
@@ -181,7 +198,10 @@ static void make_reachable_immortal(PyObject *from) {
         PyObject *object = pending.items[--pending.count];
         PyTypeObject *type = Py_TYPE(object);
         make_immortal((PyObject *)type, NULL);
-        if (PyCode_Check(object)) make_code_immortal((PyCodeObject *)object);
+        if (PyCode_Check(object)) {
+            make_code_immortal((PyCodeObject *)object);
+            resume_checked((PyCodeObject *)object);
+        }
         if (PyFunction_Check(object) && is_of_driver((PyCodeObject *)PyFunction_GET_CODE(object)))
             append(&driver_functions, object);
         if (!type->tp_traverse || !PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) continue;
@@ -191,35 +211,44 @@ static void make_reachable_immortal(PyObject *from) {
     }
 }
 
+// Static types are not traversed. And a type that nobody has asked for an attribute has no version yet: the first who does
+// would write it, to the type and to all that it derives from.
+static void make_type_immortal(PyTypeObject *type) {
+    PyUnstable_Type_AssignVersionTag(type);
+    make_reachable_immortal((PyObject *)type);
+    make_reachable_immortal(type->tp_mro);
+    make_reachable_immortal(type->tp_bases);
+    managed_static_type_state *state = NULL;
+    if (type->tp_flags & _Py_TPFLAGS_STATIC_BUILTIN) state = _PyStaticType_GetState(PyInterpreterState_Get(), type);
+    if (state) {
+        make_reachable_immortal(state->tp_dict);
+        make_reachable_immortal(state->tp_subclasses);
+    }
+    PyObject *derived = PyObject_CallMethod((PyObject *)&PyType_Type, "__subclasses__", "O", type);
+    if (!derived) fail("type.__subclasses__");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived); i++) make_type_immortal((PyTypeObject *)PyList_GET_ITEM(derived, i));
+    Py_DECREF(derived);
+}
+
 static void make_all_immortal(void) {
     PyObject *gc = PyImport_ImportModule("gc");
     PyObject *tracked = gc ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
     if (!tracked) fail("gc.get_objects");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracked); i++) make_reachable_immortal(PyList_GET_ITEM(tracked, i));
-    // Names that nothing tracked leads to, such as those of C functions' keywords.
+    make_type_immortal(&PyBaseObject_Type);
+    // Names that nothing tracked leads to, such as those of C functions' keywords. Who interns one that is not known to be
+    // immortal notes in it that it is.
     PyObject *key, *value, *names = _Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
-    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) make_reachable_immortal(key);
+    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value);) {
+        make_reachable_immortal(key);
+        _PyASCIIObject_CAST(key)->state.interned = SSTATE_INTERNED_IMMORTAL;
+    }
     free(pending.items);
     Py_DECREF(tracked);
     PyObject *frozen = PyObject_CallMethod(gc, "freeze", NULL);
     if (!frozen) fail("gc.freeze");
     Py_DECREF(frozen);
     Py_DECREF(gc);
-}
-
-// Every name in a program's source is added to the table of interned strings. A full one would be copied, all of it, in
-// the middle of a run. Nor should it be larger than it must be: names go to random places in it.
-static void widen_interned_strings(void) {
-    PyDictObject *table = (PyDictObject *)_Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
-    PyObject *filler = PyUnicode_FromString("not a name");
-    while (table->ma_keys->dk_usable < 1000) {
-        // Deleting leaves a mark that counts until the table grows.
-        if (PyDict_SetItem((PyObject *)table, filler, filler) < 0 || PyDict_DelItem((PyObject *)table, filler) < 0)
-            fail("a table for interned strings");
-    }
-    Py_DECREF(filler);
-    fprintf(stderr, "snapshot: %zd interned strings, %zd more before their table grows beyond 2^%d\n", table->ma_used,
-            table->ma_keys->dk_usable, table->ma_keys->dk_log2_size);
 }
 
 // ------------------------------------------------------------------------------- holes in the heap
@@ -256,8 +285,44 @@ static void fill_bins(void) {
             memset(hole, 0, size);
         }
     }
-    // A first arena and some heap beyond it, so that most runs need not ask for memory.
+}
+
+// ---------------------------------------------------------------------------------- where runs write
+// The host sets back what a run wrote to by copying it, the lowest pieces of memory first, and only so many; behind them all is
+// unmapped and has to be faulted in again. So what every run writes to lies together, and low: the runtime's state, and behind
+// it the room from which a run's first megabytes come, which is the first that was ever allocated.
+
+enum { ROOM_BYTES = 2 << 20, PAGE_BYTES = 4096 };
+
+static void *room;
+
+static void give_room(void) {
+    free(room);
+    // A first arena from there.
     PyObject_Malloc(SMALL_REQUEST_THRESHOLD);
+}
+
+extern char __heap_base;
+
+// Makes one piece of the dozen that a run writes to in the runtime's state.
+void join_written_pages(void) {
+    uintptr_t end = (uintptr_t)&__heap_base;
+    for (uintptr_t at = (uintptr_t)&_PyRuntime & -(uintptr_t)PAGE_BYTES; at < end; at += PAGE_BYTES) {
+        volatile char *page = (volatile char *)at;
+        *page = *page;
+    }
+}
+
+// See patches/kept-names.patch.
+extern PyObject *_PyUnicode_KeptNames;
+
+static void keep_names(void) {
+    enum { NAMES_OF_A_RUN = 600 };
+    PyObject **names = &_Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
+    _PyUnicode_KeptNames = *names;
+    *names = _PyDict_NewPresized(NAMES_OF_A_RUN);
+    if (!*names) fail("a table for names");
+    fprintf(stderr, "snapshot: %zd names\n", PyDict_GET_SIZE(_PyUnicode_KeptNames));
 }
 
 // -------------------------------------------------------------------------------- the driver's code
@@ -289,10 +354,14 @@ static void gather_driver(void) {
 extern void __wasm_call_ctors(void);
 
 __attribute__((export_name("stage"))) uint32_t stage(const char *path, size_t length, uint8_t *data, size_t size) {
+    files_limit(UINT64_MAX, UINT32_MAX);
     return files_stage(path, length, data, size);
 }
 
-__attribute__((export_name("allocate"))) void *allocate(size_t size) { return malloc(size ? size : 1); }
+__attribute__((export_name("allocate"))) void *allocate(size_t size) {
+    if (!room) room = malloc(ROOM_BYTES);
+    return room ? malloc(size ? size : 1) : NULL;
+}
 
 __attribute__((export_name("snapshot"))) void snapshot(void) {
     __wasm_call_ctors();
@@ -300,7 +369,6 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     prepare();
     PyGC_Collect();
     make_all_immortal();
-    widen_interned_strings();
     fprintf(stderr, "snapshot: %zu objects\n", immortals);
     fflush(stderr);
     if (wasi_has_open_files()) fail("closing all files");
@@ -310,5 +378,9 @@ __attribute__((export_name("snapshot"))) void snapshot(void) {
     _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
     fill_pools();
     fill_bins();
+    give_room();
     gather_driver();
+    keep_names();
+    fprintf(stderr, "snapshot: runs write from %p on; their room begins at %p\n", (void *)&_PyRuntime, room);
+    fflush(stderr);
 }

@@ -8,3 +8,6 @@ struct driver {
 };
 
 extern struct driver driver;
+
+// Before a run: see there.
+void join_written_pages(void);

@@ -10,6 +10,7 @@
 mod bindings;
 mod commands;
 mod compile;
+mod segments;
 mod snapshot;
 mod sources;
 
@@ -71,6 +72,7 @@ fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -
     })?;
 
     key.add(include_str!("snapshot.rs").as_bytes());
+    key.add(include_str!("segments.rs").as_bytes());
     let ours = native.join("library");
     for file in snapshot::python_files(driver)?.iter().chain(&files(&ours)?) {
         key.add_file(file)?;

@@ -10,6 +10,8 @@ use wasmtime::{Caller, Config, Engine, Extern, Instance, Linker, Module, Store, 
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
 use wit_component::ComponentEncoder;
 
+use crate::segments;
+
 /// The interface that the module asks its host for.
 const PROCESS: &str = "rlf:plugin/process@0.1.0";
 /// Does all that is done before the snapshot; its export goes with it.
@@ -42,6 +44,7 @@ pub(crate) fn take(module: &[u8], mounts: &[Mount<'_>]) -> Result<Vec<u8>> {
             .map(|thread| thread.join().expect("a panic ends the program"))
     })?;
     let snapshot = snapshot.map_err(|error| anyhow!("{error:?}"))?;
+    let snapshot = segments::join(&snapshot).context("joining the snapshot's data segments")?;
     ComponentEncoder::default()
         .validate(true)
         .module(&snapshot)
