@@ -286,8 +286,8 @@ pub(crate) struct Serve {
 /// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
 /// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
 ///
-/// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 125 where it could
-/// not be run.
+/// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 130 at Ctrl-C, 141
+/// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The program's file, or `-` for standard input
@@ -306,8 +306,8 @@ pub(crate) struct Run {
     /// CPU time, and again time as the program sees it, in milliseconds
     #[arg(long, value_name = "MS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=86_400_000))]
     pub(crate) time_ms: Option<u64>,
-    /// Memory in bytes, or such as 64MiB
-    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
+    /// Memory in bytes, or such as 64MiB; at most 4GiB
+    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::memory)]
     pub(crate) memory: Option<u64>,
     /// The most it may print on one stream, in bytes, or such as 1MiB
     #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
@@ -341,6 +341,17 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "that is none, or too many".to_owned())
+}
+
+/// Bytes of memory for a program, whose addresses have 32 bits.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|bytes| {
+        if bytes <= 4 << 30 {
+            Ok(bytes)
+        } else {
+            Err("a program can address 4GiB at the most".to_owned())
+        }
+    })
 }
 
 #[derive(Debug, Args)]

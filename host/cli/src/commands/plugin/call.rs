@@ -42,7 +42,7 @@ pub(super) fn run(
         let hint = match nearest(tool, tools.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if tools.is_empty() => {
-                format!("it is a {} and has no tools", plugin.kind().as_str())
+                format!("it is {} and has no tools", plugin.kind().with_article())
             }
             None => format!("it has: {}", tools.join(", ")),
         };
