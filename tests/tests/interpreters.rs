@@ -490,9 +490,28 @@ fn functions_of_a_folder_are_tools() {
     );
     let detail = failed["detail"].as_str().unwrap();
     assert!(
-        detail.contains("line 7, in divide") && !detail.contains("call_function"),
+        detail.contains("File \"divide.py\", line 7, in divide")
+            && !detail.contains("call_function"),
         "{detail}"
     );
+    // A line of the traceback that holds what was printed is no reason to leave that out.
+    fs::write(
+        at("divide.py"),
+        "def divide(a, b): print('shown'); return a / b\n",
+    )
+    .unwrap();
+    host.plugin([
+        "call",
+        "maths",
+        "divide",
+        r#"{"a": 3, "b": 0}"#,
+        "--config",
+        &config,
+    ])
+    .stderr
+    .lines()
+    .find(|line| *line == "stdout | shown")
+    .unwrap();
     let wrong = call(r#"{"a": 3}"#);
     assert_eq!(wrong["ended"], "invalid-arguments");
 

@@ -29,6 +29,13 @@ pub(crate) enum Command {
     /// List, inspect, call and check plugins
     Plugin(Plugin),
     /// Run a program in a sandbox: what it prints, and its exit code
+    ///
+    /// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
+    /// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
+    /// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
+    ///
+    /// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 130 at Ctrl-C, 141
+    /// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
     Run(Run),
     /// Serve programs, tools and rewards over HTTP, as SandboxFusion does
     Serve(Serve),
@@ -282,12 +289,6 @@ pub(crate) struct Serve {
     pub(crate) allow: Vec<String>,
 }
 
-/// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
-/// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
-/// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
-///
-/// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 130 at Ctrl-C, 141
-/// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The program's file, or `-` for standard input

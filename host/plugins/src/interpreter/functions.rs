@@ -296,7 +296,8 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
         Err(end) => return end,
     };
     // Of its author's, never of the model's.
-    let (stdout, stderr) = (report.stdout.captured(), report.stderr.captured());
+    let (stdout, mut stderr) = (report.stdout.captured(), report.stderr.captured());
+    stderr.text = stderr.text.replace(&compiled.name, &request.name);
     let errors = stderr.text.clone();
     plugin.keep_printed(stdout, stderr);
     let answer = (report.files.iter())
