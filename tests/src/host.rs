@@ -103,6 +103,41 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments, its standard output a device that is full.
+    pub fn run_full<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "\"$0\" \"$@\" > /dev/full; echo \"status $?\" >&2"])
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
+    /// Runs `rlf-host` with these arguments and this on its standard input, which ends only once a line is on standard
+    /// error. How it ended, with that line.
+    pub fn run_with_late_input<A: AsRef<OsStr>>(
+        &self,
+        input: &str,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> (Ended, String) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let told = folder.path().join("told");
+        let mut shell = Command::new("sh");
+        // The fifo takes what is told; its reader gives the input when the first line has come.
+        shell
+            .args([
+                "-c",
+                "mkfifo \"$RLF_TEST_TOLD.fifo\"\n\
+                 { head -n 1 \"$RLF_TEST_TOLD.fifo\" > \"$RLF_TEST_TOLD\"; printf %s \"$RLF_TEST_INPUT\"; } |\n\
+                 \"$0\" \"$@\" 2> \"$RLF_TEST_TOLD.fifo\"",
+            ])
+            .env("RLF_TEST_INPUT", input)
+            .env("RLF_TEST_TOLD", &told)
+            .arg(self.project.binary());
+        let ended = self.start_by(shell, arguments).wait();
+        let told = std::fs::read_to_string(told).expect("a line was told");
+        (ended, told)
+    }
+
     fn start_by<A: AsRef<OsStr>>(
         &self,
         mut command: Command,

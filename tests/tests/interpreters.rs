@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use rlf_tests::{Ended, Host};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Runs lines of commands with these options.
@@ -60,10 +61,10 @@ fn a_file_is_run_with_its_arguments_and_standard_input() {
 #[test]
 fn what_was_printed_before_a_limit_stays() {
     for (program, said) in [
-        ("print before\nloop\nprint after", "(cpu_ms = 200, used "),
+        ("print before\nloop\nprint after", "(time_ms = 200, used "),
         (
             "print before\nsleep 5000\nprint after",
-            "(wall_ms = 200, used 5000, in virtual time)",
+            "(time_ms = 200, used 5000, in virtual time); --time-ms allows more",
         ),
     ] {
         let ended = run(program, &["--time-ms", "200"]);
@@ -89,6 +90,10 @@ fn memory_ends_at_its_limit() {
         "{ended}"
     );
     assert!(ended.stderr.contains("memory_bytes = 33554432"), "{ended}");
+    assert!(
+        ended.stderr.ends_with("; --memory allows more\n"),
+        "{ended}"
+    );
     let enough = run("grow 20\nprint after", &["--memory", "32MiB"]);
     assert_eq!(enough.succeeded().stdout, "after\n");
 }
@@ -189,6 +194,186 @@ fn what_cannot_be_run_says_why() {
         &["--lang", "toy", "--config", "none.toml", "-"],
         &["none.toml"],
     );
+    refused(&["--lang", "toy", "tests"], &["tests is a folder"]);
+    refused(&["tests"], &["tests is a folder"]);
+    // What clap refuses too: a program can leave with 2.
+    refused(&["--no-such-option", "-"], &["--no-such-option", "--help"]);
+    refused(
+        &["--lang", "toy", "--memory", "5GiB", "-"],
+        &["--memory", "4GiB at the most"],
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("large"), vec![b'\n'; (64 << 20) + 1]).unwrap();
+    refused(
+        &["--lang", "toy", &at("large")],
+        &["more than 67108864 bytes", "--files allows more"],
+    );
+    fs::write(at("larger"), vec![b'\n'; 17 << 20]).unwrap();
+    refused(
+        &["--lang", "toy", &at("larger")],
+        &["16777216 are allowed", "--files allows more"],
+    );
+    fs::write(at("off.toml"), "[plugins.toy]\nenabled = false\n").unwrap();
+    refused(
+        &["--lang", "toy", "--config", &at("off.toml"), "-"],
+        &["[plugins.toy]", "enabled = false"],
+    );
+}
+
+#[test]
+fn help_is_no_failure() {
+    let host = Host::with_test_plugins();
+    assert!(
+        host.run(["run", "--help"])
+            .succeeded()
+            .stdout
+            .contains("125")
+    );
+    // Of other commands a wrong option stays what it is.
+    assert_eq!(host.run(["plugin", "--no-such-option"]).code(), Some(2));
+}
+
+/// A program that goes on for much longer than any test, in a file.
+fn endless(command: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("endless.any");
+    fs::write(&script, format!("print before\n{command}\n")).unwrap();
+    let script = script.display().to_string();
+    (folder, script)
+}
+
+#[test]
+fn ctrl_c_ends_a_program() {
+    let (_folder, script) = endless("loop");
+    let host = Host::with_test_plugins();
+    let plugins = host.plugins().display().to_string();
+    let options = ["--plugins", &plugins, "--time-ms", "600000"];
+    let mut running = host.start(
+        ["run", "--lang", "toy"]
+            .iter()
+            .chain(&options)
+            .chain(&[&*script]),
+    );
+    running.until("before").signal(Signal::INT);
+    let ended = running.wait();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(ended.stderr, "stopped: interrupted\n");
+}
+
+#[test]
+fn a_program_that_nobody_reads_is_ended() {
+    let (_folder, script) = endless("flood 100000000");
+    let host = Host::with_test_plugins();
+    let plugins = host.plugins().display().to_string();
+    let options = [
+        "--plugins",
+        &plugins,
+        "--time-ms",
+        "600000",
+        "--output",
+        "100GiB",
+    ];
+    let ended = host.run_unread(
+        ["run", "--lang", "toy"]
+            .iter()
+            .chain(&options)
+            .chain(&[&*script]),
+    );
+    assert_eq!(
+        ended.stderr,
+        "stopped: nobody reads what it prints any more\nstatus 141\n"
+    );
+}
+
+#[test]
+fn output_that_cannot_be_written_is_told_and_is_not_the_programs_doing() {
+    let host = Host::with_test_plugins();
+    let plugins = host.plugins().display().to_string();
+    let (_folder, script) = endless("print after");
+    let ended = host.run_full(["run", "--lang", "toy", "--plugins", &plugins, &script]);
+    assert!(
+        ended.stderr.contains("not all output could be written")
+            && ended.stderr.ends_with("status 125\n"),
+        "{ended}"
+    );
+}
+
+#[test]
+fn who_waits_for_standard_input_is_told_so() {
+    let (_folder, script) = endless("stdin");
+    let host = Host::with_test_plugins();
+    let plugins = host.plugins().display().to_string();
+    let (ended, told) = host.run_with_late_input(
+        "late",
+        ["run", "--lang", "toy", "--plugins", &plugins, &script],
+    );
+    assert_eq!(
+        told,
+        "note: waiting for the end of standard input; `< /dev/null` gives the program none\n"
+    );
+    assert_eq!(ended.succeeded().stdout, "before\nlate");
+}
+
+#[test]
+fn functions_of_a_configuration_are_no_reason_to_run_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("functions.toml");
+    fs::write(
+        &config,
+        "[plugins.toy]\nfunctions = \"none\"\nprograms.time_ms = 150\n",
+    )
+    .unwrap();
+    let config = config.display().to_string();
+    let ended = run("print one\nloop", &["--config", &config]);
+    assert_eq!(
+        (ended.code(), ended.stdout.as_str()),
+        (Some(124), "one\n"),
+        "{ended}"
+    );
+    assert!(ended.stderr.contains("time_ms = 150"), "{ended}");
+}
+
+#[test]
+fn a_python_file_is_read_in_the_encoding_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("latin.py").display().to_string();
+    let host = Host::new();
+    let plugins = host.plugins().display().to_string();
+    fs::write(
+        &script,
+        b"# -*- coding: latin-1 -*-\nprint('caf\xe9', len('\xe9'))\n",
+    )
+    .unwrap();
+    let ended = host.run(["run", "--plugins", &plugins, &script]);
+    assert_eq!(ended.succeeded().stdout, "café 1\n");
+    fs::write(&script, b"print('caf\xe9')\n").unwrap();
+    let ended = host.run(["run", "--plugins", &plugins, &script]);
+    assert_eq!(ended.code(), Some(1), "{ended}");
+    let said =
+        format!("SyntaxError: Non-UTF-8 code starting with '\\xe9' in file {script} on line 1, ");
+    assert!(ended.stderr.starts_with(&said), "{ended}");
+}
+
+#[test]
+fn a_python_program_on_standard_input_is_called_so() {
+    let host = Host::new();
+    let plugins = host.plugins().display().to_string();
+    let ended = host.run_fed(
+        "import sys\nprint(sys.argv)\n1 / 0\n",
+        ["run", "--plugins", &plugins, "-", "x"],
+    );
+    assert_eq!(
+        (ended.code(), &*ended.stdout),
+        (Some(1), "['-', 'x']\n"),
+        "{ended}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("File \"<stdin>\", line 3, in <module>"),
+        "{ended}"
+    );
 }
 
 /// Calls the tool that runs programs, as a model does.
@@ -218,6 +403,22 @@ fn a_model_reads_what_its_program_prints_and_what_stopped_it() {
     assert_eq!(
         (&failed["ended"], text(&failed)),
         (&json!("failed"), json!("one\nError: of its own"))
+    );
+    // `exit` with 0 is an end like any other.
+    let done = call("print one\nexit 0", "");
+    assert_eq!((&done["ended"], text(&done)), (&json!("ok"), json!("one")));
+    let left = call("print one\nexit 3", "");
+    assert_eq!(
+        (&left["ended"], text(&left)),
+        (
+            &json!("failed"),
+            json!("one\n(the program left with code 3)")
+        )
+    );
+    let silent = call("exit 3", "");
+    assert_eq!(
+        text(&silent),
+        "(the program printed nothing and left with code 3)"
     );
     let policy = "[plugins.toy.programs]\ntime_ms = 150\n";
     let stopped = call("print one\nloop", policy);
@@ -259,7 +460,7 @@ fn functions_of_a_folder_are_tools() {
         .to_string(),
     )
     .unwrap();
-    let source = "import json\n\nUNIT = 'm'\n\ndef divide(a, b):\n    return {'quotient': a / b, 'unit': UNIT}\n";
+    let source = "import json\n\nUNIT = 'm'\n\ndef divide(a, b):\n    print('dividing', a)\n    return {'quotient': a / b, 'unit': UNIT}\n";
     fs::write(at("divide.py"), source).unwrap();
     let config = at("config.toml").display().to_string();
     fs::write(
@@ -279,12 +480,38 @@ fn functions_of_a_folder_are_tools() {
         good["observation"]["content"][0]["text"],
         r#"{"quotient": 1.5, "unit": "m"}"#
     );
+    // For its author, and not for the model.
+    assert_eq!(good["printed"]["stdout"], "dividing 3\n");
     let failed = call(r#"{"a": 3, "b": 0}"#);
     assert_eq!(failed["ended"], "failed");
     assert_eq!(
         failed["observation"]["content"][0]["text"],
         "error: ZeroDivisionError: division by zero"
     );
+    let detail = failed["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("File \"divide.py\", line 7, in divide")
+            && !detail.contains("call_function"),
+        "{detail}"
+    );
+    // A line of the traceback that holds what was printed is no reason to leave that out.
+    fs::write(
+        at("divide.py"),
+        "def divide(a, b): print('shown'); return a / b\n",
+    )
+    .unwrap();
+    host.plugin([
+        "call",
+        "maths",
+        "divide",
+        r#"{"a": 3, "b": 0}"#,
+        "--config",
+        &config,
+    ])
+    .stderr
+    .lines()
+    .find(|line| *line == "stdout | shown")
+    .unwrap();
     let wrong = call(r#"{"a": 3}"#);
     assert_eq!(wrong["ended"], "invalid-arguments");
 
@@ -292,6 +519,50 @@ fn functions_of_a_folder_are_tools() {
     host.plugin(["call", "maths", "divide", "{}", "--config", &config])
         .refused_with(&[
             "divide.py: SyntaxError",
-            "correct `functions` of [plugins.maths]",
+            "correct it, or leave `divide` out of tools.json",
         ]);
+    // What every call would fail at is known before the first one.
+    for (source, parts) in [
+        (
+            "def divides(a, b):\n    return a / b\n",
+            [
+                "divide.py has no function `divide`, which tools.json names; it defines: divides",
+                "define `def divide(..)` there, or correct the name in tools.json",
+            ],
+        ),
+        (
+            "divide = 5\n",
+            [
+                "`divide` in ",
+                "divide.py is no function, but of type int, which tools.json names; it defines no function at all",
+            ],
+        ),
+        (
+            "import numpy_of_nobody\ndef divide(a, b): pass\n",
+            [
+                "divide.py: importing it fails: ModuleNotFoundError: No module named 'numpy_of_nobody'",
+                "leave `divide` out of tools.json",
+            ],
+        ),
+        (
+            "import os\nos._exit(0)\n",
+            ["divide.py: importing it ends the program", "correct it"],
+        ),
+        (
+            "while True: pass\n",
+            [
+                "divide.py: importing it was stopped: the program computed",
+                "time_ms = 300",
+            ],
+        ),
+    ] {
+        fs::write(at("divide.py"), source).unwrap();
+        fs::write(
+            &config,
+            "[plugins.maths]\nplugin = \"python\"\nfunctions = \".\"\nprograms.time_ms = 300\n",
+        )
+        .unwrap();
+        host.plugin(["call", "maths", "divide", "{}", "--config", &config])
+            .refused_with(&parts);
+    }
 }

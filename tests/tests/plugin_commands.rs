@@ -577,6 +577,71 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
 }
 
 #[test]
+fn a_grant_says_what_is_still_to_be_written() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plugin = folder.path().join("runner");
+    fs::create_dir(&plugin).expect("can be made");
+    let built = Host::with_test_plugins();
+    fs::copy(
+        built.plugins().join("misbehave/misbehave.wasm"),
+        plugin.join("runner.wasm"),
+    )
+    .expect("can be copied");
+    fs::write(plugin.join("plugin.toml"), "gates = [\"execute\"]\n").expect("is written");
+    let config = folder.path().join("ops.toml");
+    let grant = |text: &str| {
+        fs::write(&config, text).expect("is written");
+        let (plugins, config) = (folder.path().display(), config.display());
+        let fixed =
+            format!("plugin grant runner --gate execute --plugins {plugins} --config {config}");
+        built.run(fixed.split(' ')).succeeded().stdout.clone()
+    };
+    let said = "still to be written in [plugins.runner]: `execute = [\"python\"]`: the interpreters that it may run";
+    let granted = grant("");
+    assert!(granted.contains(said), "{granted}");
+    let granted = grant("[plugins.runner]\nexecute = [\"toy\"]\n");
+    assert!(!granted.contains("still to be written"), "{granted}");
+}
+
+#[test]
+fn inspect_shows_the_limits_of_programs_of_an_interpreter() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = folder.path().join("ops.toml");
+    let path = config.to_str().expect("a plain name");
+    fs::write(
+        &config,
+        "[plugins.toy]\nprograms.time_ms = 3_000\nlimits.log_lines = 7\n",
+    )
+    .expect("is written");
+    let host = Host::with_test_plugins();
+    let inspected = host.plugin(["inspect", "toy", "--config", path]);
+    let text = &inspected.succeeded().stdout;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "toy, an interpreter (world interpreter-plugin)",
+        "programs *time_ms 3,000 ms",
+        " deadline_ms 120,000 ms",
+        " memory_bytes 256 MiB",
+        " output_bytes 64 KiB",
+        " file_bytes 16 MiB",
+        "* by default time_ms 10,000 ms",
+        "*log_lines 7",
+        "* by default log_lines 100",
+    ] {
+        assert!(flat.contains(part), "no `{part}`: {text}");
+    }
+    // What `programs` says of programs, `limits` does not say otherwise.
+    for key in ["wall_ms", "cpu_ms"] {
+        assert!(!text.contains(key), "`{key}`: {text}");
+    }
+    assert_eq!(text.matches("memory_bytes").count(), 1, "{text}");
+    let report = host.plugin(["inspect", "toy", "--config", path, "--json"]);
+    assert_eq!(report.json()["programs"]["time_ms"], 3_000);
+    let tool = host.plugin(["inspect", "misbehave", "--json"]);
+    assert_eq!(tool.json()["programs"], Value::Null);
+}
+
+#[test]
 fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plugin = folder.path().join("misbehave");

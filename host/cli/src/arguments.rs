@@ -29,6 +29,13 @@ pub(crate) enum Command {
     /// List, inspect, call and check plugins
     Plugin(Plugin),
     /// Run a program in a sandbox: what it prints, and its exit code
+    ///
+    /// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
+    /// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
+    /// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
+    ///
+    /// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 130 at Ctrl-C, 141
+    /// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
     Run(Run),
     /// Serve programs, tools and rewards over HTTP, as SandboxFusion does
     Serve(Serve),
@@ -282,12 +289,6 @@ pub(crate) struct Serve {
     pub(crate) allow: Vec<String>,
 }
 
-/// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
-/// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
-/// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
-///
-/// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 125 where it could
-/// not be run.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The program's file, or `-` for standard input
@@ -306,8 +307,8 @@ pub(crate) struct Run {
     /// CPU time, and again time as the program sees it, in milliseconds
     #[arg(long, value_name = "MS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=86_400_000))]
     pub(crate) time_ms: Option<u64>,
-    /// Memory in bytes, or such as 64MiB
-    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
+    /// Memory in bytes, or such as 64MiB; at most 4GiB
+    #[arg(long, value_name = "BYTES", value_parser = crate::arguments::memory)]
     pub(crate) memory: Option<u64>,
     /// The most it may print on one stream, in bytes, or such as 1MiB
     #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
@@ -341,6 +342,17 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "that is none, or too many".to_owned())
+}
+
+/// Bytes of memory for a program, whose addresses have 32 bits.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|bytes| {
+        if bytes <= 4 << 30 {
+            Ok(bytes)
+        } else {
+            Err("a program can address 4GiB at the most".to_owned())
+        }
+    })
 }
 
 #[derive(Debug, Args)]

@@ -52,7 +52,10 @@ fn unwritten(error: std::io::Error) {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return unparsed(&error),
+    };
     let quiet = match arguments.command {
         // What plugins do wrong in a soak is what it is for.
         Command::Bench(_) => "error",
@@ -73,6 +76,10 @@ fn main() -> ExitCode {
         Command::Serve(_) => log.init(),
         _ => log.without_time().init(),
     }
+    let failure = match arguments.command {
+        Command::Run(_) => ExitCode::from(commands::run::NOT_RUN),
+        _ => ExitCode::FAILURE,
+    };
     let outcome = match arguments.command {
         Command::Train(options) => commands::train::run(&options),
         Command::Eval(options) => commands::eval::run(&options),
@@ -80,7 +87,7 @@ fn main() -> ExitCode {
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Serve(options) => commands::serve::run(&options),
-        Command::Run(options) => Ok(commands::run::run(&options)),
+        Command::Run(options) => commands::run::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Conformance(options) => commands::conformance::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
@@ -102,8 +109,22 @@ fn main() -> ExitCode {
                 console::style("error:").red().bold().for_stderr(),
                 told(&error)
             );
-            ExitCode::FAILURE
+            failure
         }
+    }
+}
+
+/// Shows what is wrong with a command line, or the help that it asks for.
+fn unparsed(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let runs_a_program = std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == "run");
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        // Any other could be the program's own.
+        _ if runs_a_program => ExitCode::from(commands::run::NOT_RUN),
+        code => ExitCode::from(code as u8),
     }
 }
 

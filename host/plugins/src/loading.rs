@@ -14,7 +14,7 @@ use crate::convert::{definition_from_guest, definition_to_guest};
 use crate::discovery::Candidate;
 use crate::gates;
 use crate::interpreter::Language;
-use crate::interpreter::functions::{FunctionSources, Functions, LANGUAGE};
+use crate::interpreter::functions::{FunctionSources, Functions, LANGUAGE, Unfit};
 use crate::interpreter::program::ProgramLimits;
 use crate::interpreter::tool::definition as interpreter_tool;
 use crate::manifest::{Gate, PluginKind, is_valid_name};
@@ -208,10 +208,9 @@ fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Re
             let definitions = match functions {
                 Some(functions) => {
                     let compiled = runtime.block_on(compile(plugin, &functions));
-                    plugin.functions = Some(compiled.map_err(|what| {
-                        let mend = format!("correct `functions` of [plugins.{}]", plugin.name());
-                        (ProblemKind::Policy, what, mend)
-                    })?);
+                    plugin.functions = Some(
+                        compiled.map_err(|unfit| (ProblemKind::Policy, unfit.what, unfit.mend))?,
+                    );
                     functions.definitions
                 }
                 None => plugin.languages.iter().map(interpreter_tool).collect(),
@@ -241,12 +240,13 @@ fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Re
 }
 
 /// Compiles the functions that are offered in place of programs.
-async fn compile(plugin: &Plugin, functions: &FunctionSources) -> Result<Functions, String> {
+async fn compile(plugin: &Plugin, functions: &FunctionSources) -> Result<Functions, Unfit> {
     let runs = |language: &&Language| language.id == LANGUAGE;
     if plugin.languages.iter().find(runs).is_none() {
-        return Err(format!(
-            "`functions` are in {LANGUAGE}, which this interpreter does not run"
-        ));
+        return Err(Unfit {
+            what: format!("`functions` are in {LANGUAGE}, which this interpreter does not run"),
+            mend: format!("leave `functions` out of [plugins.{}]", plugin.name()),
+        });
     }
     functions.compile(plugin).await
 }

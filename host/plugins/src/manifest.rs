@@ -47,6 +47,15 @@ impl PluginKind {
         }
     }
 
+    /// With its article, as the middle of a sentence.
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Self::Tool => "a tool",
+            Self::Reward => "a reward",
+            Self::Interpreter => "an interpreter",
+        }
+    }
+
     /// The world of `rlf:plugin` that such a plugin implements.
     pub fn world(self) -> &'static str {
         match self {

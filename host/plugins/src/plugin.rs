@@ -423,11 +423,16 @@ impl Plugin {
             }
             stopped
         });
+        self.keep_printed(stdout, stderr);
+        outcome
+    }
+
+    /// Keeps what a call printed until it is taken.
+    pub(crate) fn keep_printed(&self, stdout: Captured, stderr: Captured) {
         if !stdout.is_empty() || !stderr.is_empty() {
             *self.printed.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Printed { stdout, stderr });
         }
-        outcome
     }
 }
 

@@ -10,6 +10,7 @@ use rlf_sandbox::{InitMode, Limits, ScratchFiles};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::interpreter::ProgramPolicy;
 use crate::manifest::{Gate, PluginKind};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
@@ -56,8 +57,10 @@ pub struct PluginReport {
     pub callable: Vec<String>,
     /// What `init` was given.
     pub config: Value,
-    /// What one call may use.
+    /// What one call may use. Of an interpreter, `programs` says it of programs.
     pub limits: Limits,
+    /// What one program may use in an interpreter; nothing of other kinds.
+    pub programs: Option<ProgramPolicy>,
     /// The scratch directory of its calls, with the limits on it.
     pub files: Option<ScratchFiles>,
     /// The real directory that it may change.
@@ -133,6 +136,8 @@ impl Plugin {
             granted: self.policy().grants.clone(),
             config: self.policy().effective_config(self.manifest()),
             limits: self.policy().limits.clone(),
+            programs: (self.kind() == PluginKind::Interpreter)
+                .then(|| self.policy().programs.clone()),
             files: self.policy().files.clone(),
             unsandboxed_host_directory: self.policy().unsandboxed_host_directory.clone(),
             http: self.policy().http.clone(),

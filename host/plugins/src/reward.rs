@@ -154,8 +154,8 @@ pub async fn grade_group(
     grading: Grading,
 ) -> Result<Vec<Result<PluginScore, String>>, String> {
     let reward = RewardPlugin::new(plugin).ok_or_else(|| {
-        let kind = plugin.kind().as_str();
-        format!("plugin `{}` is a {kind}, not a reward", plugin.name())
+        let kind = plugin.kind().with_article();
+        format!("plugin `{}` is {kind}, not a reward", plugin.name())
     })?;
     let request = Arc::new(GradingRequest::new(task, group, grading));
     reward.grade(&request, Some(tools)).await

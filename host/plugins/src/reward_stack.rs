@@ -38,13 +38,13 @@ pub enum RewardsError {
         hint: String,
     },
     /// In the registry, but no reward.
-    #[error("[[rewards.stack]] entry {entry}: plugin `{plugin}` is a {kind}, not a reward")]
+    #[error("[[rewards.stack]] entry {entry}: plugin `{plugin}` is {kind}, not a reward")]
     NotAReward {
         /// From 1.
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// What it is.
+        /// What it is, with its article.
         kind: &'static str,
     },
     /// Weights that contradict each other or are not numbers.
@@ -102,7 +102,7 @@ impl RewardStack {
                 });
             };
             let Some(reward) = RewardPlugin::new(plugin) else {
-                let kind = plugin.kind().as_str();
+                let kind = plugin.kind().with_article();
                 return Err(RewardsError::NotAReward {
                     entry,
                     plugin: name.clone(),

@@ -482,11 +482,15 @@ impl Tool {
     ) -> End {
         let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
         let Ok(_permit) = self.permit(level, attempt.deadline).await else {
+            let deadline = match attempt.plugin.kind() {
+                PluginKind::Interpreter => "programs.deadline_ms",
+                PluginKind::Tool | PluginKind::Reward => "limits.wall_ms",
+            };
             return End::by_infrastructure(
                 Ended::Timeout,
                 format!(
-                    "waited longer than wall_ms for one of the places of tool `{}`; raise \
-                     max_concurrency or limits.wall_ms of [plugins.{}]",
+                    "waited longer than {deadline} for one of the places of tool `{}`; raise \
+                     max_concurrency or {deadline} of [plugins.{}]",
                     self.name(),
                     self.plugin.name()
                 ),

@@ -76,6 +76,19 @@ class Answers(unittest.TestCase):
         result, _, err, _ = self.driver.execute("1 / 0", arguments=["dir/tool.py", "x"])
         self.assertIn('File "dir/tool.py", line 1', err)
 
+    def test_a_program_from_standard_input_is_called_so(self):
+        code = "import sys\nprint(sys.argv, __file__)\n1 / 0\n"
+        result, out, err, _ = self.driver.execute(code, arguments=["-", "x"])
+        self.assertEqual(out, "['-', 'x'] <stdin>\n")
+        self.assertIn('File "<stdin>", line 3, in <module>', err)
+        _, _, err, _ = self.driver.execute("x = = 2", arguments=["-"])
+        self.assertTrue(err.startswith('  File "<stdin>", line 1\n'), err)
+
+    def test_what_the_library_keeps_of_a_program_ends_all_the_same(self):
+        code = "import sys\nclass D:\n    def __del__(self): print('end')\nd = D()\nsys.excepthook = lambda *a: None\n"
+        result, out, *_ = self.driver.execute(code)
+        self.assertEqual((result[1][0], out), ([COMPLETED], "end\n"))
+
     def test_what_a_program_patches_does_not_reach_the_driver(self):
         code = """\
 import atexit, builtins, gc, linecache, marshal, os, sys, traceback, types

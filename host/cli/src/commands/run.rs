@@ -1,64 +1,77 @@
 //! `rlf-host run`: a program in a sandbox, as if its own interpreter ran it.
 
+mod source;
+
 use std::fs;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_plugins::interpreter::program::{File, Program, RunReport};
+use rlf_plugins::interpreter::program::{File, Program, RunError, RunReport};
 use rlf_plugins::interpreter::{Interpreter, Interpreters, RunSpec};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Stream, Tee};
 
+use self::source::Source;
 use crate::arguments;
 use crate::display::printable;
 use crate::operator::Operator;
 
 /// As `timeout` does, for a program that was stopped by a limit of time.
 const TIMED_OUT: u8 = 124;
-/// Where it could not be run.
-const NOT_RUN: u8 = 125;
+/// Where it could not be run: as `docker` has it, a code that programs hardly have.
+pub(crate) const NOT_RUN: u8 = 125;
 /// As a process that is killed, for one that was stopped by another limit.
 const KILLED: u8 = 137;
+/// As a process that SIGINT ends.
+const INTERRUPTED: u8 = 130;
+/// As a process that SIGPIPE ends.
+const UNREAD: u8 = 141;
 
 /// Larger inputs are refused, unless `--files` allows them.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
+/// Who waits longer for the end of standard input is told so.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) fn run(options: &arguments::Run) -> ExitCode {
-    prepare_and_run(options).unwrap_or_else(|error| {
-        eprintln!(
-            "{} {}",
-            style("error:").red().bold().for_stderr(),
-            crate::told(&error)
-        );
-        ExitCode::from(NOT_RUN)
+/// Runs the program. An error is why it could not be run, for which the exit code is [`NOT_RUN`].
+pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
+    ctrlc::set_handler(|| {
+        end("interrupted", INTERRUPTED);
     })
-}
-
-fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
+    .context("cannot watch for Ctrl-C")?;
     let from_stdin = options.script.as_os_str() == "-";
     let most = options.files.unwrap_or(MAX_INPUT_BYTES);
-    let language = language(options, from_stdin)?;
     let name = options.script.to_string_lossy().into_owned();
-    let code = if from_stdin {
-        read(&mut std::io::stdin().lock(), "standard input", most)?
+    let mut script = if from_stdin {
+        None
     } else {
-        let mut file =
-            fs::File::open(&options.script).with_context(|| format!("cannot open {name}"))?;
-        read(&mut file, &name, most)?
+        Some(open(&options.script)?)
     };
-    let code = String::from_utf8(code)
-        .ok()
-        .with_context(|| format!("{name} is not UTF-8 text"))?;
+    let language = language(options, from_stdin)?;
+    let code = match &mut script {
+        None => read_stdin(most)?,
+        Some(file) => read(file, &name, most)?,
+    };
+    // As python3 calls it.
+    let shown = if from_stdin { "<stdin>" } else { &name };
+    let code = match Source::read(code, &language, shown)? {
+        Source::Text(code) => code,
+        Source::Rejected(said) => {
+            let _ = std::io::stderr().write_all(said.as_bytes());
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     let stdin = if from_stdin || std::io::stdin().is_terminal() {
         Vec::new()
     } else {
-        read(&mut std::io::stdin().lock(), "standard input", most)?
+        read_stdin(most)?
     };
     let files = options
         .given
@@ -87,29 +100,19 @@ fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     let spec = RunSpec {
         label: "command-line".to_owned(),
         // As it comes, so that the streams keep their order.
-        tee: Some(Tee::new(|stream, bytes| {
-            let written = match stream {
-                Stream::Stdout => {
-                    let mut out = std::io::stdout().lock();
-                    out.write_all(bytes).and_then(|()| out.flush())
-                }
-                Stream::Stderr => std::io::stderr().lock().write_all(bytes),
-            };
-            if let Err(error) = written {
-                crate::unwritten(error);
-            }
-        })),
+        tee: Some(Tee::new(pass_on)),
         ..RunSpec::default()
     };
-    let report = crate::commands::runtime()?.block_on(interpreter.run(program, spec))?;
+    let report = crate::commands::runtime()?
+        .block_on(interpreter.run(program, spec))
+        .map_err(|error| match error {
+            RunError::Exhausted(what) => anyhow!("{what}; --files allows more"),
+            other => other.into(),
+        })?;
     for (name, _) in &fetched {
         let found = |file: &File| same_place(&file.path, name);
         if !report.files.iter().any(found) {
-            eprintln!(
-                "{} it left no file {}",
-                style("note:").bold().for_stderr(),
-                printable(name)
-            );
+            note(&format!("it left no file {}", printable(name)));
         }
     }
     for file in &report.files {
@@ -123,6 +126,38 @@ fn prepare_and_run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     Ok(told(&report))
 }
 
+/// Shows what the program prints.
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    let written = match stream {
+        Stream::Stdout => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(bytes).and_then(|()| out.flush())
+        }
+        Stream::Stderr => std::io::stderr().lock().write_all(bytes),
+    };
+    match written {
+        Ok(()) => {}
+        // As with `| head`: it may go on printing for ever.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            end("nobody reads what it prints any more", UNREAD)
+        }
+        Err(error) => crate::unwritten(error),
+    }
+}
+
+/// Ends this process, and the program with it.
+fn end(why: &str, code: u8) -> ! {
+    let mark = style("stopped:").yellow().bold().for_stderr();
+    // Who reads it may be gone.
+    let _ = writeln!(std::io::stderr(), "{mark} {why}");
+    process::exit(code.into())
+}
+
+fn note(text: &str) {
+    let mark = style("note:").bold().for_stderr();
+    let _ = writeln!(std::io::stderr(), "{mark} {text}");
+}
+
 /// Whether two paths of a program are one: both begin at its root.
 fn same_place(one: &str, other: &str) -> bool {
     one.trim_start_matches('/') == other.trim_start_matches('/')
@@ -134,10 +169,17 @@ fn told(report: &RunReport) -> ExitCode {
         // As a shell sees a process: the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
     };
+    let limit = stopped.limit.as_ref().map(|limit| limit.name.as_str());
+    let allowed_by = match limit {
+        Some("time_ms") => "; --time-ms allows more",
+        Some("memory_bytes") => "; --memory allows more",
+        Some("output_stop_bytes") => "; --output allows more",
+        _ => "",
+    };
     eprintln!(
-        "{} {}",
+        "{} {}{allowed_by}",
         style("stopped:").yellow().bold().for_stderr(),
-        printable(&stopped.reason.replace("the plugin", "the program"))
+        printable(&stopped.reason)
     );
     ExitCode::from(match (report.ended(), report.fault()) {
         (_, Fault::Infrastructure | Fault::Nobody) => NOT_RUN,
@@ -168,9 +210,14 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     let operator = Operator::load(options.config.as_deref())?;
     let mut policies = operator.policies;
     let directory = &options.plugins.plugins;
+    if policies.get(language).is_some_and(|policy| !policy.enabled) {
+        bail!("[plugins.{language}] of the configuration says `enabled = false`");
+    }
     // Most are called like their language; it alone is loaded then.
     policies.entry(language.to_owned()).or_default();
     for policy in policies.values_mut() {
+        // A program is run here, and no function called.
+        policy.functions = None;
         let programs = &mut policy.programs;
         let given = |value: Option<u64>, place: &mut u64| {
             if let Some(value) = value {
@@ -237,11 +284,32 @@ fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
 /// `PATH` or `PATH=NAME` of the command line as the file that the program finds.
 fn give(given: &str, most: u64) -> anyhow::Result<File> {
     let (path, name) = given.split_once('=').unwrap_or((given, base_name(given)));
-    let mut file = fs::File::open(path).with_context(|| format!("cannot open {path}"))?;
     Ok(File {
         path: name.to_owned(),
-        data: read(&mut file, path, most)?,
+        data: read(&mut open(Path::new(path))?, path, most)?,
     })
+}
+
+fn open(path: &Path) -> anyhow::Result<fs::File> {
+    let shown = path.display();
+    let file = fs::File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        bail!("{shown} is a folder; name a file");
+    }
+    Ok(file)
+}
+
+/// Standard input to its end, however long that takes.
+fn read_stdin(most: u64) -> anyhow::Result<Vec<u8>> {
+    let (over, waits) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            note("waiting for the end of standard input; `< /dev/null` gives the program none");
+        }
+    });
+    let bytes = read(&mut std::io::stdin().lock(), "standard input", most);
+    drop(over);
+    bytes
 }
 
 fn base_name(path: &str) -> &str {

@@ -2,6 +2,7 @@
 import importlib
 import json
 import sys
+import traceback
 
 
 def called(module, function, arguments):
@@ -21,5 +22,7 @@ try:
     answer = {"failed": False, "text": called(module, function, arguments)}
 except Exception as error:
     answer = {"failed": True, "text": f"error: {type(error).__name__}: {error}"}
+    # For whoever wrote the function: where it happened, from there on.
+    traceback.print_exception(error.with_traceback(error.__traceback__.tb_next.tb_next))
 with open(wanted, "w", encoding="utf-8") as file:
     json.dump(answer, file)

@@ -6,7 +6,7 @@
 //! of that name. A file is a module of its own: what stands beside the function is there when it is called.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::program::{Compiled, File, Program};
-use super::{of_plugin, tool};
+use super::{RunSpec, of_plugin, tool};
 use crate::bindings::types;
 use crate::manifest::is_valid_name;
 use crate::outcome::End;
@@ -34,14 +34,24 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Calls one of them, by the module, the function and two files.
 pub const CALL_FUNCTION: &str = include_str!("call_function.py");
+/// Imports a module as a call does, and says whether the function is there.
+const FIND_FUNCTION: &str = include_str!("find_function.py");
 const ARGUMENTS: &str = "/arguments.json";
 const ANSWER: &str = "/answer.json";
 
 /// The functions of a folder: the sources by tool, and what models are shown.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct FunctionSources {
+    folder: PathBuf,
     pub(crate) definitions: Vec<ToolDefinition>,
     pub(crate) sources: BTreeMap<String, String>,
+}
+
+/// Why a function cannot be offered, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unfit {
+    pub(crate) what: String,
+    pub(crate) mend: String,
 }
 
 /// Compiled functions by tool.
@@ -94,6 +104,7 @@ impl FunctionSources {
             sources.insert(definition.name.clone(), source);
         }
         Ok(Self {
+            folder: folder.to_owned(),
             definitions,
             sources,
         })
@@ -133,24 +144,112 @@ impl FunctionSources {
             .collect()
     }
 
-    /// Compiles every source.
-    pub(crate) async fn compile(&self, plugin: &Plugin) -> Result<Functions, String> {
+    /// Compiles every source and sees that its function is there.
+    pub(crate) async fn compile(&self, plugin: &Plugin) -> Result<Functions, Unfit> {
         let mut modules = BTreeMap::new();
         for (name, source) in &self.sources {
             let compiled = super::compile(plugin, LANGUAGE, &module(name), source).await;
-            match compiled {
-                Ok(Ok(compiled)) => modules.insert(name.clone(), compiled),
+            let compiled = match compiled {
+                Ok(Ok(compiled)) => compiled,
                 Ok(Err(exception)) => {
-                    return Err(format!(
-                        "{name}.py: {}: {}",
-                        exception.kind, exception.message
-                    ));
+                    let error = format!("{}: {}", exception.kind, exception.message);
+                    return Err(self.broken(name, &error));
                 }
-                Err(error) => return Err(format!("{name}.py cannot be compiled: {error}")),
+                Err(error) => return Err(self.untried(name, &error.to_string())),
             };
+            self.find(plugin, name, &compiled).await?;
+            modules.insert(name.clone(), compiled);
         }
         Ok(Functions { modules })
     }
+
+    /// Imports a file as its calls will: what they would all fail at is known now.
+    async fn find(&self, plugin: &Plugin, name: &str, module: &Compiled) -> Result<(), Unfit> {
+        let program = Program {
+            code: FIND_FUNCTION.to_owned(),
+            arguments: vec![
+                "find_function.py".to_owned(),
+                module.name.clone(),
+                name.to_owned(),
+                ANSWER.to_owned(),
+            ],
+            fetch: vec![ANSWER.to_owned()],
+            modules: vec![module.clone()],
+            ..Program::default()
+        };
+        let spec = RunSpec {
+            label: format!("{}: find {name}", plugin.name()),
+            ..RunSpec::default()
+        };
+        let report = super::run(plugin, LANGUAGE, program, spec)
+            .await
+            .map_err(|error| self.untried(name, &error.to_string()))?;
+        if let Some(stopped) = &report.stopped {
+            return Err(if stopped.ended.is_infrastructure() {
+                self.untried(name, &stopped.reason)
+            } else {
+                let error = format!("importing it was stopped: {}", stopped.reason);
+                self.broken(name, &error)
+            });
+        }
+        let found = (report.files.first())
+            .and_then(|file| serde_json::from_slice::<Found>(&file.data).ok())
+            .ok_or_else(|| self.broken(name, "importing it ends the program"))?;
+        let place = self.place(name);
+        let what = match found {
+            Found {
+                error: Some(error), ..
+            } => return Err(self.broken(name, &format!("importing it fails: {error}"))),
+            Found { kind: None, .. } => format!("{place} has no function `{name}`"),
+            Found {
+                kind: Some(kind),
+                callable: false,
+                ..
+            } => format!("`{name}` in {place} is no function, but of type {kind}"),
+            Found { .. } => return Ok(()),
+        };
+        let others = match found.others.as_slice() {
+            [] => "it defines no function at all".to_owned(),
+            others => format!("it defines: {}", others.join(", ")),
+        };
+        Err(Unfit {
+            what: format!("{what}, which {TOOLS_FILE} names; {others}"),
+            mend: format!("define `def {name}(..)` there, or correct the name in {TOOLS_FILE}"),
+        })
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.folder.join(format!("{name}.py")).display().to_string()
+    }
+
+    /// What is wrong with a file, without the name that it has inside.
+    fn broken(&self, name: &str, error: &str) -> Unfit {
+        let error = error.replace(&module(name), name);
+        Unfit {
+            what: format!("{}: {error}", self.place(name)),
+            mend: format!("correct it, or leave `{name}` out of {TOOLS_FILE}"),
+        }
+    }
+
+    /// Nothing is known of the file.
+    fn untried(&self, name: &str, why: &str) -> Unfit {
+        Unfit {
+            what: format!("{} cannot be tried: {why}", self.place(name)),
+            mend: "try again, with less running beside it".to_owned(),
+        }
+    }
+}
+
+/// What an import showed.
+#[derive(Deserialize)]
+struct Found {
+    /// What the module raised.
+    error: Option<String>,
+    /// The type of what has the function's name.
+    kind: Option<String>,
+    callable: bool,
+    /// The functions that the file defines.
+    others: Vec<String>,
 }
 
 /// The module of a function's file, under a name that no program imports by accident.
@@ -196,6 +295,11 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
         Ok(report) => report,
         Err(end) => return end,
     };
+    // Of its author's, never of the model's.
+    let (stdout, mut stderr) = (report.stdout.captured(), report.stderr.captured());
+    stderr.text = stderr.text.replace(&compiled.name, &request.name);
+    let errors = stderr.text.clone();
+    plugin.keep_printed(stdout, stderr);
     let answer = (report.files.iter())
         .find(|file| file.path == ANSWER)
         .and_then(|file| serde_json::from_slice::<Answer>(&file.data).ok());
@@ -203,7 +307,7 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
         return match &report.stopped {
             Some(stopped) => End::of_stopped(stopped),
             None => End::by_model(Ended::Exited, "error: the function ended without a result")
-                .with_detail(report.stderr.captured().text),
+                .with_detail(errors),
         };
     };
     let most = plugin.policy().limits.result_bytes;
@@ -223,8 +327,14 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, functions: &Functions, request: T
             metrics: Vec::new(),
             extra: Vec::new(),
         }),
-        detail: None,
+        detail: (answer.failed && !errors.is_empty()).then(|| last_of(errors.trim()).to_owned()),
     }
+}
+
+/// The end of a text that may be long.
+fn last_of(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(999);
+    &text[start.map_or(0, |(at, _)| at)..]
 }
 
 /// A result beyond its limit, in the words that all tools have for it.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlf_sandbox::{
-    CallReport, CallSpec, Ended as SandboxEnded, Limits, ScratchFiles, Stopped, Tee,
+    CallReport, CallSpec, Clock, Ended as SandboxEnded, Limits, ScratchFiles, Stopped, Tee,
 };
 use serde::{Deserialize, Serialize};
 
@@ -204,28 +204,7 @@ impl Interpreter {
     /// Runs a program from start to end, in an instance of its own. An error is what is wrong with the
     /// request; what the program did is in the report.
     pub async fn run(&self, program: Program, spec: RunSpec) -> Result<RunReport, RunError> {
-        let plugin = self.serving();
-        program.check(&plugin.policy().programs)?;
-        let indices = indices(&plugin)?;
-        let call = call_spec(&plugin, &program.limits, program.seed, spec);
-        let wanted = program.limits;
-        let request = program.into_guest(&self.language.id, &plugin.policy().programs);
-        let report = plugin
-            .template()
-            .call(call, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    guest.call_execute(store, &request).await
-                })
-            })
-            .await;
-        let policy = &plugin.policy().programs;
-        report_of(
-            report,
-            |run| (run.outcome.into(), run.files),
-            policy,
-            &wanted,
-        )
+        run(&self.serving(), &self.language.id, program, spec).await
     }
 
     /// Compiles a module for programs to import. Nothing of it runs. The inner error is what is wrong
@@ -237,6 +216,36 @@ impl Interpreter {
     ) -> Result<Result<Compiled, Exception>, RunError> {
         compile(&self.serving(), &self.language.id, name, source).await
     }
+}
+
+/// See [`Interpreter::run`].
+async fn run(
+    plugin: &Plugin,
+    language: &str,
+    program: Program,
+    spec: RunSpec,
+) -> Result<RunReport, RunError> {
+    program.check(&plugin.policy().programs)?;
+    let indices = indices(plugin)?;
+    let call = call_spec(plugin, &program.limits, program.seed, spec);
+    let wanted = program.limits;
+    let request = program.into_guest(language, &plugin.policy().programs);
+    let report = plugin
+        .template()
+        .call(call, move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_execute(store, &request).await
+            })
+        })
+        .await;
+    let policy = &plugin.policy().programs;
+    report_of(
+        report,
+        |run| (run.outcome.into(), run.files),
+        policy,
+        &wanted,
+    )
 }
 
 /// See [`Interpreter::compile`].
@@ -327,9 +336,30 @@ fn report_of<R>(
             ended: SandboxEnded::Exited { code },
             ..
         }) => run.outcome = Some(Outcome::Exited(code)),
-        Err(stopped) => run.stopped = Some(stopped),
+        Err(stopped) => run.stopped = Some(in_words_of_programs(stopped)),
     }
     Ok(run)
+}
+
+/// What stopped a program, with the name that [`ProgramPolicy`] has for the limit: an instance has other ones.
+fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
+    stopped.reason = stopped.reason.replace("the plugin", "the program");
+    if let Some(limit) = &mut stopped.limit {
+        let before = limit.to_string();
+        limit.name = match (limit.name.as_str(), stopped.ended) {
+            ("cpu_ms", _) => "time_ms".to_owned(),
+            (
+                "wall_ms",
+                SandboxEnded::Timeout {
+                    clock: Clock::Virtual,
+                },
+            ) => "time_ms".to_owned(),
+            ("wall_ms", _) => "deadline_ms".to_owned(),
+            (other, _) => other.to_owned(),
+        };
+        stopped.reason = stopped.reason.replace(&before, &limit.to_string());
+    }
+    stopped
 }
 
 /// The interpreters of a registry, by the languages that they run. Cheap to clone.

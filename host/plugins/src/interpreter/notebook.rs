@@ -13,7 +13,7 @@ use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
 use super::program::{Compiled, File, Outcome, ProgramLimits, RunError};
-use super::{Interpreter, ProgramPolicy, RunSpec, call_spec, indices};
+use super::{Interpreter, ProgramPolicy, RunSpec, call_spec, in_words_of_programs, indices};
 use crate::bindings::{code, interpreter, types};
 
 /// What a notebook starts with.
@@ -286,7 +286,7 @@ impl Notebook {
         };
         match guest.await {
             Ok(report) => (
-                report.outcome.err().unwrap_or_else(gone),
+                report.outcome.err().map_or_else(gone, in_words_of_programs),
                 [report.stdout, report.stderr],
             ),
             Err(_) => (gone(), Default::default()),

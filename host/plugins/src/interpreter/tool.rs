@@ -7,7 +7,7 @@ use rlf_dialogue::tool::{Ended, Fault, Hints, Observation, ToolDefinition};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::program::{Program, RunError, RunReport};
+use super::program::{Outcome, Program, RunError, RunReport};
 use super::{Interpreter, Language, RunSpec, functions, of_plugin};
 use crate::outcome::{End, invalid_arguments};
 use crate::plugin::{Plugin, ToolRequest};
@@ -130,7 +130,15 @@ fn of_report(report: &RunReport) -> End {
         }
         text.push_str(part);
     }
-    if let Some(said) = stopped.as_ref().map(said_of_stopped) {
+    let said = match (&stopped, &report.outcome) {
+        (Some(end), _) => Some(said_of_stopped(end)),
+        // An exception has said so itself.
+        (None, Some(Outcome::Exited(code))) if *code != 0 && !text.is_empty() => {
+            Some(format!("(the program left with code {code})"))
+        }
+        (None, _) => None,
+    };
+    if let Some(said) = said {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }

@@ -1,8 +1,8 @@
 """What a program can notice of its interpreter, in plain Python, the same in every build of CPython.
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
-life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `report` says how they
-ended, `snapshot` is what happens before any of it.
+life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
+of who runs them, `report` says how they ended, `snapshot` is what happens before any of it.
 
 The program shares the interpreter with this package and can change whatever it finds. So functions that matter are bound
 to names of our own before any program runs, and what must not be fooled, such as a comparison with an expected value,

@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 import types
+import weakref
 
 from . import files, library, modules, report, streams
 from .wit import COMPLETED, REJECTED
@@ -18,11 +19,17 @@ NAME = "main.py"
 _compile, _exec = compile, exec
 _settrace, _setprofile, _setrecursionlimit = sys.settrace, sys.setprofile, sys.setrecursionlimit
 _run_exitfuncs = atexit._run_exitfuncs
-_collect = gc.collect
+_collect, _ref = gc.collect, weakref.ref
 _RECURSION_LIMIT = 1000
-_ENDS = ("__del__", "async", "open", "weakref", "warn")
-"""Words without one of which nothing ends visibly."""
+_ENDS = ("__del__", "async", "open", "weakref", "warn", "GeneratorExit")
+_IN_GENERATORS = ("finally", "with")
+"""Words without one of which nothing ends visibly; the latter only beside `yield`."""
 
+_BY_STDIN, STDIN = "-", "<stdin>"
+"""The argument for a program on standard input, and what it is called."""
+
+_mains = []
+"""The module `__main__` of the program that runs; here alone, so that its end can be its end."""
 
 
 ATTEMPTS = range(3)
@@ -40,9 +47,13 @@ class _Nobody:
 _host = _Nobody
 
 
+class Remnant:
+    """Stands in a namespace, to tell whether that is still there."""
+
+
 def prepare(arguments, stdin, offered, seed):
-    """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`. The fresh
-    `__main__`."""
+    """Everything around a program but the program: `sys.argv`, standard input, modules, the seed of `random`, and a
+    fresh `__main__`."""
     streams.connect(_host.write)
     library.withdraw(seed)
     sys.argv = list(arguments) or [NAME]
@@ -53,22 +64,23 @@ def prepare(arguments, stdin, offered, seed):
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
-    return main
+    _mains[:] = [main]
 
 
-def run(source, main, collect):
-    """Runs the program in the module `main`; its outcome. Whatever it prints, its end included, is on its way."""
-    name = sys.argv[0]
-    namespace = main.__dict__
+def run(source):
+    """Runs the program in `__main__`, short of what is done when it is over; its outcome."""
+    name = STDIN if sys.argv[0] == _BY_STDIN else sys.argv[0]
+    namespace = _mains[0].__dict__
     namespace["__file__"] = name
+    namespace["__cached__"] = None
+    if sys.version_info < (3, 14):
+        namespace["__annotations__"] = {}
     report.remember(name, source)
     try:
         code = _compile(source, name, "exec", dont_inherit=True)
     except BaseException as error:
         error.__traceback__ = None
-        outcome = (REJECTED, report.uncaught(error))
-        end(namespace, collect)
-        return outcome
+        return (REJECTED, report.uncaught(error))
     outcome, error = (COMPLETED,), None
     try:
         _exec(code, namespace)
@@ -86,7 +98,6 @@ def run(source, main, collect):
         outcome = report.outcome(error)
         # Nothing of the program's may be held by what it raised.
         error.__traceback__ = error.__context__ = error.__cause__ = error = None
-    end(namespace, collect)
     return outcome
 
 
@@ -97,29 +108,57 @@ def quiet():
     _setrecursionlimit(_RECURSION_LIMIT)
 
 
-def end(namespace, collect):
+def end(searches):
     """What python3 does last: functions registered with `atexit`, then the end of everything that `__main__` named, which
-    closes files that are still open and calls `__del__`. With `collect` also of what only refers to itself."""
+    closes files that are still open and calls `__del__`. With one of `searches` also of what only refers to itself. With
+    two as python3 does it: that ends first, then all that is left ends together, while every name still means what it
+    meant. Whatever was printed is on its way then."""
     try:
         _run_exitfuncs()
     except BaseException as error:
         report.uncaught(error)
+    namespace = _mains.pop().__dict__
+    if searches > 1:
+        _collect()
+        remnant = Remnant()
+        remnant.namespace, namespace[""] = namespace, remnant
+        seen = _ref(remnant)
+        namespace = remnant = None
+        forget_main()
+        _collect()
+        remnant = seen()
+        if remnant is None:
+            streams.flush()
+            return
+        # Something of the library's refers to what the program defined.
+        namespace = remnant.namespace
+        del namespace[""], remnant
     for name in list(namespace):
         if name[:1] == "_" and name[:2] != "__":
             namespace[name] = None
     for name in list(namespace):
         if name != "__builtins__":
             namespace[name] = None
-    if collect:
+    if searches:
         _collect()
     streams.flush()
 
 
-def ends_visibly(program):
-    """Whether the end of an object that is only referred to by itself could be seen. Looking for such objects costs a
-    tenth of a short run, and nearly no program has any whose end does more than free memory."""
+def forget_main():
+    """Takes `__main__` out of the imported modules, whatever the program made of them."""
+    try:
+        del sys.modules["__main__"]
+    except BaseException:
+        pass
+
+
+def searches(program):
+    """How often to search for objects that only refer to themselves before a program is over. Each costs a tenth of a
+    short run, and nearly no program has any object whose end does more than free memory."""
     _, source, _, _, placed, fetched, offered, _, _ = program
-    return bool(placed or fetched or offered) or any(word in source for word in _ENDS)
+    if any(word in source for word in _ENDS) or "yield" in source and any(word in source for word in _IN_GENERATORS):
+        return 2
+    return 1 if placed or fetched or offered else 0
 
 
 def execute(program):
@@ -127,8 +166,9 @@ def execute(program):
     _, source, arguments, stdin, placed, fetched, offered, seed, limits = program
     files.check(fetched)
     files.place(placed, limits[3])
-    main = prepare(arguments, stdin, offered, seed)
-    outcome = run(source, main, ends_visibly(program))
+    prepare(arguments, stdin, offered, seed)
+    outcome = run(source)
+    end(searches(program))
     return outcome, files.fetch(fetched)
 
 

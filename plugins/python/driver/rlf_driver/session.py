@@ -30,7 +30,8 @@ class Notebook:
 
     def __init__(self, placed, offered, seed):
         files.place(placed, 0)
-        self.main = run.prepare([""], b"", offered, seed)
+        run.prepare([""], b"", offered, seed)
+        self.main = sys.modules["__main__"]
         self.names = self.main.__dict__
         self.names.update(In=[""], Out={}, _="", __="", ___="", display=display.display)
         builtins.display = display.display

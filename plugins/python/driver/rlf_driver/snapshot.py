@@ -12,7 +12,7 @@ import types
 import typing
 import weakref
 
-from . import files, library, loop, network, run, streams, warmup
+from . import files, library, loop, network, run, session, stack, streams, warmup
 
 _ROUNDS = 4
 _INPUT = b"first line\nsecond line\n"
@@ -25,6 +25,7 @@ def prepare(host, root, execute=run.execute):
     missing = library.load(root.rstrip("/"))
     loop.install()
     network.install()
+    stack.install(run.run, session.Notebook.step)
     add_builtins()
     library.withhold()
     sys.meta_path.insert(0, library.Withheld)

@@ -110,7 +110,28 @@ if __name__ == "__main__":
 """,
     "import random\nrandom.seed(1)\nprint(random.randint(1, 6), random.choice('abc'), random.sample(range(9), 3))\n",
     "from datetime import datetime, timedelta\nprint(datetime(2024, 2, 29) + timedelta(days=365), f'{datetime(2024, 1, 2):%d %b %Y}')\n",
-    "import asyncio\n\n\nasync def main():\n    await asyncio.sleep(0)\n    print(await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)))\n\n\nasyncio.run(main())\n",
+    """\
+import asyncio
+
+
+def named(loop, coroutine, **options):
+    return asyncio.Task(coroutine, loop=loop, **options | {"name": "warm"})
+
+
+def loop():
+    # Tasks without a name are counted, and the first of a run is to be Task-1.
+    loop = asyncio.new_event_loop()
+    loop.set_task_factory(named)
+    return loop
+
+
+async def main():
+    await asyncio.sleep(0)
+    print(await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)))
+
+
+asyncio.run(main(), loop_factory=loop)
+""",
     "def f(x):\n    return 1 / x\n\n\nf(0)\n",
     "assert 1 == 2, 'no'\n",
     "print(undefined)\n",

@@ -42,7 +42,7 @@ pub(super) fn run(
         let hint = match nearest(tool, tools.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if tools.is_empty() => {
-                format!("it is a {} and has no tools", plugin.kind().as_str())
+                format!("it is {} and has no tools", plugin.kind().with_article())
             }
             None => format!("it has: {}", tools.join(", ")),
         };
@@ -103,11 +103,11 @@ pub(super) fn run(
 }
 
 /// Shows an author on standard error what the plugin printed, line by line and marked, so that it is not taken for its
-/// result; not what `told` says anyway.
+/// result; not the errors that `told` says anyway.
 pub(super) fn show_printed(printed: &Printed, told: &str) {
     for (stream, captured) in [("stdout", &printed.stdout), ("stderr", &printed.stderr)] {
         let text = captured.text.trim_end();
-        if text.is_empty() || told.contains(text.trim()) {
+        if text.is_empty() || (stream == "stderr" && told.contains(text.trim())) {
             continue;
         }
         for line in text.lines() {

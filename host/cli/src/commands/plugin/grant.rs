@@ -88,6 +88,10 @@ pub(super) fn run(
             "`tools = [\"calculate\"]`: the tools that it may call",
         ),
         (
+            "execute",
+            "`execute = [\"python\"]`: the interpreters that it may run programs in",
+        ),
+        (
             "http",
             "`http.hosts.\"api.example.com\" = {}`: the hosts that it may reach",
         ),

@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use console::{Term, style};
+use rlf_plugins::interpreter::ProgramPolicy;
 use rlf_plugins::manifest::{Gate, PluginKind, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Identity;
 use rlf_plugins::report::PluginReport;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::signature::signature;
@@ -24,6 +26,8 @@ const MEASURING: Duration = Duration::from_millis(50);
 const LABEL: usize = 11;
 /// Where nothing is a terminal.
 const USUAL_WIDTH: usize = 100;
+/// Limits of calls that `programs` has in their place.
+const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
 /// Longer lists of tools are shown without what the tools say of themselves.
 const MOST_DESCRIBED: usize = 3;
 
@@ -73,7 +77,24 @@ pub(super) fn loaded(
         let keys = config.iter().map(|(key, value)| format!("{key} = {value}"));
         screen.row("config", &keys.collect::<Vec<_>>().join(", "));
     }
-    limits(&screen, &report);
+    if let Some(programs) = &report.programs {
+        limits(
+            &screen,
+            "programs",
+            programs,
+            &ProgramPolicy::default(),
+            &[],
+        );
+        limits(
+            &screen,
+            "limits",
+            &report.limits,
+            &Limits::default(),
+            &NOT_OF_PROGRAMS,
+        );
+    } else {
+        limits(&screen, "limits", &report.limits, &Limits::default(), &[]);
+    }
     let preparation = &report.preparation;
     component(
         &screen,
@@ -348,15 +369,17 @@ fn reaches(screen: &Screen, report: &PluginReport) {
     }
 }
 
-fn limits(screen: &Screen, report: &PluginReport) {
-    let values = |limits: &Limits| match serde_json::to_value(limits) {
+/// Shows the keys of a table of limits but `hidden` ones; what is not as in `usual` is marked.
+fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hidden: &[&str]) {
+    let values = |limits: &L| match serde_json::to_value(limits) {
         Ok(Value::Object(values)) => values,
         _ => serde_json::Map::new(),
     };
-    let usual = values(&Limits::default());
+    let usual = values(usual);
     let mut changed = Vec::new();
-    let cells: Vec<String> = values(&report.limits)
+    let cells: Vec<String> = values(limits)
         .iter()
+        .filter(|(key, _)| !hidden.contains(&key.as_str()))
         .map(|(key, value)| {
             let mark = if usual.get(key) == Some(value) {
                 " "
@@ -370,7 +393,7 @@ fn limits(screen: &Screen, report: &PluginReport) {
         .collect();
     let columns = (screen.text_width() / 30).clamp(1, 3);
     for (index, row) in cells.chunks(columns).enumerate() {
-        let label = if index == 0 { "limits" } else { "" };
+        let label = if index == 0 { label } else { "" };
         line(label, row.join(" ").trim_end());
     }
     if !changed.is_empty() {
@@ -494,7 +517,7 @@ impl Screen {
             let _ = write!(title, " {}", printable(version));
         }
         if let Some(kind) = kind {
-            let _ = write!(title, ", a {} (world {})", kind.as_str(), kind.world());
+            let _ = write!(title, ", {} (world {})", kind.with_article(), kind.world());
         }
         say!("{title}");
         if !description.is_empty() {
