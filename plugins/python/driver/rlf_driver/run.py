@@ -128,6 +128,7 @@ def execute(program):
     _, source, arguments, stdin, placed, fetched, offered, seed, limits = program
     files.check(fetched)
     files.place(placed, limits[3])
+    files.expect(fetched)
     main = prepare(arguments, stdin, offered, seed)
     outcome = run(source, main, ends_visibly(program))
     return outcome, files.fetch(fetched)
