@@ -148,7 +148,8 @@ fn what_leads_to_a_network_is_served_only_by_name() {
 #[test]
 fn what_is_installed_and_did_not_load_is_told_from_what_is_not_there() {
     let host = Host::with_test_plugins();
-    let service = Service::start(&host, "", &[]);
+    let panics = "[plugins.bad-init.config]\ndoes = \"panic\"\n";
+    let service = Service::start(&host, panics, &[]);
     let failed = service.get("/v1/tools").json()["failed"].take();
     assert_eq!(
         failed["bad-init"],
