@@ -137,12 +137,42 @@ fn input_and_files_go_in_and_files_come_out_and_none_leads_elsewhere() {
         assert_eq!(answer.status, 422, "{value}: {answer:?}");
         assert_eq!(answer.json()["detail"][0]["loc"][1], key, "{answer:?}");
     }
+    // The folders of given files are there, and those of absolute paths that are fetched; others are the program's.
+    let mut request = program("read /srv/in/a\nwrite /mnt/data/x kept\nwrite own/y lost");
+    request["files"] = json!({"/srv/in/a": "aGVsbG8="});
+    request["fetch_files"] = json!(["/mnt/data/x", "own/y", "/mnt/data", "/mnt"]);
+    let answer = service.posted("/run_code", &request);
+    assert!(
+        answer["run_result"]["stdout"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("hello\n") && text.lines().count() == 2),
+        "{answer}"
+    );
+    assert_eq!(answer["files"], json!({"/mnt/data/x": "a2VwdA=="}));
     // An absolute path is one of the program's own root, where nothing of the machine lies.
     let fetched = service.posted(
         "/run_code",
         &with(program("print a"), "fetch_files", json!(["/etc/passwd"])),
     );
     assert_eq!(fetched["files"], json!({}));
+}
+
+#[test]
+fn of_what_is_printed_the_first_mebibyte_is_whole_unless_the_operator_says_otherwise() {
+    let printed = |service: &Service, code: &str| {
+        let answer = service.posted("/run_code", &program(code));
+        let printed = answer["run_result"]["stdout"].as_str().unwrap_or_default();
+        printed.to_owned()
+    };
+    let unsaid = service(TOY);
+    assert_eq!(printed(&unsaid, "flood 1024").len(), 1 << 20);
+    let more = printed(&unsaid, "flood 1025");
+    assert!(more.contains("\n[... 1024 bytes left out ...]\n"));
+    drop(unsaid);
+    let said = service(&format!(
+        "{TOY}[plugins.toy]\nprograms.output_bytes = 100\n"
+    ));
+    assert!(printed(&said, "flood 1").contains("[... 924 bytes left out ...]"));
 }
 
 #[test]
@@ -218,6 +248,23 @@ fn a_notebook_keeps_its_names_goes_on_after_an_exception_and_ends_at_a_limit() {
     assert_eq!(late["status"], "Failed", "{late}");
     assert_eq!(late["driver"]["status"], "TimeLimitExceeded");
     assert_eq!(late["driver"]["return_code"], Value::Null);
+    let total = |seconds: u64| {
+        let cells = [
+            "sleep 9000\nprint a",
+            "sleep 9000\nprint b",
+            "sleep 9000\nprint c",
+        ];
+        service.posted(
+            "/run_jupyter",
+            &json!({"cells": cells, "total_timeout": seconds}),
+        )
+    };
+    // The cells' own time, whatever it takes of ours.
+    assert_eq!(total(28)["status"], "Success");
+    let over = total(20);
+    assert_eq!(over["driver"]["status"], "TimeLimitExceeded", "{over}");
+    assert_eq!(over["cells"][1]["stdout"], "b\n");
+    assert_eq!(over["cells"][2]["stdout"], "");
     let stdout: Vec<&Value> = late["cells"]
         .as_array()
         .expect("cells")
@@ -369,6 +416,101 @@ fn what_is_too_large_or_too_slow_is_refused_before_it_costs_anything() {
     );
 }
 
+/// What of a body is there, with the head of a request that announces all of it.
+fn begun(service: &Service, body: &str, sent: usize) -> std::net::TcpStream {
+    let length = body.len().to_string();
+    let head = service.request(
+        "POST",
+        "/run_code",
+        &[("content-length", &length)],
+        &body[..sent],
+    );
+    service.send(head.as_bytes())
+}
+
+#[test]
+fn who_announces_and_does_not_send_keeps_nobody_waiting() {
+    let service = service(&format!(
+        "{TOY}max_body_bytes = 1_048_576\nbody_budget_bytes = 1_048_576\nqueue_ms = 10_000\n"
+    ));
+    let large = program(&format!("print a{}", "\n".repeat(500_000))).to_string();
+    assert!(large.len() > 1_000_000, "escaped");
+    let mut idle: Vec<_> = (0..4).map(|_| begun(&service, &large, 1)).collect();
+    assert_eq!(
+        service.posted("/run_code", &program("print b"))["run_result"]["stdout"],
+        "b\n"
+    );
+    // Whoever goes on is read all the same, once the others gave up.
+    let mut slow = idle.remove(0);
+    drop(idle);
+    slow.write_all(&large.as_bytes()[1..]).expect("it reads");
+    assert_eq!(Answer::read(slow).json()["run_result"]["stdout"], "a\n");
+}
+
+#[test]
+fn what_has_come_of_bodies_never_sums_to_more_than_the_budget() {
+    let service = service(&format!(
+        "{TOY}max_body_bytes = 1_048_576\nbody_budget_bytes = 1_048_576\nqueue_ms = 100\n"
+    ));
+    let large = program(&"x".repeat(1_000_000)).to_string();
+    let held = begun(&service, &large, large.len() - 1);
+    let other = program(&format!("print a{}", " ".repeat(200_000)));
+    let is_refused = |_| {
+        let answer = service.post("/run_code", &other);
+        answer.status == 504 && answer.body.contains("serve.body_budget_bytes")
+    };
+    assert!((0..100).any(is_refused));
+    assert_eq!(
+        service.posted("/run_code", &program("print b"))["status"],
+        "Success"
+    );
+    drop(held);
+    let again = (0..100).find(|_| service.post("/run_code", &other).status == 200);
+    assert!(again.is_some(), "its room was not given back");
+    // A list of a million zeros is more than its text.
+    let zeros = json!({"task": {"reference": vec![0; 400_000]}, "messages": []});
+    let answer = service.post("/v1/rewards/bad-reward", &zeros);
+    assert_eq!(answer.status, 413, "{answer:?}");
+}
+
+#[test]
+fn heads_that_are_too_large_or_say_two_things_are_refused() {
+    let service = service(TOY);
+    let body = program("print a").to_string();
+    let many: Vec<String> = (0..70).map(|number| format!("x-{number}")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "1")).collect();
+    assert_eq!(service.ask("POST", "/run_code", &many, &body).status, 431);
+    let long = "x".repeat(70 << 10);
+    assert_eq!(
+        service
+            .ask("POST", "/run_code", &[("x-long", &long)], &body)
+            .status,
+        431
+    );
+    let longer = (body.len() + 1).to_string();
+    let length = body.len().to_string();
+    let twice = [
+        ("content-length", length.as_str()),
+        ("Content-Length", &longer),
+    ];
+    assert_eq!(service.ask("POST", "/run_code", &twice, &body).status, 400);
+    assert_eq!(
+        service
+            .ask("POST", "/run_code", &[("content-length", "+5")], &body)
+            .status,
+        400
+    );
+    // Chunks count, whatever length is said beside them, and nothing behind them is taken for a request.
+    let chunked = [("transfer-encoding", "chunked"), ("content-length", "3")];
+    let text = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let hidden = service.request("GET", "/hidden", &[], "");
+    let head = service.request("POST", "/run_code", &chunked, "x");
+    let both = format!("{}{text}{hidden}", &head[..head.len() - 1]);
+    let answer = Answer::read(service.send(both.as_bytes()));
+    assert!(matches!(answer.status, 200 | 400), "{answer:?}");
+    assert!(!answer.body.contains("no such path"), "{answer:?}");
+}
+
 #[test]
 fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() {
     let service = service(&format!("{TOY}max_runs = 1\nqueue_ms = 300\n"));
@@ -465,6 +607,55 @@ fn who_asks_it_to_stop_is_obeyed_after_the_last_answer() {
         ended.stdout.contains("1 of them after being asked to stop"),
         "{ended}"
     );
+}
+
+#[test]
+fn a_connection_without_a_request_does_not_keep_the_service_from_stopping() {
+    let mut service = service(&format!("{TOY}client_ms = 3_600_000\n"));
+    let half = service.send(b"POST /run_code HTTP/1.1\r\nhost: local");
+    let whole = service.request("GET", "/v1/ping", &[], "");
+    let kept = service.send(whole.replace("connection: close\r\n", "").as_bytes());
+    let fresh = service.connect();
+    while !service
+        .get("/metrics")
+        .body
+        .contains("rlf_serve_connections 4")
+    {}
+    service.process().signal(Signal::TERM);
+    let ended = service.wait();
+    assert!(ended.succeeded().stdout.contains("0 of them"), "{ended}");
+    for (mut stream, expected) in [(half, ""), (fresh, ""), (kept, "HTTP/1.1 200")] {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        let rest = String::from_utf8_lossy(&rest).into_owned();
+        assert!(
+            rest.starts_with(expected) && rest.is_empty() == expected.is_empty(),
+            "{rest}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_being_delivered_is_delivered_whole_before_the_service_stops() {
+    let mut service = service(TOY);
+    // More than the system keeps for a connection.
+    let data = "AAAA".repeat(3 << 20);
+    let mut request = with(program(""), "files", json!({ "a": data }));
+    request["fetch_files"] = json!(["a"]);
+    let request = service.request("POST", "/run_code", &[], &request.to_string());
+    let slow = service.send(request.as_bytes());
+    while !service
+        .get("/metrics")
+        .body
+        .contains("rlf_serve_requests_total{route=\"/run_code\",status=\"200\"} 1")
+    {}
+    service.process().signal(Signal::TERM);
+    let answer = Answer::read(slow);
+    assert_eq!(
+        answer.json()["files"]["a"].as_str().map(str::len),
+        Some(data.len())
+    );
+    service.wait().succeeded();
 }
 
 #[test]

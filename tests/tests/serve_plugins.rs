@@ -144,3 +144,29 @@ fn what_leads_to_a_network_is_served_only_by_name() {
     ]);
     assert!(refused.stderr.contains("did you mean"), "{refused}");
 }
+
+#[test]
+fn what_is_installed_and_did_not_load_is_told_from_what_is_not_there() {
+    let host = Host::with_test_plugins();
+    let panics = "[plugins.bad-init.config]\ndoes = \"panic\"\n";
+    let service = Service::start(&host, panics, &[]);
+    let failed = service.get("/v1/tools").json()["failed"].take();
+    assert_eq!(
+        failed["bad-init"],
+        "it was not loaded: its `init` failed; the log of the service says what to mend"
+    );
+    for (path, why) in [
+        ("/v1/tools/bad-init", "its `init` failed"),
+        ("/v1/rewards/verifier", "a gate that it is not granted"),
+    ] {
+        let answer = service.post(path, &json!({}));
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains(why), "{answer:?}");
+    }
+    let missing = service.post("/v1/rewards/nobody", &json!({}));
+    assert_eq!(missing.status, 404);
+    assert!(missing.body.contains("not loaded"), "{missing:?}");
+    // The log has the path, and no answer has.
+    let plugins = host.plugins().display().to_string();
+    assert!(!failed.to_string().contains(&plugins), "{failed}");
+}

@@ -30,6 +30,26 @@ pub enum ProblemKind {
     Tools,
 }
 
+impl ProblemKind {
+    /// What is wrong, as the end of a sentence about the plugin. For whoever may know of a problem and not of the
+    /// machine: no path, file or message is in it.
+    pub fn outline(self) -> &'static str {
+        match self {
+            Self::File => "its files cannot be read",
+            Self::Manifest => "its plugin.toml is wrong",
+            Self::Policy => "what the configuration says of it is wrong",
+            Self::Name => "something else has its name",
+            Self::Component => "its component is none, or of another kind or version",
+            Self::Gates => {
+                "it needs a gate that it is not granted, or was granted as another component"
+            }
+            Self::Data => "data that it needs is not there",
+            Self::Init => "its `init` failed",
+            Self::Tools => "what it says of its tools is wrong",
+        }
+    }
+}
+
 /// One reason why a plugin, or a tool of it, is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {

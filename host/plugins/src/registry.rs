@@ -283,6 +283,11 @@ impl Registry {
         self.plugins.iter().find(|plugin| plugin.name() == name)
     }
 
+    /// Tools that are not there because several plugins offer one of that name, with which.
+    pub fn refused_tools(&self) -> &BTreeMap<String, String> {
+        &self.refused_tools
+    }
+
     /// Why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
     /// what there is instead.
     pub fn explain_missing(&self, name: &str, kind: PluginKind) -> String {

@@ -122,6 +122,14 @@ impl GuestClock {
         self.allowed.store(nanoseconds(time), Ordering::Relaxed);
     }
 
+    /// How much of what [`renew`](Self::renew) gave is gone.
+    pub(crate) fn used(&self) -> Duration {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        let began = deadline - allowed.min(deadline);
+        Duration::from_nanos(self.elapsed().saturating_sub(began))
+    }
+
     /// Moves virtual time on to `target`, or to the deadline and there ends the call.
     fn jump_to(&self, target: u64) -> Result<u64> {
         let now = target.max(self.elapsed());

@@ -88,6 +88,12 @@ impl CpuMeter {
         self.budget_ns.store(nanoseconds(budget), Ordering::Relaxed);
     }
 
+    /// How much of what [`renew`](Self::renew) gave is gone. On the thread that polls.
+    pub(crate) fn used_of_budget(&self) -> Duration {
+        let used = nanoseconds(self.used()) + self.running_ns();
+        Duration::from_nanos(used.saturating_sub(self.spent_ns.load(Ordering::Relaxed)))
+    }
+
     /// The end of a call for which one of these budgets has nothing left, before it begins.
     pub(crate) fn refusal(&self) -> Option<Stopped> {
         self.exhausted(0)

@@ -115,6 +115,11 @@ impl State {
         self.clock.renew(virtual_time);
     }
 
+    /// The CPU time and the virtual time that the guest has used since the last [`renew`](Self::renew).
+    pub fn used(&self) -> (Duration, Duration) {
+        (self.as_caller.meter.used_of_budget(), self.clock.used())
+    }
+
     /// What the guest has printed since this was last asked: standard output and standard error. What is not
     /// taken is in the report of the call.
     pub fn take_output(&self) -> [Output; 2] {

@@ -51,8 +51,9 @@ pub struct ServeConfig {
     pub max_connections: usize,
     /// The largest body of a request; a larger one is answered 413. Default: 32 MiB.
     pub max_body_bytes: u64,
-    /// The most that the bodies of all requests that are being read, wait or run may sum to; others are not read
-    /// until there is room. Default: 256 MiB.
+    /// The most that the bodies of all requests that are being read, wait or run may sum to, as far as they have come;
+    /// lists of many small values count as what they become when they are read. Others are not read until there is
+    /// room. Default: 256 MiB.
     pub body_budget_bytes: u64,
     /// How long a client may take to send the head of a request, again to send its body, and to take delivery of
     /// an answer; also how long an unused connection is kept. Key `client_ms`, default 30,000 ms.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rlf_plugins::manifest::Gate;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
 
 use crate::config::ServeConfig;
@@ -20,6 +21,9 @@ pub(crate) struct Exposure {
     pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
     /// Tools and rewards that are there and not served, with what they lead to.
     pub(crate) withheld: BTreeMap<String, String>,
+    /// Plugins that are installed and were not loaded, and tools that several plugins offer, with what kind of thing
+    /// is wrong. The whole of it has paths of this machine and is the operator's to read.
+    pub(crate) failed: BTreeMap<String, String>,
 }
 
 impl Exposure {
@@ -55,7 +59,14 @@ impl Exposure {
                     .map(|tool| (tool.definition.name.as_str(), plugin.name()))
             })
             .collect();
-        let mut exposure = Self::default();
+        let mut exposure = Self {
+            failed: failed(registry.problems().iter().filter(|problem| {
+                // What is wrong with some of its tools is said of those.
+                registry.plugin(&problem.plugin).is_none()
+            })),
+            ..Self::default()
+        };
+        (exposure.failed).extend(registry.refused_tools().clone());
         for plugin in registry.plugins() {
             let reach = reach(plugin.name(), &policies, &owners, &mut BTreeSet::new());
             let withheld = reach.filter(|_| !config.allow.contains(plugin.name())).map(|reach| {
@@ -85,6 +96,19 @@ impl Exposure {
         }
         Ok(exposure)
     }
+}
+
+/// What of problems clients are told. The plugin `*` is the folder of all of them.
+fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, String> {
+    let told = problems.map(|problem| {
+        let subject = match problem.plugin.as_str() {
+            "*" => "the plugin directory cannot be read".to_owned(),
+            _ => format!("it was not loaded: {}", problem.kind.outline()),
+        };
+        let why = format!("{subject}; the log of the service says what to mend");
+        (problem.plugin.clone(), why)
+    });
+    told.collect()
 }
 
 /// What a plugin leads to outside the sandbox, itself or by the tools it may call.
@@ -119,6 +143,8 @@ fn reach(
 
 #[cfg(test)]
 mod tests {
+    use rlf_plugins::problem::ProblemKind;
+
     use super::*;
 
     fn reaches(policies: &str, name: &str) -> Option<String> {
@@ -156,6 +182,22 @@ mod tests {
         ] {
             assert_eq!(reaches(harmless, "x"), None, "{harmless}");
         }
+    }
+
+    #[test]
+    fn what_clients_are_told_of_a_problem_has_nothing_of_the_machine() {
+        let problem = Problem {
+            plugin: "judge".into(),
+            path: "/srv/secret/judge".into(),
+            kind: ProblemKind::Data,
+            what: "/srv/secret/gold.json cannot be opened".into(),
+            mend: "correct data.gold".into(),
+        };
+        let told = failed([&problem].into_iter());
+        assert_eq!(
+            told["judge"],
+            "it was not loaded: data that it needs is not there; the log of the service says what to mend"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //! | which tools and rewards | `exposure` |
 //! | SandboxFusion's types and rules | `protocol`, `number`, `scratch` |
 //! | what a request does | `run_code`, `run_jupyter`, `tools`, `rewards` |
-//! | waiting and limits | `queue`, `body`, `server` |
+//! | waiting and limits | `queue`, `body`, `server`, `connection` |
 //! | every path, and its description | `routes`, `openapi` |
 //!
 //! ```no_run
@@ -45,6 +45,7 @@ mod access;
 mod answer;
 mod body;
 mod config;
+mod connection;
 mod exposure;
 mod metrics;
 mod number;

@@ -251,5 +251,20 @@ mod tests {
             assert!(text.lines().any(|l| l == line), "no `{line}` in:\n{text}");
         }
         assert_eq!(metrics.total(), 1);
+        let page = include_str!("../../../docs/serve.md");
+        let described = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        for name in described {
+            let is_there = [format!("| `{name}"), format!("| `{name}_total")]
+                .iter()
+                .any(|start| {
+                    page.lines().any(|line| {
+                        line.strip_prefix(start)
+                            .is_some_and(|rest| rest.starts_with(['`', '{']))
+                    })
+                });
+            assert!(is_there, "docs/serve.md does not say what `{name}` is");
+        }
     }
 }

@@ -62,6 +62,7 @@ pub(crate) async fn run(
         limits: ProgramLimits {
             time: Some(time),
             memory_bytes: request.memory_limit.limit(),
+            output_bytes: Some(u64::MAX),
             ..ProgramLimits::default()
         },
         ..Program::default()

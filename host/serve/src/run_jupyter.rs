@@ -56,10 +56,11 @@ pub(crate) async fn run(
         }
     };
     let policy = &interpreter.plugin().policy().programs;
-    let total = request.total_timeout.limit().unwrap_or(Duration::ZERO);
+    let mut left = request.total_timeout.limit().unwrap_or(Duration::ZERO);
     let each = request.cell_timeout.limit();
     let limits = ProgramLimits {
         memory_bytes: request.memory_limit.limit(),
+        output_bytes: Some(u64::MAX),
         ..ProgramLimits::default()
     };
     let place = service.run_place(&mut patience).await?;
@@ -95,8 +96,8 @@ pub(crate) async fn run(
     let mut end = End::Finished(Some(0));
     let mut said = String::new();
     let mut held = 0;
+    let mut cpu = Duration::ZERO;
     for code in &request.cells {
-        let left = total.saturating_sub(began.elapsed());
         if left.is_zero() {
             end = End::OutOfTime;
             break;
@@ -115,6 +116,8 @@ pub(crate) async fn run(
                 ));
             }
         };
+        left = left.saturating_sub(report.time);
+        cpu += report.cpu;
         if let Some(stopped) = &report.stopped {
             (end, said) = of_stopped(stopped)?;
         }
@@ -158,9 +161,7 @@ pub(crate) async fn run(
         End::Finished(_) => "failed",
     }
     .into();
-    service
-        .metrics
-        .ran(LANGUAGE, &note.ended, note.took, Duration::ZERO);
+    service.metrics.ran(LANGUAGE, &note.ended, note.took, cpu);
     let (status, return_code) = match end {
         End::OutOfTime => (CommandRunStatus::TimeLimitExceeded, None),
         End::Finished(code) => (CommandRunStatus::Finished, code),
@@ -219,25 +220,48 @@ fn cell(report: CellReport) -> CellRunResult {
         }),
         Some(Outcome::Completed) | None => None,
     };
-    let value = report.value.map(|value| Display {
-        media_type: "text/plain".into(),
-        data: value.into_bytes(),
-    });
     CellRunResult {
         stdout: text(&report.stdout),
         stderr: text(&report.stderr),
-        display: report
-            .displays
-            .into_iter()
-            .chain(value)
-            .map(bundle)
-            .collect(),
+        display: bundles(report.displays, report.value),
         error: error.into_iter().collect(),
     }
 }
 
-/// One display as notebooks have it: JSON as it is, other text as text, the rest in base64.
-fn bundle(display: Display) -> Map<String, Value> {
+/// What was shown as notebooks have it: for each thing one bundle of all its forms, the value's last.
+///
+/// The forms of a thing that was shown follow its text. Those of the value follow its text too where something was
+/// shown before it, and stand alone where nothing was.
+fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Value>> {
+    const TEXT: &str = "text/plain";
+    let is_shown = displays.iter().any(|display| display.media_type == TEXT);
+    let value = value.map(Value::String);
+    let mut bundles: Vec<Map<String, Value>> = Vec::new();
+    if !is_shown {
+        bundles.extend(
+            value
+                .clone()
+                .map(|text| Map::from_iter([(TEXT.into(), text)])),
+        );
+    }
+    for display in displays {
+        let (media_type, data) = form(display);
+        match bundles.last_mut() {
+            Some(bundle) if media_type != TEXT && !bundle.contains_key(&media_type) => {
+                bundle.insert(media_type, data);
+            }
+            _ => bundles.push(Map::from_iter([(media_type, data)])),
+        }
+    }
+    let last = bundles.last().and_then(|bundle| bundle.get(TEXT));
+    if is_shown && value.is_some() && last != value.as_ref() {
+        bundles.extend(value.map(|text| Map::from_iter([(TEXT.into(), text)])));
+    }
+    bundles
+}
+
+/// One form of a thing: JSON as it is, other text as text, the rest in base64.
+fn form(display: Display) -> (String, Value) {
     let Display { media_type, data } = display;
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
     let data = match String::from_utf8(data) {
@@ -246,7 +270,7 @@ fn bundle(display: Display) -> Map<String, Value> {
         Ok(text) => Value::String(STANDARD.encode(text)),
         Err(error) => Value::String(STANDARD.encode(error.into_bytes())),
     };
-    Map::from_iter([(media_type, data)])
+    (media_type, data)
 }
 
 fn is_text(media_type: &str) -> bool {
@@ -261,10 +285,55 @@ mod tests {
     use serde_json::json;
 
     fn shown(media_type: &str, data: &[u8]) -> Value {
-        Value::Object(bundle(Display {
+        Value::Object(Map::from_iter([form(display(media_type, data))]))
+    }
+
+    fn display(media_type: &str, data: &[u8]) -> Display {
+        Display {
             media_type: media_type.into(),
             data: data.to_vec(),
-        }))
+        }
+    }
+
+    #[test]
+    fn everything_shown_is_one_bundle_of_all_its_forms() {
+        let bundled = |displays: &[(&str, &str)], value: Option<&str>| {
+            let displays = displays
+                .iter()
+                .map(|(media_type, data)| display(media_type, data.as_bytes()));
+            json!(bundles(displays.collect(), value.map(str::to_owned)))
+        };
+        let (text, html) = ("text/plain", "text/html");
+        assert_eq!(bundled(&[], None), json!([]));
+        assert_eq!(bundled(&[], Some("1")), json!([{"text/plain": "1"}]));
+        assert_eq!(
+            bundled(&[(html, "<b>"), ("image/png", "x")], Some("a table")),
+            json!([{"text/plain": "a table", "text/html": "<b>", "image/png": "eA=="}])
+        );
+        assert_eq!(
+            bundled(
+                &[(text, "1"), (text, "a table"), (html, "<b>"), (text, "'x'")],
+                None
+            ),
+            json!([{"text/plain": "1"}, {"text/plain": "a table", "text/html": "<b>"}, {"text/plain": "'x'"}])
+        );
+        // What was shown has no other form; the value has.
+        assert_eq!(
+            bundled(
+                &[(text, "1"), (text, "a table"), (html, "<b>")],
+                Some("a table")
+            ),
+            json!([{"text/plain": "1"}, {"text/plain": "a table", "text/html": "<b>"}])
+        );
+        // An interpreter that does not tell the value's text again.
+        assert_eq!(
+            bundled(&[(text, "a table"), (html, "<b>")], Some("2")),
+            json!([{"text/plain": "a table", "text/html": "<b>"}, {"text/plain": "2"}])
+        );
+        assert_eq!(
+            bundled(&[(html, "<a>"), (html, "<b>")], None),
+            json!([{"text/html": "<a>"}, {"text/html": "<b>"}])
+        );
     }
 
     #[test]

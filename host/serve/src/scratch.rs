@@ -101,12 +101,17 @@ impl Fetch {
         Ok(Self { names: names? })
     }
 
-    /// Each path once.
+    /// Each path once, with a `/` before it where it was asked for from the root: its folder is there then.
     pub(crate) fn paths(&self) -> Vec<String> {
-        let mut paths: Vec<String> = self.names.iter().map(|(_, path)| path.clone()).collect();
-        paths.sort();
-        paths.dedup();
-        paths
+        let mut paths: BTreeMap<&str, bool> = BTreeMap::new();
+        for (name, path) in &self.names {
+            *paths.entry(path).or_default() |= name.starts_with('/');
+        }
+        let written = |(path, from_root): (&str, bool)| match from_root {
+            true => format!("/{path}"),
+            false => path.to_owned(),
+        };
+        paths.into_iter().map(written).collect()
     }
 
     /// What was found, in base64, under the names it was asked for by.
@@ -204,7 +209,7 @@ mod tests {
     fn files_come_back_under_the_names_they_were_asked_by() {
         let names = ["a", "/a", "gone", "d/e"].map(str::to_owned).to_vec();
         let fetch = Fetch::new(names, 10).unwrap();
-        assert_eq!(fetch.paths(), ["a", "d/e", "gone"]);
+        assert_eq!(fetch.paths(), ["/a", "d/e", "gone"]);
         let found = [
             ("a".to_owned(), b"hi".to_vec()),
             ("/d/e".to_owned(), vec![0xff]),

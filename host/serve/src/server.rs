@@ -9,15 +9,15 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::ToolManager;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::config::ServeConfig;
+use crate::connection;
 use crate::routes::{self, Arrival};
 use crate::service::{Service, ids};
 
@@ -102,15 +102,21 @@ impl Server {
         withheld.map(|(name, why)| (name.as_str(), why.as_str()))
     }
 
-    /// Serves until `stop` is there; then takes no more, answers what it took, and returns. `stopping` is told how
-    /// many requests are under way then.
+    /// Serves until `stop` is there; then takes no more, answers what it took, and returns. Connections without a
+    /// request in hand are closed at once. `stopping` is told how many requests are under way then.
     pub async fn run(self, stop: impl Future<Output = ()>, stopping: impl FnOnce(u64)) -> Served {
         let Self {
             listener, service, ..
         } = self;
         let router = TowerToHyperService::new(routes::router(Arc::clone(&service)));
         let places = Arc::new(Semaphore::new(service.config.max_connections));
-        let graceful = GracefulShutdown::new();
+        let (asked_to_stop, asked) = watch::channel(());
+        let mut protocol = http1::Builder::new();
+        protocol
+            .timer(TokioTimer::new())
+            .header_read_timeout(service.config.client)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES);
         let accepting = async {
             loop {
                 // Nothing closes the semaphore.
@@ -120,60 +126,40 @@ impl Server {
                 let Some((stream, local)) = accept(&listener).await else {
                     continue;
                 };
-                let client = service.config.client;
-                keep_from_hanging(&stream, client);
+                keep_from_hanging(&stream, service.config.client);
                 let router = router.clone();
                 let handler = service_fn(move |mut request: Request<Incoming>| {
                     request.extensions_mut().insert(Arrival { local });
                     router.call(request)
                 });
-                let mut builder = http1::Builder::new();
-                builder
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(client)
-                    .max_headers(MAX_HEADERS)
-                    .max_buf_size(MAX_HEAD_BYTES);
-                let connection = builder.serve_connection(TokioIo::new(stream), handler);
-                tokio::spawn(serve(
-                    connection,
-                    graceful.watcher(),
-                    place,
-                    Arc::clone(&service),
-                ));
+                let open = service.metrics.connects();
+                let served = connection::serve(stream, protocol.clone(), handler, asked.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = served.await {
+                        tracing::debug!(%error, "a connection ended");
+                    }
+                    drop((open, place));
+                });
             }
         };
         tokio::select! {
             () = accepting => {}
             () = stop => {}
         }
-        drop(listener);
+        drop((listener, asked));
         service.stop();
         let under_way = service.metrics.under_way();
         let before = service.metrics.total();
         stopping(under_way);
-        graceful.shutdown().await;
+        asked_to_stop.send_replace(());
+        // Each connection holds a receiver.
+        asked_to_stop.closed().await;
         let requests = service.metrics.total();
         Served {
             requests,
             finished: requests - before,
         }
     }
-}
-
-/// One connection to its end.
-async fn serve<C>(
-    connection: C,
-    watcher: Watcher,
-    place: tokio::sync::OwnedSemaphorePermit,
-    service: Arc<Service>,
-) where
-    C: hyper_util::server::graceful::GracefulConnection<Error = hyper::Error>,
-{
-    let open = service.metrics.connects();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended");
-    }
-    drop((open, place));
 }
 
 /// The next connection, and the address that it came in at.

@@ -127,6 +127,11 @@ impl Service {
         if let Some(interpreter) = self.interpreters.get(id) {
             return Spoken::By(interpreter);
         }
+        if let Some(why) = self.exposure.failed.get(id) {
+            return Spoken::NotInstalled(format!(
+                "the interpreter `{id}` is installed and cannot be used: {why}"
+            ));
+        }
         let mut installed = ids(&self.interpreters);
         installed.extend(self.config.languages.keys().map(String::as_str));
         if LANGUAGES.contains(&name) {

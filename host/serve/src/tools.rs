@@ -1,5 +1,6 @@
 //! `GET /v1/tools`, `POST /v1/tools/{name}`: the tools of all plugins, as rollouts call them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
@@ -57,7 +58,10 @@ pub(crate) struct ToolList {
     /// Names of the rewards.
     pub(crate) rewards: Vec<String>,
     /// Tools and rewards that are there and not served, with the reason.
-    pub(crate) withheld: std::collections::BTreeMap<String, String>,
+    pub(crate) withheld: BTreeMap<String, String>,
+    /// Plugins that are installed and were not loaded, whatever kind they are, and tools that several plugins offer,
+    /// with what kind of thing is wrong.
+    pub(crate) failed: BTreeMap<String, String>,
 }
 
 pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response, Refusal> {
@@ -71,6 +75,7 @@ pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response
             .collect(),
         rewards: service.exposure.rewards.keys().cloned().collect(),
         withheld: service.exposure.withheld.clone(),
+        failed: service.exposure.failed.clone(),
     }))
 }
 
@@ -133,6 +138,12 @@ pub(crate) fn not_served<'a>(
             format!("`{name}` is not served: {why}"),
         );
     }
+    if let Some(why) = service.exposure.failed.get(name) {
+        return Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("`{name}` is installed and cannot be served: {why}"),
+        );
+    }
     let served: Vec<&str> = served.collect();
     let hint = match rlf_config::nearest(name, served.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -140,9 +151,19 @@ pub(crate) fn not_served<'a>(
         None => format!("there are: {}", served.join(", ")),
     };
     let name: String = name.chars().take(64).collect();
+    let failed: Vec<&str> = service.exposure.failed.keys().map(String::as_str).collect();
+    let also = if failed.is_empty() {
+        String::new()
+    } else {
+        // What they would have offered is not known.
+        format!(
+            "; not loaded (GET /v1/tools says why): {}",
+            failed.join(", ")
+        )
+    };
     Refusal::new(
         StatusCode::NOT_FOUND,
-        format!("there is no {kind} `{name}`; {hint}"),
+        format!("there is no {kind} `{name}`; {hint}{also}"),
     )
 }
 

@@ -86,6 +86,11 @@ impl Files {
         self.write(path, data, false)
     }
 
+    /// Makes the folders above a path that is to be fetched. Where a file is in the way, the program finds out.
+    pub(crate) fn expect(&mut self, path: &str) {
+        let _ = self.make_folder(parent(path), true);
+    }
+
     pub(crate) fn make_folder(&mut self, path: &str, parents: bool) -> Result<(), Refused> {
         if self.files.contains_key(path) {
             return Err(Refused::Exists);

@@ -118,6 +118,13 @@ raise ValueError("the end")
         files = {path: driver.data(content) for path, content in result[1][1]}
         self.assertEqual(files, {"out/b": b"\x00\xff" * 2, "/out/./a": b"\x00\xff"})
 
+    def test_the_folder_of_an_absolute_path_to_fetch_is_there(self):
+        # The tests' root is the folder that the program starts in.
+        code = "import os\nopen('mnt/data/x', 'w').write('hi')\nos.mkdir('own')"
+        result, *_ = self.driver.execute(code, fetch=["/mnt/data/x", "own/y", "/given/z"], files={"given": b""})
+        self.assertEqual(result[1][0], [COMPLETED])
+        self.assertEqual({path: driver.data(content) for path, content in result[1][1]}, {"/mnt/data/x": b"hi"})
+
     def test_a_path_that_cannot_be_is_an_invalid_argument(self):
         for path in ("../x", "a/../../x", "a/..", "x\0", "", "/", "a/", "a/."):
             for given in ({"files": {path: b""}}, {"fetch": [path]}):

@@ -233,7 +233,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
         given(options.files, &mut programs.file_bytes);
         if options.config.is_none() {
             // It is shown as it comes; nothing of it is kept.
-            programs.output_bytes = 0;
+            programs.output_bytes = Some(0);
         }
     }
     let mut sandbox = operator.sandbox;

@@ -42,9 +42,10 @@ pub struct ProgramPolicy {
     pub deadline: Duration,
     /// Sum of all memory. Default 256 MiB; at most what the sandbox gives one memory.
     pub memory_bytes: u64,
-    /// What is kept of standard output, and again of standard error: half from the head, half from the tail.
-    /// Default 64 KiB each. `limits.output_stop_bytes` ends a program that prints more than that.
-    pub output_bytes: u64,
+    /// What is kept of standard output, and again of standard error: half from the head, half from the tail. Default:
+    /// 64 KiB each where a run asks for nothing, and 1 MiB at the most where it asks, as programs over HTTP do.
+    /// `limits.output_stop_bytes` ends a program that prints more than that.
+    pub output_bytes: Option<u64>,
     /// Sum of its files, of those that are given to it with code and input, and of those that are taken from it.
     /// Default 16 MiB.
     pub file_bytes: u64,
@@ -56,13 +57,18 @@ impl Default for ProgramPolicy {
             time: Duration::from_secs(10),
             deadline: Duration::from_mins(2),
             memory_bytes: 256 << 20,
-            output_bytes: 64 << 10,
+            output_bytes: None,
             file_bytes: 16 << 20,
         }
     }
 }
 
 impl ProgramPolicy {
+    /// Kept of a stream where nobody says how much: what a model can read of.
+    const KEPT_BYTES: u64 = 64 << 10;
+    /// Kept of a stream of a run that asks for all, where the operator does not say how much that is. What runs
+    /// processes keeps as much.
+    const MOST_KEPT_BYTES: u64 = 1 << 20;
     /// Most files and directories of a program.
     const ENTRIES: u64 = 10_000;
     /// Deepest path of a program's.
@@ -121,17 +127,25 @@ impl ProgramPolicy {
     /// The limits of an instance in which a program runs, within these and what the program asks for.
     pub(crate) fn limits(&self, base: &Limits, wanted: &ProgramLimits, most_memory: u64) -> Limits {
         let least = |allowed: u64, wanted: Option<u64>| wanted.unwrap_or(allowed).min(allowed);
-        let output_bytes = least(self.output_bytes, wanted.output_bytes);
         Limits {
             wall: self.deadline,
             cpu: self.time(wanted),
             memory_bytes: least(self.memory_bytes, wanted.memory_bytes).min(most_memory),
-            output_bytes,
+            output_bytes: self.kept(wanted),
             hostcall_bytes: base
                 .hostcall_bytes
                 .max(self.file_bytes.saturating_add(Self::REST_BYTES)),
             ..base.clone()
         }
+    }
+
+    /// What is kept of each stream, in bytes.
+    pub(crate) fn kept(&self, wanted: &ProgramLimits) -> u64 {
+        let (kept, most) = match self.output_bytes {
+            Some(allowed) => (allowed, allowed),
+            None => (Self::KEPT_BYTES, Self::MOST_KEPT_BYTES),
+        };
+        wanted.output_bytes.unwrap_or(kept).min(most)
     }
 
     /// What a program may take of time, of either kind.
@@ -437,5 +451,30 @@ pub(crate) fn of_plugin(plugin: &Arc<Plugin>, language: &Language) -> Interprete
         plugin: Arc::clone(plugin),
         language: language.clone(),
         follows: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_asks_keeps_more_of_its_output_within_what_the_operator_says() {
+        let kept = |said: Option<u64>, wanted: Option<u64>| {
+            let policy = ProgramPolicy {
+                output_bytes: said,
+                ..ProgramPolicy::default()
+            };
+            policy.kept(&ProgramLimits {
+                output_bytes: wanted,
+                ..ProgramLimits::default()
+            })
+        };
+        assert_eq!(kept(None, None), 64 << 10);
+        assert_eq!(kept(None, Some(u64::MAX)), 1 << 20);
+        assert_eq!(kept(None, Some(5)), 5);
+        assert_eq!(kept(Some(1_000), None), 1_000);
+        assert_eq!(kept(Some(1_000), Some(u64::MAX)), 1_000);
+        assert_eq!(kept(Some(4 << 20), Some(u64::MAX)), 4 << 20);
     }
 }

@@ -62,6 +62,10 @@ pub struct CellReport {
     pub stdout: Output,
     /// What it printed as errors.
     pub stderr: Output,
+    /// CPU time; of a cell that was stopped, none.
+    pub cpu: Duration,
+    /// What it took of its time: CPU time or time as it saw it, whichever is more; of a cell that was stopped, none.
+    pub time: Duration,
 }
 
 impl CellReport {
@@ -73,6 +77,8 @@ impl CellReport {
             displays: Vec::new(),
             stdout,
             stderr,
+            cpu: Duration::ZERO,
+            time: Duration::ZERO,
         }
     }
 }
@@ -91,13 +97,21 @@ enum Request {
         code: String,
         time: Duration,
         limits: code::Limits,
-        answer: oneshot::Sender<Result<(interpreter::Cell, [Output; 2]), types::Error>>,
+        answer: oneshot::Sender<Result<Executed, types::Error>>,
     },
     Fetch {
         paths: Vec<String>,
         time: Duration,
         answer: oneshot::Sender<Vec<code::File>>,
     },
+}
+
+/// A cell that ran to its end.
+struct Executed {
+    cell: interpreter::Cell,
+    printed: [Output; 2],
+    cpu: Duration,
+    virtual_time: Duration,
 }
 
 impl Drop for Notebook {
@@ -197,7 +211,13 @@ async fn serve(
                     .call_execute(&mut *store, session, &code, limits)
                     .await?;
                 let printed = store.data().take_output();
-                let _ = answer.send(cell.map(|cell| (cell, printed)));
+                let (cpu, virtual_time) = store.data().used();
+                let _ = answer.send(cell.map(|cell| Executed {
+                    cell,
+                    printed,
+                    cpu,
+                    virtual_time,
+                }));
             }
             Request::Fetch {
                 paths,
@@ -237,7 +257,9 @@ impl Notebook {
         };
         if self.requests.send(request).await.is_ok() {
             match answered.await {
-                Ok(Ok((cell, [stdout, stderr]))) => {
+                Ok(Ok(executed)) => {
+                    let cell = executed.cell;
+                    let [stdout, stderr] = executed.printed;
                     let displays = cell.displays.into_iter().map(|blob| Display {
                         media_type: blob.media_type,
                         data: blob.data,
@@ -249,6 +271,8 @@ impl Notebook {
                         displays: displays.collect(),
                         stdout,
                         stderr,
+                        cpu: executed.cpu,
+                        time: executed.cpu.max(executed.virtual_time),
                     });
                 }
                 Ok(Err(error)) => return Err(RunError::of_guest(error)),

@@ -36,7 +36,8 @@ pub struct ProgramLimits {
     pub time: Option<Duration>,
     /// Sum of all memory.
     pub memory_bytes: Option<u64>,
-    /// Kept of each stream.
+    /// Kept of each stream. Nothing said is less than all that is allowed where the operator says nothing either: see
+    /// [`ProgramPolicy::output_bytes`].
     pub output_bytes: Option<u64>,
     /// Sum of its files.
     pub file_bytes: Option<u64>,
@@ -48,8 +49,7 @@ impl ProgramLimits {
         code::Limits {
             wall_ms: u32::try_from(policy.time(&self).as_millis()).unwrap_or(u32::MAX),
             memory_bytes: allowed(self.memory_bytes, policy.memory_bytes),
-            output_bytes: u32::try_from(allowed(self.output_bytes, policy.output_bytes))
-                .unwrap_or(u32::MAX),
+            output_bytes: u32::try_from(policy.kept(&self)).unwrap_or(u32::MAX),
             file_bytes: allowed(self.file_bytes, policy.file_bytes),
         }
     }

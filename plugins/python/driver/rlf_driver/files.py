@@ -94,6 +94,21 @@ def check(paths):
         segments(path)
 
 
+def expect(paths):
+    """Makes the folders of those of `paths` that begin with `/`: who asks for a file there means a folder of the system,
+    which programs do not make. Other folders are theirs to make."""
+    for path in paths:
+        if path[:1] != "/":
+            continue
+        parts = segments(path)
+        try:
+            for depth in range(1, len(parts)):
+                folder(parts[:depth])
+        except OSError:
+            # A file is in the way, or there is no room. The program finds out by itself.
+            pass
+
+
 def fetch(paths):
     """Those of `paths` that are files, with what they hold."""
     found = []

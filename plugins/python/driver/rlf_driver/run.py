@@ -166,6 +166,7 @@ def execute(program):
     _, source, arguments, stdin, placed, fetched, offered, seed, limits = program
     files.check(fetched)
     files.place(placed, limits[3])
+    files.expect(fetched)
     prepare(arguments, stdin, offered, seed)
     outcome = run(source)
     end(searches(program))

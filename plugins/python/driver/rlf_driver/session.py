@@ -63,6 +63,9 @@ class Notebook:
                 if result is not None and not silent:
                     self.keep(result)
                     value = report.plain(repr(result))
+                    if shown:
+                        # What comes now is the value's, and not of what was shown last.
+                        shown.append(("text/plain", value.encode()))
                     display.rich(result)
         except BaseException as raised:
             error = raised

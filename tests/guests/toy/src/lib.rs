@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use exports::rlf::plugin::interpreter::{
     Cell, Compiled, Error, Exception, File, Guest, GuestSession, Language, Limits, Outcome,
@@ -125,12 +126,20 @@ impl World {
     }
 }
 
+/// Of a file. Where it cannot be made, the file cannot be written.
+fn make_folder(path: &str) {
+    if let Some(folder) = Path::new(path).parent() {
+        let _ = fs::create_dir_all(folder);
+    }
+}
+
 fn put(files: Vec<File>) -> Result<(), Error> {
     for file in files {
         let bad = |why: String| Error::InvalidArguments(format!("file {:?}: {why}", file.path));
         if file.path.split('/').any(|name| name == "..") {
             return Err(bad("it leads out".to_owned()));
         }
+        make_folder(&file.path);
         fs::write(&file.path, &file.data).map_err(|error| bad(error.to_string()))?;
     }
     Ok(())
@@ -169,6 +178,9 @@ impl Guest for Toy {
 
     fn execute(program: Program) -> Result<Run, Error> {
         put(program.files)?;
+        for path in program.fetch.iter().filter(|path| path.starts_with('/')) {
+            make_folder(path);
+        }
         let mut world = World {
             arguments: program.arguments,
             stdin: program.stdin,
