@@ -152,7 +152,7 @@ fn nesting_without_measure_is_the_answers_fault() {
         ("* FROM (SELECT ", ")"),
         ("CASE WHEN 1 THEN ", " END"),
     ] {
-        for depth in [10, 40, 60, 80, 100, 120, 200, 240, 249, 260, 500, 2_000] {
+        for depth in [10, 60, 100, 240, 2_000] {
             let answer = format!("SELECT {}3{}", open.repeat(depth), close.repeat(depth));
             let (matches, executes) = reward.terms("SELECT 3", &answer);
             assert!(
