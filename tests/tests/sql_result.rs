@@ -115,6 +115,68 @@ fn an_answer_can_only_read_and_not_for_ever() {
     }
 }
 
+/// Each of these is a single step of SQLite's, which nothing but the sandbox can stop, or many that are long.
+#[test]
+fn an_answer_that_takes_the_reward_beyond_its_limits_scores_nothing() {
+    let Some(reward) = Reward::new() else { return };
+    let sql = "SELECT count(*) FROM city";
+    for answer in [
+        "SELECT instr(hex(zeroblob(100000000)), 'x')",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+         SELECT sum(instr(zeroblob(60000), zeroblob(30000 - i % 9) || x'01')) FROM n",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+         SELECT sum(hex(zeroblob(30000 - i % 9)) LIKE '%000000000000000000000000000000000000000000001') FROM n",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         SELECT count(*) FROM (SELECT DISTINCT randomblob(20000) FROM n)",
+    ] {
+        assert_eq!(reward.terms(sql, answer), (0.0, 0.0), "{answer}");
+    }
+    // The same as a reference is the row's fault.
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+         SELECT sum(instr(zeroblob(60000), zeroblob(30000 - i % 9) || x'01')) FROM n";
+    let graded = reward.graded(endless, "SELECT 1");
+    assert_eq!(graded.code(), Some(1), "{graded}");
+    assert!(graded.stderr.contains("raise `cpu_ms`"), "{graded}");
+}
+
+/// Deep recursion of SQLite's own would end the sandbox's stack, and with it the call.
+#[test]
+fn nesting_without_measure_is_the_answers_fault() {
+    let Some(reward) = Reward::new() else { return };
+    for (open, close) in [
+        ("(", ")"),
+        ("-", ""),
+        ("3 + ", ""),
+        ("abs(", ")"),
+        ("(SELECT ", ")"),
+        ("* FROM (SELECT ", ")"),
+        ("CASE WHEN 1 THEN ", " END"),
+    ] {
+        for depth in [10, 60, 100, 240, 2_000] {
+            let answer = format!("SELECT {}3{}", open.repeat(depth), close.repeat(depth));
+            let (matches, executes) = reward.terms("SELECT 3", &answer);
+            assert!(
+                matches == executes && (matches == 0.0 || depth < 260),
+                "{depth} x {open}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_large_database_from_a_script_is_queried_as_a_small_one() {
+    let Some(reward) = Reward::new() else { return };
+    // More than SQLite may hold beside the database.
+    let script = "CREATE TABLE city (a);
+        INSERT INTO city WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 26)
+            SELECT zeroblob(1000000) FROM n;";
+    fs::write(reward.databases.path().join("world.sql"), script).expect("can be written");
+    assert_eq!(
+        reward.terms("SELECT count(*) FROM city", "SELECT count(a) FROM city"),
+        (1.0, 1.0)
+    );
+}
+
 #[test]
 fn a_reference_that_fails_is_no_zero() {
     let Some(reward) = Reward::new() else { return };

@@ -11,7 +11,7 @@
 //! # Ok::<(), rlf_config::ConfigError>(())
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -156,6 +156,9 @@ pub struct PluginManifest {
     pub gates: BTreeSet<Gate>,
     /// Configuration handed to `init`; keys of the operator's `config` table replace these.
     pub config: Map<String, Value>,
+    /// Of a reward: the terms of a trajectory that takes it beyond its time, memory or output when it is graded alone, where
+    /// one of the same task that did nothing does not. Default: such a trajectory is excluded.
+    pub beyond_limits: BTreeMap<String, f64>,
 }
 
 impl PluginManifest {
@@ -190,6 +193,8 @@ data = ["rubric"]
 gates = ["model", "execute"]
 [config]
 scale = 5
+[beyond_limits]
+score = 0
 "#;
         let manifest = PluginManifest::parse(text, "judge/plugin.toml").unwrap();
         assert_eq!(manifest.kind, Some(PluginKind::Reward));
@@ -197,6 +202,10 @@ scale = 5
         assert_eq!(manifest.data, ["rubric"]);
         assert_eq!(manifest.gates, BTreeSet::from([Gate::Model, Gate::Execute]));
         assert_eq!(manifest.config["scale"], 5);
+        assert_eq!(
+            manifest.beyond_limits,
+            BTreeMap::from([("score".to_owned(), 0.0)])
+        );
     }
 
     #[test]

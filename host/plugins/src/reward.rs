@@ -9,9 +9,10 @@ use std::time::Instant;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_dialogue::trajectory::Trajectory;
+use rlf_sandbox::Stopped;
 use serde::{Deserialize, Serialize};
 
-use crate::bindings::reward;
+use crate::bindings::{reward, types};
 use crate::convert::{error_text, finite, metrics, task_to_guest, trajectory_to_guest};
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
 use crate::gates::Nesting;
@@ -87,6 +88,23 @@ impl GradingRequest {
             task: self.task.clone(),
             group: vec![self.group[index].clone()],
             events: vec![self.events[index]],
+            grading: self.grading,
+        }
+    }
+
+    /// The same for one trajectory that did nothing.
+    fn idle(&self) -> Self {
+        let group = self.group.first().map(|trajectory| reward::Trajectory {
+            events: vec![],
+            answer: None,
+            final_state: None,
+            verdict: None,
+            ..trajectory.clone()
+        });
+        Self {
+            task: self.task.clone(),
+            group: group.into_iter().collect(),
+            events: vec![0],
             grading: self.grading,
         }
     }
@@ -277,7 +295,8 @@ impl RewardPlugin {
     }
 
     /// Grades a group. Where a call for all of them was stopped by a limit or broke, each is graded alone: what one
-    /// trajectory needs too much for, or breaks, must not take the others along.
+    /// trajectory needs too much for, or breaks, must not take the others along. One that alone goes beyond the limits
+    /// scores what the plugin's manifest says of that, if it says anything.
     ///
     /// `tools` are those that it can ask, where its policy opens any.
     pub(crate) async fn grade(
@@ -286,25 +305,78 @@ impl RewardPlugin {
         tools: Option<&ToolManager>,
     ) -> PluginAnswer {
         let (answer, ended, fault) = self.grade_together(request, tools).await;
-        let by_one = fault != Fault::Infrastructure
-            && matches!(
-                ended,
-                Ended::Timeout | Ended::MemoryLimit | Ended::OutputLimit | Ended::Trap
-            );
-        if answer.is_ok() || !by_one || request.group.len() < 2 {
+        let by_one = fault != Fault::Infrastructure && (is_limit(ended) || ended == Ended::Trap);
+        if answer.is_ok() || !by_one {
             return answer;
+        }
+        // Whether the task can be graded at all, asked at most once.
+        let mut gradable = None;
+        if request.group.len() < 2 {
+            let blamed = self
+                .beyond_limits(request, (ended, fault), tools, &mut gradable)
+                .await;
+            return blamed.map_or(answer, |score| Ok(vec![score]));
         }
         let mut scores = Vec::with_capacity(request.group.len());
         for index in 0..request.group.len() {
             let alone = Arc::new(request.alone(index));
-            let (answer, ..) = self.grade_together(&alone, tools).await;
-            scores.push(answer.and_then(|mut scores| {
-                scores
+            let (answer, ended, fault) = self.grade_together(&alone, tools).await;
+            let score = match answer {
+                Ok(mut scores) => scores
                     .pop()
-                    .unwrap_or_else(|| Err("it returned no score".to_owned()))
-            }));
+                    .unwrap_or_else(|| Err("it returned no score".to_owned())),
+                Err(why) => self
+                    .beyond_limits(&alone, (ended, fault), tools, &mut gradable)
+                    .await
+                    .unwrap_or(Err(why)),
+            };
+            scores.push(score);
         }
         Ok(scores)
+    }
+
+    /// What the manifest says a trajectory scores whose grading, alone, ended so. None where it says nothing, where no
+    /// limit ended it, and where the task itself is beyond the limits: a trajectory that did nothing shows that.
+    async fn beyond_limits(
+        &self,
+        request: &GradingRequest,
+        (ended, fault): (Ended, Fault),
+        tools: Option<&ToolManager>,
+        gradable: &mut Option<bool>,
+    ) -> Option<Result<PluginScore, String>> {
+        let terms = &self.plugin.manifest().beyond_limits;
+        if terms.is_empty() || fault == Fault::Infrastructure || !is_limit(ended) {
+            return None;
+        }
+        if gradable.is_none() {
+            let (answer, ..) = self.grade_together(&Arc::new(request.idle()), tools).await;
+            *gradable = Some(matches!(answer.as_deref(), Ok([Ok(_)])));
+        }
+        let terms = terms.iter().map(|(name, value)| reward::Term {
+            name: name.clone(),
+            value: *value,
+        });
+        let score = reward::Score {
+            terms: terms.collect(),
+            per_event: vec![],
+            metrics: vec![types::Metric {
+                name: "beyond_limits".to_owned(),
+                value: 1.0,
+            }],
+        };
+        (*gradable == Some(true)).then(|| PluginScore::from_guest(score, 0))
+    }
+
+    /// Why a call was stopped, and which key an operator could change.
+    fn told(&self, stopped: &Stopped) -> String {
+        match &stopped.limit {
+            Some(limit) => format!(
+                "{stopped}; raise `{}` in [plugins.{}.limits], or make the group smaller",
+                limit.name,
+                self.name()
+            ),
+            None => stopped.to_string(),
+        }
     }
 
     /// One call for a group, and how it ended. A reward has no side effects, so a call that failed because something
@@ -341,7 +413,7 @@ impl RewardPlugin {
                     };
                 }
                 Ok(Err(error)) => (error_text(&error), End::of_grading_error(&error)),
-                Err(stopped) => (stopped.to_string(), End::of_stopped(&stopped)),
+                Err(stopped) => (self.told(&stopped), End::of_stopped(&stopped)),
             };
             if end.may_be_retried() && attempt < self.plugin.policy().retries {
                 attempt += 1;
@@ -358,10 +430,17 @@ impl RewardPlugin {
     }
 }
 
+/// Whether a call that ended so had more to do than its limits allow.
+fn is_limit(ended: Ended) -> bool {
+    matches!(
+        ended,
+        Ended::Timeout | Ended::MemoryLimit | Ended::OutputLimit
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::types;
 
     fn score(terms: &[(&str, f64)]) -> reward::Score {
         let terms = terms.iter().map(|(name, value)| reward::Term {

@@ -5,9 +5,11 @@
 // Node 20 or newer. What belongs to Node's own inside (frames, the line with its version) is left out.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const MARK = '[expected]';
 const folder = new URL('programs/', import.meta.url).pathname;
@@ -18,17 +20,35 @@ const quoted = (text) => (text.includes('\n') && !text.includes("'''") && !/[\x0
   ? `'''\n${text}'''`
   : JSON.stringify(text).replaceAll('\x7f', '\\u007f'));
 
-function run(file, stdin) {
+/** What a case says before its mark. Of TOML only what is also JSON: a text, a list or, in `[files]`, a name and a text in a line. */
+function given(text) {
+  const value = (key) => JSON.parse(new RegExp(`^${key} = (.*)$`, 'm').exec(text)?.[1] ?? 'null');
+  const files = /^\[files\]\n((?:".*\n)*)/m.exec(text)?.[1].trimEnd().split('\n') ?? [];
+  return {
+    stdin: value('stdin') ?? '',
+    arguments: value('arguments') ?? ['main.js'],
+    fetch: value('fetch') ?? [],
+    files: files.map((line) => /^(".*?") = (".*")$/.exec(line).slice(1).map((part) => JSON.parse(part))),
+  };
+}
+
+function run(file, { stdin, arguments: [, ...rest], fetch, files }) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'rlf-')));
   try {
+    for (const [path, text] of files) {
+      mkdirSync(join(root, dirname(path)), { recursive: true });
+      writeFileSync(join(root, path), text);
+    }
     writeFileSync(join(root, 'main.js'), readFileSync(file));
-    const ended = spawnSync(process.execPath, ['--experimental-detect-module', '--no-warnings', 'main.js'], {
+    const ended = spawnSync(process.execPath, ['--experimental-detect-module', '--no-warnings', 'main.js', ...rest], {
       cwd: root, input: stdin, encoding: 'utf8', env: { LANG: 'C.UTF-8' }, timeout: 60_000,
     });
     const clean = (text) => text.replaceAll(`file://${root}/`, '/').replaceAll(`${root}/`, '/')
       .split('\n').filter((line) => !/^\s+at .*node:/.test(line)).join('\n')
       .replace(/\n+Node\.js v[\d.]+\n$/, '\n');
-    return { code: ended.status, stdout: clean(ended.stdout), stderr: clean(ended.stderr) };
+    const left = fetch.filter((path) => statSync(join(root, path), { throwIfNoEntry: false })?.isFile());
+    const fetched = left.map((path) => [path, readFileSync(join(root, path), 'utf8')]);
+    return { fetched, code: ended.status, stdout: clean(ended.stdout), stderr: clean(ended.stderr) };
   } finally {
     rmSync(root, { recursive: true });
   }
@@ -42,9 +62,10 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.js')).so
   if (/^native = false$/m.test(before)) continue;
   const at = before.indexOf(MARK);
   const kept = at < 0 ? before : before.slice(0, at);
-  const stdin = /^stdin = (".*")$/m.exec(kept);
-  const { code, stdout, stderr } = run(join(folder, file), stdin ? JSON.parse(stdin[1]) : '');
-  const after = `${kept}${MARK}\nexit-code = ${code}\nstdout = ${quoted(stdout)}\nstderr = ${quoted(stderr)}\n`;
+  const { code, stdout, stderr, fetched } = run(join(folder, file), given(kept));
+  const table = fetched.map(([path, text]) => `${JSON.stringify(path)} = ${quoted(text)}\n`).join('');
+  const after = `${kept}${MARK}\nexit-code = ${code}\nstdout = ${quoted(stdout)}\nstderr = ${quoted(stderr)}\n`
+    + (table === '' ? '' : `\n[expected.files]\n${table}`);
   if (after !== before) {
     writeFileSync(path, after);
     if (before !== '') console.log(`${name}: recorded anew`);

@@ -48,15 +48,12 @@ impl interpreter::Guest for Component {
     }
 
     fn compile(
-        _language: String,
+        language: String,
         name: String,
         source: String,
     ) -> Result<Compiled, code::Exception> {
-        let engine = take_engine().map_err(|error| code::Exception {
-            kind: "Error".to_owned(),
-            message: format!("{error:?}"),
-            traceback: String::new(),
-        })?;
+        let engine = known(&language).and_then(|()| take_engine());
+        let engine = engine.map_err(refused)?;
         let compiled = engine.compile(&name, &source);
         ENGINE.set(Some(engine));
         Ok(Compiled {
@@ -153,6 +150,24 @@ fn known(language: &str) -> Result<(), Error> {
     Err(Error::NotFound(format!(
         "no language `{language}` here: this interpreter runs `javascript`"
     )))
+}
+
+/// An error where the contract has room for an exception alone.
+fn refused(error: Error) -> code::Exception {
+    let message = match error {
+        Error::InvalidArguments(text)
+        | Error::NotFound(text)
+        | Error::Denied(text)
+        | Error::Exhausted(text)
+        | Error::Unavailable(text)
+        | Error::Internal(text) => text,
+        Error::Cancelled => "cancelled".to_owned(),
+    };
+    code::Exception {
+        kind: "Error".to_owned(),
+        traceback: format!("Error: {message}\n"),
+        message,
+    }
 }
 
 fn place(engine: &Engine, files: &[File]) -> Result<(), Error> {

@@ -20,6 +20,10 @@ struct Case {
     #[serde(default)]
     seed: u64,
     #[serde(default)]
+    fetch: Vec<String>,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
     #[expect(dead_code, reason = "its recorder reads it")]
     native: Option<bool>,
     #[serde(default)]
@@ -31,6 +35,16 @@ struct Case {
     expected: Expected,
 }
 
+/// Those that the engine itself keeps; a program that the host has to stop is left to `rlf-host conformance`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Limits {
+    wall_ms: u64,
+    #[serde(rename = "output-bytes")]
+    _output_bytes: u64,
+    file_bytes: u64,
+}
+
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Expected {
@@ -39,6 +53,11 @@ struct Expected {
     exit_code: Option<i32>,
     stdout: Option<String>,
     stderr: Option<String>,
+    #[serde(rename = "ended")]
+    _ended: Option<String>,
+    stdout_begins: Option<String>,
+    stdout_ends: Option<String>,
+    files: Option<BTreeMap<String, String>>,
 }
 
 #[test]
@@ -50,7 +69,7 @@ fn programs_do_what_node_does() {
         .filter_map(|name| name.strip_suffix(".js").map(str::to_owned))
         .collect();
     names.sort();
-    assert!(names.len() >= 20);
+    assert!(names.len() >= 40);
     let failures: Vec<String> = names
         .iter()
         .filter_map(|name| check(&folder, name))
@@ -62,9 +81,13 @@ fn check(folder: &Path, name: &str) -> Option<String> {
     let read = |end: &str| fs::read_to_string(folder.join(format!("{name}.{end}"))).unwrap();
     let case: Case =
         toml::from_str(&read("toml")).unwrap_or_else(|error| panic!("{name}.toml: {error}"));
+    if case.limits.wall_ms > 0 {
+        return None;
+    }
     let engine = Engine::new().unwrap();
     let state = engine.state();
     state.seed(case.seed);
+    state.files.borrow_mut().limit(case.limits.file_bytes);
     state.stdin.replace(case.stdin.into_bytes());
     for (path, text) in &case.files {
         state
@@ -94,6 +117,30 @@ fn check(folder: &Path, name: &str) -> Option<String> {
         ))
     };
     let (sandbox, expected) = (case.sandbox, case.expected);
+    let begins = |wanted: &String| stdout.starts_with(wanted);
+    let ends = |wanted: &String| stdout.ends_with(wanted);
+    if !expected.stdout_begins.as_ref().is_none_or(begins) {
+        return Some(format!("{name}: stdout begins otherwise"));
+    }
+    if !expected.stdout_ends.as_ref().is_none_or(ends) {
+        return Some(format!("{name}: stdout ends otherwise"));
+    }
+    if let Some(wanted) = &expected.files {
+        let files = state.files.borrow();
+        let found: BTreeMap<String, String> = case
+            .fetch
+            .iter()
+            .filter_map(|path| {
+                let data = files.read(&normalize("/", path)).ok()?;
+                Some((path.clone(), String::from_utf8_lossy(data).into_owned()))
+            })
+            .collect();
+        if found != *wanted {
+            return Some(format!(
+                "{name}: files are\n{found:?}\n  instead of\n{wanted:?}"
+            ));
+        }
+    }
     let number = |code: Option<i32>| code.map(|code| code.to_string());
     differs("stdout", sandbox.stdout, expected.stdout, stdout)
         .or_else(|| differs("stderr", sandbox.stderr, expected.stderr, stderr))

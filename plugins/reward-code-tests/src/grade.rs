@@ -145,7 +145,7 @@ impl Group<'_> {
         let left = config
             .programs
             .saturating_sub(spent.saturating_sub(1) + used);
-        let asserts = self.judged(plan, python, &candidates, left)?;
+        let asserts = self.judged(plan, python, &candidates, left, &mut failures)?;
         let graded = candidates.iter().zip(asserts).zip(weak_tests).enumerate();
         Ok(graded
             .map(
@@ -242,15 +242,20 @@ impl Group<'_> {
         plan: &Plan,
         python: Option<&Python>,
         candidates: &[Candidate],
-        mut programs: usize,
+        programs: usize,
+        failures: &mut BTreeMap<usize, String>,
     ) -> Result<Vec<Vec<Test>>> {
         let mut asked: BTreeMap<usize, Values> = BTreeMap::new();
-        let mut tests: Vec<Vec<Option<Test>>> = Vec::new();
+        // Settled; or what it is unless the judge says that it holds.
+        let mut tests: Vec<Vec<std::result::Result<Test, Test>>> = Vec::new();
         for (number, candidate) in candidates.iter().enumerate() {
             let mut of_this = Vec::new();
             for assertion in &plan.asserts {
-                if let Some(missing) = candidate.missing(&assertion.holes) {
-                    of_this.push(Some(missing));
+                let missing = candidate.missing(&assertion.holes);
+                if let Some(missing) = missing
+                    && !assertion.may_do_without()
+                {
+                    of_this.push(Ok(missing));
                     continue;
                 }
                 let values = || {
@@ -261,42 +266,43 @@ impl Group<'_> {
                 };
                 let verdict = match (&*assertion.holes, values().next()) {
                     ([_], Some((_, value))) => assertion.verdict(value),
-                    _ => Verdict::Open,
+                    (_, Some(_)) => Verdict::Open,
+                    (_, None) => Verdict::Fails,
                 };
+                let otherwise = missing.unwrap_or(Test::Wrong);
                 of_this.push(match verdict {
-                    Verdict::Holds => Some(Test::Passed),
-                    Verdict::Fails => Some(Test::Wrong),
+                    Verdict::Holds => Ok(Test::Passed),
+                    Verdict::Fails => Ok(otherwise),
                     Verdict::Open => {
                         let values = values().map(|(step, value)| (step, value.clone()));
                         asked.entry(number).or_default().extend(values);
-                        None
+                        Err(otherwise)
                     }
                 });
             }
             tests.push(of_this);
         }
         let verdicts = match python {
-            Some(python) => judge(
-                python,
-                &asked,
-                self.config.judging(),
-                self.seed,
-                &mut programs,
-            )?,
+            Some(python) => judge(python, &asked, self.config.judging(), self.seed, programs)?,
             None => BTreeMap::new(),
         };
+        for number in asked.keys().filter(|number| !verdicts.contains_key(number)) {
+            failures.entry(*number).or_insert_with(|| {
+                "the programs of this grade call are spent before it is judged; raise `nested_calls` in the limits \
+                 of this reward, and `programs` in its config"
+                    .to_owned()
+            });
+        }
         let settled = tests.into_iter().enumerate().map(|(number, tests)| {
             let holds = |assertion| {
                 verdicts
                     .get(&number)
                     .is_some_and(|holding| holding.contains(&assertion))
             };
-            let settle = |(assertion, test): (usize, Option<Test>)| {
-                test.unwrap_or(if holds(assertion) {
-                    Test::Passed
-                } else {
-                    Test::Wrong
-                })
+            let settle = |(assertion, test): (usize, std::result::Result<Test, Test>)| match test {
+                Ok(settled) => settled,
+                Err(_) if holds(assertion) => Test::Passed,
+                Err(otherwise) => otherwise,
             };
             tests.into_iter().enumerate().map(settle).collect()
         });
@@ -355,6 +361,21 @@ enum Ran {
     Broke,
 }
 
+/// Of what is handed to the host at once, in bytes: half of what `hostcall_bytes` allows unless the operator says otherwise.
+const HANDED: usize = 8 << 20;
+
+/// As many programs from the first as may be handed over at once, one at least; and the others.
+fn handed(programs: &[Program]) -> (&[Program], &[Program]) {
+    let mut bytes = 0;
+    let fits = programs.iter().take_while(|program| {
+        let files = program.files.iter().map(|file| file.data.len());
+        let modules = program.modules.iter().map(|module| module.data.len());
+        bytes += program.code.len() + program.stdin.len() + files.chain(modules).sum::<usize>();
+        bytes <= HANDED
+    });
+    programs.split_at(fits.count().max(1).min(programs.len()))
+}
+
 /// Runs programs. What was nobody's doing is an error, not a failed test.
 fn run(programs: &[Program]) -> Vec<Result<Ran>> {
     let ran = |ran: std::result::Result<Report, Error>| match ran {
@@ -365,9 +386,47 @@ fn run(programs: &[Program]) -> Vec<Result<Ran>> {
             ))
         }
         Ok(report) => Ok(Ran::Report(Box::new(report))),
+        // More than may be taken from a program is the candidate's doing, more than may be given to one the row's.
+        Err(Error::Exhausted(text)) if text.contains("programs.file_bytes") => Err(format!(
+            "a test of the row is too large for a program: {text}; raise `file_bytes` in [plugins.INTERPRETER.programs], \
+             or lower `max_tests` in the config of this reward"
+        )),
         Err(Error::Exhausted(text)) if !text.contains("nested_calls") => Ok(Ran::Broke),
         Err(Error::Internal(_)) => Ok(Ran::Broke),
         Err(error) => Err(told(&error)),
     };
-    execute::run(programs).into_iter().map(ran).collect()
+    let mut answers = Vec::with_capacity(programs.len());
+    let mut left = programs;
+    while !left.is_empty() {
+        let (now, later) = handed(left);
+        answers.extend(execute::run(now).into_iter().map(ran));
+        left = later;
+    }
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_handed_over_in_parts_that_fit() {
+        let program = |bytes: usize| Program::new("python", "").stdin(vec![b'1'; bytes]);
+        let (small, half, huge) = (program(10), program(HANDED / 2), program(2 * HANDED));
+        let mut left = &[
+            small.clone(),
+            half.clone(),
+            half.clone(),
+            huge,
+            small.clone(),
+            small,
+        ][..];
+        let mut parts = Vec::new();
+        while !left.is_empty() {
+            let (now, later) = handed(left);
+            parts.push(now.len());
+            left = later;
+        }
+        assert_eq!(parts, [2, 1, 1, 2]);
+    }
 }

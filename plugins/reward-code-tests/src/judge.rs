@@ -15,23 +15,21 @@ use crate::row::Python;
 /// The values that one candidate returned, by step.
 pub(crate) type Values = BTreeMap<usize, Value>;
 
-/// Which assertions hold, by candidate; at most `programs` are run.
+/// Which assertions hold, by candidate; at most `programs` are run. A candidate that is not in it could not be judged
+/// with those.
 pub(crate) fn judge(
     row: &Python,
     asked: &BTreeMap<usize, Values>,
     limits: Limits,
     seed: u64,
-    programs: &mut usize,
+    programs: usize,
 ) -> Result<BTreeMap<usize, BTreeSet<usize>>, String> {
     let mut verdicts = BTreeMap::new();
     let mut open: BTreeSet<usize> = asked.keys().copied().collect();
-    while !open.is_empty() {
-        if *programs == 0 {
-            return Err("the programs of this grade call are spent before all candidates are judged; raise \
-                        nested_calls in the limits of this reward, and `programs` in its config"
-                .to_owned());
+    for _ in 0..programs {
+        if open.is_empty() {
+            break;
         }
-        *programs -= 1;
         let values: Map<String, Value> = open
             .iter()
             .map(|candidate| {
@@ -61,8 +59,10 @@ pub(crate) fn judge(
         }
         // They come in order, so that the first one was being judged when a program ended that says nothing of any. One that
         // did has spent its time on others: whoever is left begins the next.
-        if verdicts.len() == before {
-            open.pop_first();
+        if verdicts.len() == before
+            && let Some(stuck) = open.pop_first()
+        {
+            verdicts.insert(stuck, BTreeSet::new());
         }
     }
     Ok(verdicts)

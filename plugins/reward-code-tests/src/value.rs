@@ -137,7 +137,11 @@ fn key(data: &Value, traits: &mut Traits) -> Result<Key, Unread> {
             pairs.dedup_by(|later, earlier| later.0 == earlier.0);
             Key::Dict(pairs)
         }
-        ("q" | "r" | "m" | "F" | "dt" | "da" | "ti" | "td", _) => return Err(Unread::Judge),
+        (
+            "q" | "r" | "m" | "F" | "dt" | "da" | "ti" | "td" | "U" | "P" | "v" | "w" | "I" | "E"
+            | "o",
+            _,
+        ) => return Err(Unread::Judge),
         _ => return Err(Unread::Malformed),
     })
 }

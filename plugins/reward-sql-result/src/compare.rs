@@ -11,6 +11,19 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
+impl Table {
+    /// Bytes of the longest text or blob in it.
+    pub(crate) fn longest(&self) -> usize {
+        let values = self.rows.iter().flatten();
+        let bytes = values.map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(blob) => blob.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+        });
+        bytes.max().unwrap_or_default()
+    }
+}
+
 /// Fractions may differ by this share of the larger one: sums in another order do.
 const RELATIVE: f64 = 1e-6;
 

@@ -82,7 +82,8 @@ impl Database {
     fn from_script(script: &str, limits: &Limits) -> Result<Self, String> {
         let made = || -> rusqlite::Result<Vec<u8>> {
             let mut connection = Connection::open_in_memory()?;
-            prepare(&connection, 0)?;
+            connection.execute_batch("PRAGMA temp_store = memory")?;
+            // The script is the task's own; how large its database may be, the memory of a call says.
             query::limit(&mut connection, limits)?;
             connection.execute_batch(script)?;
             Ok(connection.serialize(MAIN_DB)?.to_vec())
@@ -95,7 +96,7 @@ impl Database {
     pub(crate) fn query(&self, sql: &str, limits: &Limits) -> Result<Table, Stopped> {
         let opened = || -> rusqlite::Result<Connection> {
             let mut connection = Connection::open_in_memory()?;
-            prepare(&connection, self.image.len())?;
+            self.bound(&connection)?;
             // A script without a table leaves no byte.
             if !self.image.is_empty() {
                 connection.deserialize_read_exact(MAIN_DB, &*self.image, self.image.len(), true)?;
@@ -108,14 +109,20 @@ impl Database {
             opened().map_err(|error| Stopped::Refused(format!("finds no database: {error}")))?;
         query::run(&connection, sql, limits)
     }
-}
 
-/// Everything in memory, and no more of it than there should be.
-fn prepare(connection: &Connection, image: usize) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "PRAGMA temp_store = memory; PRAGMA hard_heap_limit = {};",
-        WORKING_BYTES + 2 * image
-    ))
+    /// Everything in memory, and no more of it than there should be. The limit is of all connections and can only be
+    /// lowered; every query of a call has the same one, because a call has one database.
+    fn bound(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.execute_batch(&format!(
+            "PRAGMA temp_store = memory; PRAGMA hard_heap_limit = {};",
+            WORKING_BYTES + 2 * self.image.len()
+        ))
+    }
+
+    /// No value in it is longer.
+    pub(crate) fn bytes(&self) -> usize {
+        self.image.len()
+    }
 }
 
 fn find<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {

@@ -19,11 +19,16 @@
 //! anything, and has it for reading. Where a query would run without end it is stopped, and scores 0. A reference query
 //! that fails or is stopped is an error, which excludes the group, as is a task without a database.
 //!
+//! SQLite counts steps of its virtual machine, and one step can be a function that takes long. So a value that the answer's
+//! query makes may be twice as long as the database or as the longest value of the expected result, whichever is longer, but
+//! always 64 KiB and never more than `max_bytes`. A query that spends the call's CPU time or memory in spite of that
+//! scores 0 as well: `[beyond_limits]` in `plugin.toml` says so to the host.
+//!
 //! ```toml
 //! [plugins.reward-sql-result.config]   # every key may be left out
 //! max_steps = 2_000_000   # of SQLite's virtual machine, for one query
 //! max_rows = 10_000       # of the reference's result
-//! max_bytes = 4_194_304   # of a result, and of one value
+//! max_bytes = 4_194_304   # of a result, and of one value of the reference query
 //! ```
 //!
 //! A group's queries share the budget of one call: with more steps goes a larger `limits.cpu_ms`, with a larger
@@ -77,6 +82,7 @@ fn init(config: Config) -> Result<Limits, String> {
         steps: config.max_steps,
         rows: config.max_rows,
         bytes: config.max_bytes.min(i32::MAX as usize),
+        value_bytes: config.max_bytes.min(i32::MAX as usize),
     })
 }
 
@@ -103,6 +109,9 @@ fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<
     }
 }
 
+/// What a value of the answer's query may always have, if `max_bytes` is no less.
+const VALUE_BYTES: usize = 64 << 10;
+
 /// What the reference query gives, found once for a group.
 struct Expected {
     database: Database,
@@ -127,9 +136,12 @@ impl Expected {
 
     fn grade(&self, trajectory: &Trajectory, limits: &Limits) -> Terms {
         let expected = self.result.rows.len();
+        // Twice, because text in UTF-16 can become longer.
+        let values = 2 * self.result.longest().max(self.database.bytes());
         let limits = Limits {
             // One row more settles that it is another result.
             rows: expected,
+            value_bytes: values.max(VALUE_BYTES).min(limits.value_bytes),
             ..*limits
         };
         let found = match answer::query(trajectory.answer.as_deref().unwrap_or_default()) {

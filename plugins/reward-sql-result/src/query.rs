@@ -23,8 +23,10 @@ pub(crate) struct Limits {
     /// Of SQLite's virtual machine.
     pub(crate) steps: u64,
     pub(crate) rows: usize,
-    /// Of the result, and of one value.
+    /// Of the result.
     pub(crate) bytes: usize,
+    /// Of one value, wherever in the query it comes up.
+    pub(crate) value_bytes: usize,
 }
 
 /// Why a query gave no result.
@@ -38,6 +40,10 @@ pub(crate) enum Stopped {
     Rows(usize),
     /// Its result is larger than its limit.
     Bytes(usize),
+    /// One value in it is larger than its limit.
+    ValueBytes(usize),
+    /// What it sorts, groups or keeps is more than SQLite may hold.
+    Memory,
 }
 
 impl fmt::Display for Stopped {
@@ -47,6 +53,16 @@ impl fmt::Display for Stopped {
             Self::Steps(limit) => write!(f, "runs longer than max_steps = {limit}"),
             Self::Rows(rows) => write!(f, "gives {rows} rows, which is more than max_rows allows"),
             Self::Bytes(limit) => write!(f, "gives a result larger than max_bytes = {limit}"),
+            Self::ValueBytes(limit) => {
+                write!(
+                    f,
+                    "makes a value larger than the {limit} bytes it may have (max_bytes)"
+                )
+            }
+            Self::Memory => write!(
+                f,
+                "needs more memory than there is for sorting and grouping"
+            ),
         }
     }
 }
@@ -54,12 +70,23 @@ impl fmt::Display for Stopped {
 /// How often the count of steps is looked at.
 const STRIDE: u64 = 1000;
 
+/// Limits of SQLite that no query asks to be larger. A function is one step however long it takes, and nested queries
+/// and expressions are compiled by recursion, on a stack that is the sandbox's.
+const FIXED: [(Limit, i32); 5] = [
+    // `LIKE` takes the pattern's length times the text's.
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 250),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 127),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 250),
+    (Limit::SQLITE_LIMIT_PARSER_DEPTH, 500),
+    (Limit::SQLITE_LIMIT_ATTACHED, 0),
+];
+
 /// Limits a connection, whoever uses it.
 pub(crate) fn limit(connection: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.bytes as i32)?;
-    // A pattern is matched in one step, in time exponential in the number of its wildcards.
-    connection.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.value_bytes as i32)?;
+    for (limit, value) in FIXED {
+        connection.set_limit(limit, value)?;
+    }
     let taken = Arc::new(AtomicU64::new(0));
     let most = limits.steps;
     connection.progress_handler(
@@ -158,7 +185,8 @@ fn owned(value: ValueRef<'_>) -> Value {
 fn stopped(error: &rusqlite::Error, limits: &Limits) -> Stopped {
     match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => Stopped::Steps(limits.steps),
-        Some(ErrorCode::TooBig | ErrorCode::OutOfMemory) => Stopped::Bytes(limits.bytes),
+        Some(ErrorCode::TooBig) => Stopped::ValueBytes(limits.value_bytes),
+        Some(ErrorCode::OutOfMemory) => Stopped::Memory,
         _ => Stopped::Refused(format!("fails: {error}")),
     }
 }

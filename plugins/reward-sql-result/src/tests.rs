@@ -209,6 +209,9 @@ fn a_query_that_writes_scores_nothing() {
         "CREATE TABLE t (a)",
         "CREATE TEMP TABLE t AS SELECT 1",
         "CREATE TEMP VIEW v AS SELECT 5",
+        "CREATE TRIGGER t AFTER INSERT ON city BEGIN SELECT 5; END",
+        "CREATE TEMP TRIGGER t AFTER INSERT ON city BEGIN SELECT 5; END",
+        "SELECT 5 FROM temp.city",
         "DROP TABLE city",
         "ALTER TABLE city RENAME TO town",
         "REINDEX",
@@ -230,6 +233,11 @@ fn nothing_but_the_database_can_be_reached() {
         "DETACH main",
         "PRAGMA query_only = 0",
         "PRAGMA writable_schema = 1",
+        "PRAGMA hard_heap_limit = 0",
+        "PRAGMA hard_heap_limit = 1",
+        "PRAGMA temp_store = file",
+        "PRAGMA case_sensitive_like = 1",
+        "SELECT hard_heap_limit FROM pragma_hard_heap_limit(1)",
         "PRAGMA table_info(city)",
         "SELECT 5 FROM pragma_table_info('city')",
         "SELECT load_extension('evil')",
@@ -299,6 +307,82 @@ fn a_huge_result_is_cut_off() {
     ] {
         assert_eq!(hostile(query), FAILS, "{query}");
     }
+}
+
+/// A function is one step of SQLite's, however long it takes. Stopped by the size of what it is given, or done soon.
+#[test]
+fn no_single_value_costs_much() {
+    for query in [
+        "SELECT instr(hex(zeroblob(100000000)), 'x')",
+        "SELECT instr(zeroblob(200000), zeroblob(100000) || x'01')",
+        "SELECT replace(hex(zeroblob(50000)), hex(zeroblob(20000)) || '1', '')",
+        "SELECT trim(hex(zeroblob(100000)), hex(randomblob(50000)) || '0')",
+        "SELECT randomblob(100000000)",
+        "SELECT length(randomblob(1000000))",
+        "SELECT count(*) FROM city WHERE hex(zeroblob(100000)) LIKE '%x'",
+        "SELECT 'x' LIKE '%' || hex(zeroblob(200))",
+        "SELECT 'x' GLOB '*' || hex(zeroblob(200))",
+        "SELECT printf('%.*f', 1000000, 0.1)",
+        "SELECT json_patch(json_group_object(a.id, hex(zeroblob(20000))), '{}') FROM city a, city b",
+    ] {
+        assert_eq!(hostile(query), FAILS, "{query}");
+    }
+    // Long texts that a task asks for can be made.
+    let long = "SELECT group_concat(hex(zeroblob(20000))) FROM city";
+    assert_eq!(grade(long, long), MATCHES);
+    assert_eq!(
+        grade(
+            long,
+            "SELECT group_concat(hex(zeroblob(20000)), ' ') FROM city"
+        ),
+        DIFFERS
+    );
+}
+
+#[test]
+fn sorting_and_grouping_end_where_there_is_no_more_memory() {
+    for query in [
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+         SELECT count(*) FROM (SELECT DISTINCT randomblob(20000) FROM n)",
+        "WITH RECURSIVE n(i) AS (SELECT randomblob(20000) UNION SELECT randomblob(20000) FROM n) SELECT count(*) FROM n",
+    ] {
+        assert_eq!(hostile(query), FAILS, "{query}");
+    }
+}
+
+/// A recursion of SQLite's that ends the sandbox's stack would be the reward's own end.
+#[test]
+fn nesting_without_measure_is_refused_while_it_is_read() {
+    let nested = |depth: usize, open: &str, inner: &str, close: &str| {
+        format!(
+            "SELECT {}{inner}{}",
+            open.repeat(depth),
+            close.repeat(depth)
+        )
+    };
+    for query in [
+        nested(5_000, "(", "5", ")"),
+        nested(5_000, "-", "5", ""),
+        nested(5_000, "5 + ", "5", ""),
+        nested(1_000, "abs(", "5", ")"),
+        nested(1_000, "(SELECT ", "5", ")"),
+        nested(1_000, "* FROM (SELECT ", "5", ")"),
+        nested(1_000, "NOT ", "5", ""),
+        nested(1_000, "CASE WHEN 1 THEN ", "5", " END"),
+        format!("SELECT 5{}", " UNION SELECT 5".repeat(5_000)),
+        format!("SELECT max({})", vec!["5"; 5_000].join(", ")),
+    ] {
+        assert_eq!(hostile(&query), FAILS, "{}", &query[..60]);
+    }
+    assert_eq!(
+        hostile(&nested(20, "(SELECT ", "count(*) FROM city", ")")),
+        MATCHES
+    );
+    let named = (1..40).fold("WITH t0 AS (SELECT 1 AS a)".to_owned(), |text, level| {
+        let last = level - 1;
+        format!("{text}, t{level} AS (SELECT * FROM t{last} UNION ALL SELECT * FROM t{last})")
+    });
+    assert_eq!(hostile(&format!("{named} SELECT count(*) FROM t39")), FAILS);
 }
 
 #[test]

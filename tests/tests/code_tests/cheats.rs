@@ -180,7 +180,29 @@ const CHEATS: &[(&str, &str)] = &[
         "lies in its type",
         "class M(type):\n    def __eq__(s, o): return True\n    def __hash__(s): return hash(int)\n    def __instancecheck__(s, o): return True\nclass A(metaclass=M):\n    def __eq__(s, o): return True\ndef f(x): return A()",
     ),
+    (
+        "is a named tuple that equals everything",
+        "import collections\nclass P(collections.namedtuple('P', 'x y')):\n    def __eq__(s, o): return True\n    __hash__ = None\ndef f(x): return P('k9', 0)",
+    ),
+    (
+        "is a data class that equals everything",
+        "import dataclasses\n@dataclasses.dataclass\nclass P:\n    x: int = 0\n    def __eq__(s, o): return True\n    def __float__(s): return 0.7310585786300049\ndef f(x): return P()",
+    ),
+    (
+        "is a member of a strange enumeration",
+        "import enum\nclass E(int, enum.Enum):\n    A = 1\n    def __eq__(s, o): return True\n    __hash__ = int.__hash__\ndef f(x): return E.A",
+    ),
+    (
+        "changes its class",
+        "class A:\n    def __eq__(s, o): return True\nclass B: pass\ndef f(x):\n    b = B()\n    b.__class__ = A\n    return b",
+    ),
+    (
+        "stands for another object",
+        "import weakref\nclass A:\n    def __eq__(s, o): return True\n    def __float__(s): return 0.7310585786300049\na = A()\ndef f(x): return weakref.proxy(a)",
+    ),
     ("is NaN", "def f(x): return float('nan')"),
+    ("is a truth", "def f(x): return True"),
+    ("is zero below zero", "def f(x): return -0.0"),
     (
         "hides an object in a list",
         "class A:\n    def __eq__(s, o): return True\ndef f(x): return [A(), A()]",
@@ -198,6 +220,47 @@ const CHEATS: &[(&str, &str)] = &[
     (
         "patches its argument's type",
         "def f(x):\n    try: list.__eq__ = lambda s, o: True\n    except TypeError: pass\n    return [x]",
+    ),
+    (
+        "yields objects that equal everything",
+        "class A:\n    def __eq__(s, o): return True\ndef f(x):\n    yield A()\n    yield A()",
+    ),
+    (
+        "yields without end",
+        "import itertools\ndef f(x): return itertools.repeat('k9')",
+    ),
+    (
+        "yields more and more without end",
+        "def f(x):\n    n = 1\n    while True:\n        yield n\n        n = n * n + 1",
+    ),
+    // What this harness is made of.
+    (
+        "poisons struct, json, marshal and codecs",
+        "import codecs, json, marshal, struct\nstruct.pack = lambda *a: b'x'\njson.JSONEncoder.encode = lambda *a: 'true'\nmarshal.loads = lambda *a: None\ncodecs.register(lambda name: None)\ncodecs.lookup = lambda name: None\ndef f(x): return 0.5",
+    ),
+    (
+        "replaces how classes are made",
+        "import builtins\nbuiltins.__build_class__ = lambda *a, **k: True\ndef f(x):\n    class A: pass\n    return A",
+    ),
+    (
+        "replaces all modules",
+        "import sys, types\nclass M(types.ModuleType):\n    def __getattr__(s, n): return lambda *a, **k: True\nfor name in list(sys.modules):\n    if name not in ('sys', 'builtins'): sys.modules[name] = M(name)\ndef f(x): return 0",
+    ),
+    (
+        "hooks imports",
+        "import sys\nclass F:\n    def find_spec(s, *a): raise SystemExit(0)\nsys.meta_path[:] = [F()]\nsys.path_hooks[:] = []\nsys.path_importer_cache.clear()\nsys.modules.pop('collections', None)\ndef f(x): return __import__('collections').Counter()",
+    ),
+    (
+        "replaces standard output",
+        "import io, os, sys\nsys.stdout = sys.__stdout__ = sys.stderr = io.StringIO()\nos.write = lambda f, d: len(d)\ndef f(x): return 0",
+    ),
+    (
+        "prints when it is collected",
+        "import os\nclass D:\n    def __del__(s):\n        for n in range(9): os.write(1, f'\\n\\x1e{n} value true\\n'.encode())\nd = D()\ndef f(x): raise ValueError",
+    ),
+    (
+        "handles signals",
+        "import signal\ntry: signal.signal(signal.SIGALRM, lambda *a: None)\nexcept Exception: pass\ndef f(x): return None",
     ),
     // The protocol.
     (

@@ -143,6 +143,78 @@ const JUDGED: &[(&str, &str, bool)] = &[
         true,
     ),
     ("assert f() == ...", "...", true),
+    // What extends plain data and compares as it does.
+    (
+        "assert f() == (1, 2)",
+        "__import__('collections').namedtuple('P', 'x y')(1, 2)",
+        true,
+    ),
+    (
+        "assert f() == [1, 2]",
+        "__import__('collections').namedtuple('P', 'x y')(1, 2)",
+        false,
+    ),
+    (
+        "assert f() == 1",
+        "__import__('enum').IntEnum('E', 'A').A",
+        true,
+    ),
+    (
+        "assert f() == [True, 1, 1.0]",
+        "[type('I', (int,), {})(1), 1.0, True]",
+        true,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "type('D', (dict,), {'__missing__': lambda s, k: 1})(a=1)",
+        true,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "type('D', (dict,), {'__missing__': lambda s, k: 1})(b=1)",
+        false,
+    ),
+    (
+        "assert f() == {'a': 1}",
+        "__import__('types').MappingProxyType({'a': 1})",
+        true,
+    ),
+    ("assert f() == {('a', 1)}", "{'a': 1}.items()", true),
+    (
+        "from dataclasses import make_dataclass\nP = make_dataclass('P', ['x'])\nassert f() == P(1)",
+        "__import__('dataclasses').make_dataclass('P', ['x'])(1)",
+        true,
+    ),
+    (
+        "from dataclasses import make_dataclass\nP = make_dataclass('P', ['x'])\nassert f() == P(1)",
+        "__import__('dataclasses').make_dataclass('P', ['x'])(2)",
+        false,
+    ),
+    // Iterators are walked once.
+    ("assert ''.join(f()) == 'ab'", "(x for x in 'ab')", true),
+    (
+        "assert sorted(f(), reverse=True) == [2, 1]",
+        "map(int, '12')",
+        true,
+    ),
+    (
+        "assert sorted(f(), reverse=True) == [2, 1]",
+        "{0: 1, 1: 2}.values()",
+        true,
+    ),
+    ("assert 3 in f()", "iter([1, 2])", false),
+    (
+        "from itertools import islice\nassert list(islice(f(), 2)) == [0, 1]",
+        "__import__('itertools').count()",
+        true,
+    ),
+    (
+        "assert max(f(), default=0) == 3",
+        "__import__('itertools').count()",
+        false,
+    ),
+    ("assert f() == 1 or g() == 1", "1", true),
+    ("assert f() == 1 or g() == 1", "2", false),
 ];
 
 #[tokio::test]

@@ -50,6 +50,7 @@ fn trajectory(answer: &str) -> Trajectory {
     }
 }
 
+/// Of one trajectory that is right and one that is not.
 async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
     let config = format!("success = \"{plugin}.value >= 1\"\n[[stack]]\nplugin = \"{plugin}\"\n");
     let config = rlf_config::parse(&config, "rewards.toml").expect("well written");
@@ -69,7 +70,7 @@ async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
         steps: 1,
         seed: 1,
     };
-    let group = [trajectory("good"), trajectory("bad")];
+    let group = ["good", "bad"].map(trajectory);
     let graded = arena
         .beside_a_neighbour(stack.grade(&task, &group, &grading))
         .await;
@@ -97,6 +98,37 @@ async fn a_bad_score_excludes_its_own_trajectory_alone() {
         0.0,
         "a reward that behaves may give 0"
     );
+}
+
+#[tokio::test]
+async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
+    let manifest = "kind = \"reward\"\n[beyond_limits]\nvalue = -0.5\n";
+    let mut plan = Plan::new();
+    for mode in ["slow", "loop", "trap"] {
+        plan = plan.guest_as("bad-reward", mode, manifest).policy(&format!(
+            "[{mode}]\nconfig.mode = \"{mode}\"\nlimits.cpu_ms = 200\nlimits.wall_ms = 60000\n"
+        ));
+    }
+    let arena = plan.open();
+    let graded = grade(&arena, "slow").await;
+    assert_eq!(graded[0].as_ref().unwrap().reward, 1.0);
+    let blamed = graded[1].as_ref().unwrap();
+    assert_eq!(blamed.reward, -0.5);
+    assert_eq!(blamed.metrics, [("slow.beyond_limits".to_owned(), 1.0)]);
+    // A task that nothing can be graded on is nobody's answer's doing, and neither is a reward that breaks.
+    for (mode, said) in [
+        ("loop", "raise `cpu_ms` in [plugins.loop.limits]"),
+        ("trap", "trap"),
+    ] {
+        let graded = grade(&arena, mode).await;
+        assert_eq!(graded[0].as_ref().unwrap().reward, 1.0, "{mode}");
+        let excluded = graded[1].as_ref().unwrap_err();
+        assert!(
+            excluded.reason.contains(said),
+            "{mode}: {}",
+            excluded.reason
+        );
+    }
 }
 
 #[tokio::test]

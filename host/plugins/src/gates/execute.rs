@@ -193,7 +193,8 @@ fn report(
         Ok(report) if report.fault() == Fault::Infrastructure => {
             let why = report.stopped.map(|stopped| stopped.reason);
             let reason = format!(
-                "a program could not be run to its end: {}",
+                "a program could not be run to its end before its caller's deadline: {}; raise `wall_ms` in the limits of the \
+                 plugin that runs it, which has to cover all programs of a call",
                 why.unwrap_or_default()
             );
             Err(Stopped::unavailable(reason))

@@ -13,10 +13,18 @@ const RULES = [
   [/^'(.*)' is read-only$/s, (m) => (m.constant
     ? 'Assignment to constant variable.'
     : `Cannot assign to read only property '${m[1]}' of object`)],
+  [/^this is not initialized$/, () => "Must call super constructor in derived class before accessing 'this' or returning from derived constructor"],
   [/^(.*) is not initialized$/s, (m) => `Cannot access '${m[1]}' before initialization`],
+  [/^empty array$/, () => 'Reduce of empty array with no initial value'],
+  [/^Date value is NaN$/, () => 'Invalid time value'],
+  [/^bad normalization form$/, () => 'The normalization form should be one of NFC, NFD, NFKC, NFKD.'],
+  [/^invalid code point$/, () => 'Invalid code point'],
   [/^invalid array length$/, () => 'Invalid array length'],
   [/^invalid string length$/, () => 'Invalid string length'],
-  [/^object is not extensible$/, () => 'Cannot add property, object is not extensible'],
+  [/^object is not extensible$/, (m) => (m.assigned
+    ? `Cannot add property ${m.assigned}, object is not extensible`
+    : 'Cannot add property, object is not extensible')],
+  [/^no setter for property$/, (m) => `Cannot set property${m.assigned ? ` ${m.assigned}` : ''} of #<Object> which has only a getter`],
   [/^could not delete property$/, () => 'Cannot delete property of object'],
   [/^circular reference$/, () => 'Converting circular structure to JSON'],
   [/^invalid repeat count$/, () => 'Invalid count value'],
@@ -45,7 +53,7 @@ function calleeAt(frame) {
   if (line === undefined) return undefined;
   const at = frame.column - 1;
   const name = String.raw`[\p{ID_Start}$_#][\p{ID_Continue}$]*`;
-  const chain = new RegExp(String.raw`(?:new\s+)?(?:${name})(?:\??\.(?:${name})|\[[^\[\]]*\])*(?=\s*(?:\(|;|$|\x60|\)))`, 'gu');
+  const chain = new RegExp(String.raw`(?:new\s+)?(?:${name})(?:\??\.(?:${name})|\[[^\[\]]*\])*(?=\s*(?:(?:\?\.)?\(|;|$|\x60|\)))`, 'gu');
   let best;
   for (const found of line.matchAll(chain)) {
     if (found.index <= at && at <= found.index + found[0].length + 1) best = found[0];
@@ -71,7 +79,7 @@ function reword(error, frames) {
   } else
   if (message === 'not a function') {
     const callee = calleeAt(frames[0]);
-    if (callee) better = `${callee.replace(/^new\s+/, '')} is not a function`;
+    if (callee) better = /^new\s/.test(callee) ? `${callee.replace(/^new\s+/, '')} is not a constructor` : `${callee} is not a function`;
   } else if (message === 'not a constructor') {
     const callee = calleeAt(frames[0]);
     if (callee) better = `${callee.replace(/^new\s+/, '')} is not a constructor`;
@@ -82,20 +90,74 @@ function reword(error, frames) {
       const found = pattern.exec(message);
       if (found) {
         found.constant = isConstant(found[1], frames[0]);
+        found.assigned = assignedAt(frames[0]);
         better = words(found);
         break;
       }
     }
   }
-  if (error instanceof SyntaxError && !better) better = rewordSyntax(message);
+  if (message === "class constructors must be invoked with 'new'" && frames.length > 1) {
+    // The class, which was not entered.
+    better = `Class constructor ${frames.shift().name} cannot be invoked without 'new'`;
+  }
+  if (error instanceof SyntaxError && !better) better = rewordSyntax(message, frames[0]);
   if (better && better !== message) {
     Object.defineProperty(error, 'message', { value: better, writable: true, configurable: true, enumerable: false });
   }
 }
 
-function rewordSyntax(message) {
+/** The property that is assigned to behind the place of an error: `b` of `a.b = 1`. */
+function assignedAt(frame) {
+  const line = frame && linesOf(frame.file)?.[frame.line - 1];
+  return /^[\w$.]*?\.?([\w$]+)\s*=(?!=)/.exec(line?.slice(frame.column - 1) ?? '')?.[1];
+}
+
+/** What the parser says in one way and V8 in another, and what before the place V8 marks instead. */
+const SYNTAX = [
+  [/^invalid redefinition of /, (m) => `Identifier '${m.marked}' has already been declared`, /[\w$]+\s*$/],
+  [/^expecting ';'$/, () => 'await is only valid in async functions and the top level bodies of modules', /(?<![\w$.])await\s+$/],
+  [/^break must be inside loop or switch$/, () => 'Illegal break statement', /(?<![\w$.])break\s*$/],
+  [/^continue must be inside loop$/, () => 'Illegal continue statement: no surrounding iteration statement', /(?<![\w$.])continue\s*$/],
+  [/^missing initializer for variable$/, () => 'Missing initializer in const declaration', /[\w$]+\s*$/],
+  [/^invalid assignment left-hand side$/i, () => 'Invalid left-hand side in assignment', /\S+\s*=\s*$/],
+  [/^property constructor appears more than once$/, () => 'A class may only have one constructor', /constructor\s*$/],
+  [/^invalid number literal$/, () => 'Invalid or unexpected token'],
+  [/^unexpected end of string$/, (m) => (m.next === '`' ? 'Unterminated template literal' : 'Invalid or unexpected token')],
+  [/^(?:variable name expected|expecting ';')$/, (m) => unexpected(m.next)],
+];
+
+function unexpected(token) {
+  if (token === undefined) return 'Unexpected end of input';
+  if (/^[\p{ID_Start}$_]/u.test(token)) return `Unexpected identifier '${token}'`;
+  if (/^\d/.test(token)) return 'Unexpected number';
+  if (/^['"]/.test(token)) return 'Unexpected string';
+  return /^[@#\\]/.test(token) ? 'Invalid or unexpected token' : `Unexpected token '${token}'`;
+}
+
+function rewordSyntax(message, frame) {
+  const lines = frame && linesOf(frame.file);
+  if (Array.isArray(lines) && frame.line > lines.length) {
+    // In what Node's part puts behind a module's text: that ended too early.
+    Object.assign(frame, { line: lines.length, column: lines.at(-1).length + 1, width: 0 });
+    return 'Unexpected end of input';
+  }
+  const line = (Array.isArray(lines) && lines[frame.line - 1]) || '';
+  const at = frame ? frame.column - 1 : 0;
+  for (const [pattern, words, before] of SYNTAX) {
+    const said = pattern.exec(message);
+    const marked = before?.exec(line.slice(0, at));
+    if (!said || (before && !marked)) continue;
+    said.next = /^\s*([\p{ID_Start}$_][\p{ID_Continue}$]*|\d[\w.]*|\S)/u.exec(line.slice(at))?.[1];
+    if (marked) {
+      said.marked = marked[0].replace(/\s*=?\s*$/, '');
+      frame.column = marked.index + 1;
+      // Of what is declared twice the beginning.
+      if (!message.startsWith('invalid redefinition')) frame.width = said.marked.length;
+    } else if (message === 'unexpected end of string' && said.next !== '`') frame.width = line.length - at;
+    return words(said);
+  }
   let found = /^unexpected token in expression: '(.*)'$/s.exec(message) ?? /^unexpected token: '(.*)'$/s.exec(message);
-  if (found) return found[1] === '' ? 'Unexpected end of input' : `Unexpected token '${found[1]}'`;
+  if (found) return found[1] === '' || /^[@#\\]/.test(found[1]) ? unexpected(found[1] || undefined) : `Unexpected token '${found[1]}'`;
   found = /^redeclaration of '(.*)'$/s.exec(message) ?? /^invalid redefinition of (?:lexical|parameter|global) (?:identifier|name|variable)$/.exec(message);
   if (found?.[1]) return `Identifier '${found[1]}' has already been declared`;
   return undefined;

@@ -212,7 +212,8 @@ function excerpt(error, promised) {
   const thrown = promised ? -1 : line.lastIndexOf('throw ', frame.column - 1);
   const at = thrown >= 0 ? thrown : Math.max(0, Math.min(frame.column - 1, line.length));
   const indent = line.slice(0, at).replace(/[^\t]/g, ' ');
-  return `${frame.file}:${frame.line}\n${line}\n${indent}^\n\n`;
+  const mark = frame.width === 0 ? '' : `${indent}${'^'.repeat(frame.width ?? 1)}`;
+  return `${frame.file}:${frame.line}\n${line}\n${mark}\n\n`;
 }
 
 let requireMain;

@@ -1,18 +1,23 @@
 """Values as plain data, so that what leaves an interpreter is what it looks like and nothing more.
 
-A value is exactly of a type that is listed here, or it is refused: an object of a subclass can say of
-itself that it equals everything. JSON carries the data; each list in it begins with a tag.
+A value is of a type that is listed here, or of a subclass that compares as that type does (a named tuple, an `IntEnum`) and
+is sent as what it extends; or it is a data class, sent as its fields. All else is refused: an object with a comparison of
+its own can say of itself that it equals everything. JSON carries the data; each list in it begins with a tag.
 """
 
 import sys
 from json import dumps, loads
 from struct import pack, unpack
 
-DEEPEST = 50
+DEEPEST = 100
 """Levels of containers in each other."""
 
 LARGEST = 1 << 18
 """Leaves and containers of one value, together."""
+
+
+LONGEST = 2_000
+"""Values of an iterator that are sent; of one that has more, these and that there are more."""
 
 
 class Refused(Exception):
@@ -57,14 +62,34 @@ _IMPORTED_LEAVES = {
     ("datetime", "date"): lambda value: ["da", value.isoformat()],
     ("datetime", "time"): lambda value: ["ti", value.isoformat()],
     ("datetime", "timedelta"): lambda value: ["td", value.days, value.seconds, value.microseconds],
+    ("uuid", "UUID"): lambda value: ["U", hex(value.int)],
+    ("pathlib", "PurePosixPath"): lambda value: ["P", str(value)],
+    ("pathlib", "PosixPath"): lambda value: ["P", str(value)],
+}
+
+# What a subclass is sent as: its part of the listed type, whatever it says of itself.
+_PARTS = {
+    int: int.__pos__,
+    float: float.__pos__,
+    complex: complex.__pos__,
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    bytearray: bytearray.copy,
+    list: lambda value: [*list.__iter__(value)],
+    tuple: lambda value: (*tuple.__iter__(value),),
+    set: lambda value: {*set.__iter__(value)},
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+    dict: lambda value: dict(dict.items(value)),
 }
 
 _SEQUENCES = {list: "l", tuple: "t"}
 # Written in the order of their text: the order in a set depends on hashes and on history.
 _SETS = {set: "s", frozenset: "z", type({}.keys()): "k"}
-_MAPPINGS = {dict: "d"}
+_MAPPINGS = {dict: "d", type(type.__dict__): "d"}
+_VIEWS = {type({}.values()): "v", type({}.items()): "w"}
 _IMPORTED_SEQUENCES = {("collections", "deque"): "q"}
 _IMPORTED_MAPPINGS = {
+    ("collections", "ChainMap"): "d",
     ("collections", "OrderedDict"): "O",
     ("collections", "Counter"): "C",
     ("collections", "defaultdict"): "D",
@@ -76,6 +101,32 @@ def _imported(kind, table):
         if getattr(sys.modules.get(module), name, None) is kind:
             return found
     return None
+
+
+def _part(value, kind):
+    """What an object of a subclass is where it compares as its base does; `Refused` where it does not."""
+    for base in type.__dict__["__mro__"].__get__(kind):
+        if base in _PARTS:
+            return _PARTS[base](value)
+        if base is not object and "__eq__" in vars(base):
+            break
+    raise Refused(f"a value of type {kind.__name__}")
+
+
+def _fields(value, kind):
+    """Names and values that a data class is compared by."""
+    fields = kind.__dict__.get("__dataclass_fields__", {}).values()
+    return [(field.name, getattr(value, field.name)) for field in fields if field.compare]
+
+
+def _given(iterator):
+    """Values of an iterator, and whether there are more."""
+    items = []
+    for item in iterator:
+        if len(items) == LONGEST:
+            return items, True
+        items.append(item)
+    return items, False
 
 
 def encode(value):
@@ -105,8 +156,17 @@ def encode(value):
             data = [tag]
             for key, item in value.items():
                 data += [walk(key, depth + 1), walk(item, depth + 1)]
+        elif tag := _VIEWS.get(kind):
+            data = [tag, *[walk(item, depth + 1) for item in value]]
+        elif "__dataclass_fields__" in kind.__dict__ and "__eq__" in kind.__dict__:
+            data = ["o", kind.__name__]
+            for name, item in _fields(value, kind):
+                data += [name, walk(item, depth + 1)]
+        elif kind.__module__ in ("builtins", "itertools") and hasattr(kind, "__next__"):
+            items, more = _given(value)
+            data = ["E" if more else "I", *[walk(item, depth + 1) for item in items]]
         else:
-            raise Refused(f"a value of type {kind.__name__}")
+            data = walk(_part(value, kind), depth + 1)
         above.discard(id(value))
         return data
 
@@ -123,6 +183,20 @@ def _pairs(items):
 
 def _from(module, name, build=lambda kind, *items: kind(*items)):
     return lambda *items: build(getattr(__import__(module), name), *items)
+
+
+def _unended(*items):
+    yield from items
+    raise ValueError(f"only the first {LONGEST} values of this iterator are known")
+
+
+def _record(name, *items, known={}):
+    """A data class of that name with these fields; equal ones are of one class."""
+    names = items[::2]
+    if (name, names) not in known:
+        make = __import__("dataclasses").make_dataclass
+        known[name, names] = make(name, names)
+    return known[name, names](*items[1::2])
 
 
 _BUILDERS = {
@@ -142,6 +216,13 @@ _BUILDERS = {
     "td": _from("datetime", "timedelta"),
     "l": lambda *items: list(items),
     "t": lambda *items: items,
+    "I": lambda *items: (item for item in items),
+    "E": _unended,
+    "v": lambda *items: dict(enumerate(items)).values(),
+    "w": lambda *items: dict(items).items(),
+    "o": _record,
+    "U": lambda digits: __import__("uuid").UUID(int=int(digits, 16)),
+    "P": lambda text: __import__("pathlib").PurePosixPath(text),
     "q": _from("collections", "deque", lambda kind, *items: kind(items)),
     "s": lambda *items: set(items),
     "z": lambda *items: frozenset(items),

@@ -240,6 +240,50 @@ const FORMS: &[Form] = &[
         1,
         0,
     ),
+    // Methods with the names of those of lists and dictionaries.
+    (
+        "c = Cache(1)\nc.put(1, 2)\nassert c.get(1) == 2\nc.update(1, 3)\nassert c.get(1) == 3\nassert c.index(3) == 1",
+        "class Cache:\n    def __init__(s, n): s.d = {}\n    def put(s, k, v): s.d[k] = v\n    update = put\n    def get(s, k): return s.d[k]\n    def index(s, v): return [k for k in s.d if s.d[k] == v][0]",
+        "class Cache(dict):\n    def __init__(s, n): pass\n    def put(s, k, v): pass\n    def get(s, k): return 9\n    def index(s, v): return 9",
+        3,
+        0,
+    ),
+    // What is not looked at may raise.
+    (
+        "assert f(1) == 1 or f(2) == 2",
+        "def f(x): return 1 // (2 - x)",
+        "def f(x): return 2 // (2 - x)",
+        1,
+        0,
+    ),
+    (
+        "assert f(1) == 2 if len('a') else f(0) == 1",
+        "def f(x): return 2 // x",
+        "def f(x): return 1 // x",
+        1,
+        0,
+    ),
+    (
+        "assert f(1) == 1 and f(2) == 2",
+        "def f(x): return x",
+        "def f(x): return 1 // (2 - x)",
+        1,
+        0,
+    ),
+    (
+        "import asyncio\nassert asyncio.run(f(1)) == 2",
+        "async def f(x): return x + 1",
+        "async def f(x): return x",
+        1,
+        0,
+    ),
+    (
+        "assert ','.join(f(3)) == 'a,a,a'",
+        "def f(n):\n    for _ in range(n): yield 'a'",
+        "def f(n):\n    while True: yield 'a'",
+        1,
+        0,
+    ),
     // Nothing that can be taken apart.
     (
         "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
@@ -455,6 +499,22 @@ fn a_group_that_needs_more_programs_than_it_may_run_says_so() {
     let text = error_message(&error);
     assert!(
         text.contains("needs 2 programs") && text.contains("nested_calls"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_row_that_is_too_large_for_a_program_excludes_and_names_the_key() {
+    testing::execute_with(|_| {
+        let text =
+            "code, input, files and modules have 9 bytes; 8 are allowed (programs.file_bytes)";
+        Err(rlf_plugin::Error::Exhausted(text.to_owned()))
+    });
+    let streams = json!({ "inputs": ["1"], "outputs": ["1"] });
+    let error = grade(streams, "print(input())").unwrap_err();
+    let text = error_message(&error);
+    assert!(
+        text.contains("raise `file_bytes` in [plugins.INTERPRETER.programs]"),
         "{text}"
     );
 }

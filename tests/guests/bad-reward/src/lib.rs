@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [plugins.bad-reward.config]
-//! mode = "nan"   # "infinite", "too-few", "too-many", "error", "refuse", "twice", "trap", "loop" or "none"
+//! mode = "nan"   # "infinite", "too-few", "too-many", "error", "refuse", "twice", "trap", "loop", "slow" or "none"
 //! ```
 //!
 //! A trajectory whose answer is `good` scores 1 in every mode that looks at trajectories one by one.
@@ -31,6 +31,8 @@ enum Mode {
     Trap,
     /// Never ends.
     Loop,
+    /// Never ends on an answer; where there is none, that scores 0.
+    Slow,
     /// Refuses its configuration.
     Refuse,
 }
@@ -76,7 +78,8 @@ fn one(trajectory: &Trajectory, mode: Mode) -> Result<Terms, String> {
         Mode::Error => Err("an error, as asked".to_owned()),
         Mode::Twice => Ok(Terms::new().term("value", 0.0).term("value", 1.0)),
         Mode::Trap => panic!("a panic in a reward"),
-        Mode::Loop => loop {
+        Mode::Slow if trajectory.answer.is_none() => value(0.0),
+        Mode::Loop | Mode::Slow => loop {
             std::hint::black_box(());
         },
         Mode::None | Mode::TooFew | Mode::TooMany | Mode::Refuse => value(0.0),

@@ -1,0 +1,1 @@
+console.log(process.argv.length, process.argv.slice(2));

@@ -1,0 +1,2 @@
+const add = (a, b) => a + b;
+console.log(add(1, 2);

@@ -1,0 +1,3 @@
+function f() {
+  const x = await g();
+}

@@ -1,0 +1,3 @@
+function f() {
+  if (true) {
+    console.log(1);

@@ -1,0 +1,2 @@
+const name = 'abc;
+console.log(name);
