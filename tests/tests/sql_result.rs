@@ -145,8 +145,8 @@ fn nesting_without_measure_is_the_answers_fault() {
     let Some(reward) = Reward::new() else { return };
     for (open, close) in [
         ("(", ")"),
-        ("-", ""),
-        ("3 + ", ""),
+        ("- ", ""),
+        ("0 + ", ""),
         ("abs(", ")"),
         ("(SELECT ", ")"),
         ("* FROM (SELECT ", ")"),

@@ -107,9 +107,9 @@ impl Fetch {
         for (name, path) in &self.names {
             *paths.entry(path).or_default() |= name.starts_with('/');
         }
-        let written = |(path, from_root): (&str, bool)| match from_root {
-            true => format!("/{path}"),
-            false => path.to_owned(),
+        let written = |(path, from_root): (&str, bool)| {
+            let root = if from_root { "/" } else { "" };
+            format!("{root}{path}")
         };
         paths.into_iter().map(written).collect()
     }

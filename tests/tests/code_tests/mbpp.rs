@@ -58,7 +58,7 @@ async fn every_solution_of_mbpp_passes_and_no_mutated_one_does() {
         .map(|row| serde_json::from_str(row).expect("is JSON"))
         .collect();
     assert_eq!(rows.len(), 974);
-    let bench = Bench::new("config.wall_ms = 20_000\nconfig.attempts = 1\n");
+    let bench = Bench::new("config.wall_ms = 60_000\nconfig.attempts = 1\n");
     let (mut tests, mut weak, mut wrong) = (0.0, 0.0, Vec::new());
     for row in &rows {
         let solution = row["code"].as_str().expect("every row has a solution");

@@ -65,10 +65,10 @@ impl Default for ProgramPolicy {
 
 impl ProgramPolicy {
     /// Kept of a stream where nobody says how much: what a model can read of.
-    const KEPT_BYTES: u64 = 64 << 10;
+    pub const KEPT_BYTES: u64 = 64 << 10;
     /// Kept of a stream of a run that asks for all, where the operator does not say how much that is. What runs
     /// processes keeps as much.
-    const MOST_KEPT_BYTES: u64 = 1 << 20;
+    pub const MOST_KEPT_BYTES: u64 = 1 << 20;
     /// Most files and directories of a program.
     const ENTRIES: u64 = 10_000;
     /// Deepest path of a program's.
@@ -360,16 +360,16 @@ fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
     stopped.reason = stopped.reason.replace("the plugin", "the program");
     if let Some(limit) = &mut stopped.limit {
         let before = limit.to_string();
-        limit.name = match (limit.name.as_str(), stopped.ended) {
-            ("cpu_ms", _) => "time_ms".to_owned(),
-            (
-                "wall_ms",
-                SandboxEnded::Timeout {
-                    clock: Clock::Virtual,
-                },
-            ) => "time_ms".to_owned(),
-            ("wall_ms", _) => "deadline_ms".to_owned(),
-            (other, _) => other.to_owned(),
+        let of_program = matches!(
+            stopped.ended,
+            SandboxEnded::Timeout {
+                clock: Clock::Virtual
+            }
+        );
+        limit.name = match limit.name.as_str() {
+            "wall_ms" if !of_program => "deadline_ms".to_owned(),
+            "cpu_ms" | "wall_ms" => "time_ms".to_owned(),
+            other => other.to_owned(),
         };
         stopped.reason = stopped.reason.replace(&before, &limit.to_string());
     }

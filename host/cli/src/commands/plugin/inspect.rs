@@ -81,8 +81,8 @@ pub(super) fn loaded(
         limits(
             &screen,
             "programs",
-            programs,
-            &ProgramPolicy::default(),
+            &of_programs(programs),
+            &of_programs(&ProgramPolicy::default()),
             &[],
         );
         limits(
@@ -399,6 +399,19 @@ fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hid
     if !changed.is_empty() {
         screen.row("", &format!("* by default {}", changed.join(", ")));
     }
+}
+
+/// The limits of programs, with what is kept of their output where the operator does not say.
+fn of_programs(policy: &ProgramPolicy) -> Value {
+    let mut limits = json!(policy);
+    if policy.output_bytes.is_none() {
+        limits["output_bytes"] = json!(format!(
+            "{} to {}",
+            bytes(ProgramPolicy::KEPT_BYTES),
+            bytes(ProgramPolicy::MOST_KEPT_BYTES)
+        ));
+    }
+    limits
 }
 
 /// Whether the operator pinned this component, and where.

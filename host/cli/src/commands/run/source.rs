@@ -121,7 +121,7 @@ fn not_utf_8(error: &std::string::FromUtf8Error, is_declared: bool, name: &str) 
 }
 
 fn newlines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+    bytes.split(|byte| *byte == b'\n').count() - 1
 }
 
 #[cfg(test)]
