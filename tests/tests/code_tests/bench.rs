@@ -31,7 +31,8 @@ impl Bench {
         let component = std::fs::read(component).expect("it is built");
         let hash = ComponentInfo::read(&component).expect("a component").hash;
         let mut text = format!(
-            "[tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\n\
+            "[python]\nprograms.time_ms = 60_000\n\
+             [tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\n\
              execute = [\"python\"]\nlimits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\n{policy}"
         );
         for (key, value) in [
