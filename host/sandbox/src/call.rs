@@ -120,7 +120,11 @@ impl Template {
         let mut run = Box::pin(run);
         let begun = if begins_here {
             // Callers that never have to wait must let others run all the same.
-            tokio::task::coop::consume_budget().await;
+            if self.inner.pace.is_a_turn() {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::task::coop::consume_budget().await;
+            }
             let began = Instant::now();
             let begun = poll_once(run.as_mut(), guests).await;
             // Now, not at its end: the next call of the same turn is about to begin. What was waited for without

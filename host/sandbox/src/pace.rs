@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// A call of this much CPU time is short beside a tick, and handing it over still shows.
 const BRIEF: Duration = Duration::from_micros(500);
+/// Whoever made a call of this much CPU time on its own thread has had its turn. Below, a turn is many calls.
+const TURN: Duration = Duration::from_micros(50);
 /// The weight of a call in the average is one over this.
 const WEIGHT: u32 = 8;
 
@@ -33,8 +35,18 @@ impl Pace {
     /// The default tick, and what a longer call counts as.
     pub(crate) const TICK: Duration = Duration::from_millis(5);
 
+    /// Whether the next call may begin on its caller's thread.
     pub(crate) fn is_brief(&self) -> bool {
-        u128::from(self.average_ns.load(Ordering::Relaxed)) < BRIEF.as_nanos()
+        self.average() < BRIEF
+    }
+
+    /// Whether others on that thread should come first.
+    pub(crate) fn is_a_turn(&self) -> bool {
+        self.average() > TURN
+    }
+
+    fn average(&self) -> Duration {
+        Duration::from_nanos(self.average_ns.load(Ordering::Relaxed).into())
     }
 
     /// Counts a call that used so much CPU time, up to its end or to where it was handed over.

@@ -69,10 +69,7 @@ impl interpreter::Guest for Component {
         state.seed(program.seed);
         state.files.borrow_mut().limit(program.limits.file_bytes);
         place(engine, &program.files)?;
-        // Who asks for a file at an absolute path means a folder of the system, which programs do not make.
-        for path in program.fetch.iter().filter(|path| path.starts_with('/')) {
-            state.files.borrow_mut().expect(&normalize("/", path));
-        }
+        state.files.borrow_mut().expect(&program.fetch);
         state.stdin.replace(program.stdin);
         keep_modules(engine, program.modules);
         let ended = engine.execute(&engine::Program {

@@ -96,6 +96,7 @@ fn check(folder: &Path, name: &str) -> Option<String> {
             .place(&normalize("/", path), text.as_bytes())
             .unwrap();
     }
+    state.files.borrow_mut().expect(&case.fetch);
     for (name, source) in &case.modules {
         let compiled = engine.compile(name, source).unwrap();
         state.compiled.borrow_mut().insert(name.clone(), compiled);

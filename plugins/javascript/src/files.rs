@@ -86,9 +86,12 @@ impl Files {
         self.write(path, data, false)
     }
 
-    /// Makes the folders above a path that is to be fetched. Where a file is in the way, the program finds out.
-    pub(crate) fn expect(&mut self, path: &str) {
-        let _ = self.make_folder(parent(path), true);
+    /// Makes the folders above absolute paths that are to be fetched: who names such a one means a folder of the system,
+    /// which programs do not make. Where a file is in the way, the program finds out.
+    pub(crate) fn expect(&mut self, fetch: &[String]) {
+        for path in fetch.iter().filter(|path| path.starts_with('/')) {
+            let _ = self.make_folder(parent(&normalize("/", path)), true);
+        }
     }
 
     pub(crate) fn make_folder(&mut self, path: &str, parents: bool) -> Result<(), Refused> {

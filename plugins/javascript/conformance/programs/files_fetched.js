@@ -6,3 +6,4 @@ fs.writeFileSync('empty', '');
 fs.appendFileSync('in.txt', ' and more');
 fs.writeFileSync('gone.txt', 'x');
 fs.unlinkSync('gone.txt');
+fs.writeFileSync('/mnt/out/of.txt', 'a folder of the system');
