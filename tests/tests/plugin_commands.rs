@@ -137,12 +137,15 @@ fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need()
             "format",
             "numeric-match",
             "python",
+            "reward-envfactory",
+            "reward-ftrl",
+            "reward-verdict",
             "tool-use"
         ]
     );
     assert_eq!(
         names("problems", "plugin"),
-        ["lookup", "reward-code-tests", "search"]
+        ["lookup", "reward-code-tests", "search", "tau-retail"]
     );
 }
 

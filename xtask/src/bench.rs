@@ -12,7 +12,7 @@ use crate::{
     steps::{self, Steps, say},
 };
 
-/// The release of the Python package `mcp` that the sandbox is compared with.
+/// The release of the Python package `mcp` that sandbox and environments are compared with. `pydantic` comes with it.
 const MCP: &str = "mcp==1.30.0";
 
 /// Runs `rlf-host bench WORDS`, with what it needs built.
@@ -20,7 +20,7 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
     let sandbox = matches!(
         words.first().map(String::as_str),
-        Some("sandbox" | "soak" | "code")
+        Some("sandbox" | "soak" | "code" | "env")
     );
     let needs: &[Need] = if sandbox {
         &[Need::Wasm, Need::Native]
@@ -33,7 +33,8 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     if sandbox {
         steps.take("build the plugins", || plugins::build(project))?;
     }
-    if words[0] == "sandbox" && !words.iter().any(|word| word.starts_with("--python")) {
+    let has_peer = matches!(words[0].as_str(), "sandbox" | "env");
+    if has_peer && !words.iter().any(|word| word.starts_with("--python")) {
         match steps.take("an MCP server to compare with", || mcp(project)) {
             Ok(python) => words.extend(["--python".into(), python.display().to_string()]),
             Err(error) => say(&format!("no MCP server to compare with: {error:#}")),

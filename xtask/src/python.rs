@@ -43,12 +43,17 @@ impl Tier {
     }
 
     /// What it is made from, relative to the repository.
-    fn inputs(self) -> [&'static str; 3] {
+    fn inputs(self) -> [&'static str; 4] {
         let own = match self {
             Self::Portable => "plugins/python/component",
             Self::Fast => "plugins/python/native",
         };
-        [own, "plugins/python/driver", "wit"]
+        [
+            own,
+            "plugins/python/driver",
+            "plugins/python/environments",
+            "wit",
+        ]
     }
 
     /// The one that was chosen last, if any.

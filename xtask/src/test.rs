@@ -14,6 +14,19 @@ use crate::{
     with_c,
 };
 
+/// What is written in Python, and its tests.
+const IN_PYTHON: [(&str, &str); 3] = [
+    (
+        "the driver of the Python interpreter",
+        "plugins/python/tests",
+    ),
+    (
+        "what environments in Python import",
+        "plugins/python/environments/tests",
+    ),
+    ("the environments in Python", "plugins/environments/tests"),
+];
+
 /// A part of the tests, for the contributor's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
@@ -196,18 +209,23 @@ impl Run<'_> {
                 .args(["-c", "import sys; print(sys.version_info >= (3, 11))"]),
         );
         if version.is_ok_and(|answer| answer.trim() == "True") {
-            return self.steps.run(
-                "test the driver of the Python interpreter natively",
-                self.project
-                    .command("python3")
-                    .args(["-m", "unittest", "discover", "--start-directory"])
-                    .arg(self.project.root().join("plugins/python/tests")),
-                "the failed test above; it runs under the machine's own python3",
-            );
+            for (what, folder) in IN_PYTHON {
+                self.steps.run(
+                    &format!("test {what} natively"),
+                    self.project
+                        .command("python3")
+                        .args(["-m", "unittest", "discover", "--start-directory"])
+                        .arg(self.project.root().join(folder)),
+                    "the failed test above; it runs under the machine's own python3",
+                )?;
+            }
+            return Ok(());
         }
-        say(
-            "  SKIPPED: the driver of the Python interpreter natively, which takes a python3 of 3.11 or later",
-        );
+        for (what, _) in IN_PYTHON {
+            say(&format!(
+                "  SKIPPED: {what} natively, which takes a python3 of 3.11 or later"
+            ));
+        }
         Ok(())
     }
 

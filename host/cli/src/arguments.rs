@@ -28,6 +28,10 @@ pub(crate) enum Command {
     Report(Report),
     /// List, inspect, call and check plugins
     Plugin(Plugin),
+    /// Make published data sets' files the project's own: tasks, or demonstrations
+    Data(Data),
+    /// Try an environment by hand, or check that it keeps its promises
+    Env(Env),
     /// Run a program in a sandbox: what it prints, and its exit code
     ///
     /// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
@@ -38,6 +42,8 @@ pub(crate) enum Command {
     /// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
     Run(Run),
     /// Serve programs, tools and rewards over HTTP, as SandboxFusion does
+    ///
+    /// Serves until Ctrl-C or SIGTERM, then answers what it took. One line for each request goes to standard error.
     Serve(Serve),
     /// Say what this machine has, and which device a configuration would use
     Doctor(Doctor),
@@ -262,7 +268,118 @@ pub(crate) enum PluginCommand {
     },
 }
 
-/// Serves until Ctrl-C or SIGTERM, then answers what it took. One line for each request goes to standard error.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    #[command(subcommand)]
+    pub(crate) command: DataCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Read files of a published format and write tasks, for RL, or demonstrations, for SFT
+    Import(Box<Import>),
+    /// The formats that are read
+    Formats,
+}
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
+pub(crate) struct Import {
+    /// JSON lines, or one JSON array; Parquet where rlf-host is built with it
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where the rows go, as JSON lines; a file that is there is replaced when all rows are read
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The format of all rows (`rlf-host data formats`); recognised row by row by default
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// The environment that the tasks live in, in place of the format's own
+    #[arg(long, value_name = "NAME")]
+    pub(crate) environment: Option<String>,
+    /// What FTRL's functions see of the code around them: clean, or as the published executor runs them
+    #[arg(long, default_value = "clean", value_name = "clean|published")]
+    pub(crate) scoping: String,
+    /// Take FTRL's step-level rows, whose conversation has begun, as tasks of one turn
+    #[arg(long)]
+    pub(crate) steps: bool,
+    /// Make FTRL's step-level samples of the trajectories that a run kept; FILE is then the tasks it was given
+    #[arg(long, value_name = "TRAJECTORIES")]
+    pub(crate) steps_of: Option<PathBuf>,
+    /// Who speaks for tau-bench's customer: solo, or a model
+    #[arg(long, default_value = "solo", value_name = "solo|model")]
+    pub(crate) user: String,
+    /// Leave the reasoning of demonstrated turns out
+    #[arg(long)]
+    pub(crate) drop_reasoning: bool,
+    /// At most so many rows
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000_000))]
+    pub(crate) limit: Option<usize>,
+    /// Leave rows out that cannot be read, instead of stopping at the first
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
+    /// Make the gold calls of every task in its environment, and keep where they begin and lead to
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// With --replay: the configuration whose `[plugins.*]` are the environments
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Env {
+    #[command(subcommand)]
+    pub(crate) command: EnvCommand,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectoryGlobal,
+    /// A configuration whose `[plugins.*]` and `[sandbox]` hold
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EnvCommand {
+    /// Play an environment by hand: one command a line from standard input
+    ///
+    /// Commands: list, NAME {ARGUMENTS} to call a tool, say TEXT, state, diff, snapshot FILE, restore FILE, undo,
+    /// verify REFERENCE, quit; `help` explains them. What each call changed is shown after it. From a pipe, the exit code
+    /// says whether every command could be carried out.
+    Try {
+        /// A Python file or a folder of them, a component, or the name of an environment
+        path: PathBuf,
+        /// What the session is opened with: JSON, or @FILE. Default: the state that it begins in by itself
+        #[arg(long, value_name = "JSON", conflicts_with = "scenario")]
+        task: Option<String>,
+        /// Open the task of one of its scenarios
+        #[arg(long, value_name = "ID")]
+        scenario: Option<String>,
+        /// Seed of everything random; the scenario's, or 0
+        #[arg(long)]
+        seed: Option<u64>,
+        #[command(flatten)]
+        bindings: PluginBindings,
+    },
+    /// Play an environment's scenarios and see that it keeps its promises
+    ///
+    /// The same seed gives the same bytes, a session restored from a snapshot goes on as the first one, asking for state,
+    /// snapshot or verdict changes nothing, every scenario ends in the state that it expects, and no tool breaks on
+    /// arguments that its schema allows.
+    Check {
+        /// A Python file or a folder of them, a component, or the name of an environment
+        path: PathBuf,
+        /// How often each tool is called with generated arguments
+        #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
+        inputs: usize,
+        #[command(flatten)]
+        bindings: PluginBindings,
+    },
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// A configuration: its tables [serve], [plugins], [sandbox] and [tools] are looked at
@@ -428,6 +545,30 @@ pub(crate) enum BenchTarget {
         /// Instances that are kept alive together, at the most
         #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11_000))]
         alive: usize,
+    },
+    /// Sessions of environments beside a process for each, and how many live at once in how much memory
+    Env {
+        /// A Python interpreter with the packages `mcp` and `pydantic`, for processes to compare with
+        #[arg(long, value_name = "PROGRAM")]
+        python: Option<PathBuf>,
+        /// An environment in Python, for the Python component and for the processes
+        #[arg(
+            long,
+            value_name = "FILE",
+            default_value = "plugins/environments/Library.py"
+        )]
+        environment: PathBuf,
+        /// Data of the component tau-retail, which is left out where it is not there
+        #[arg(long, value_name = "DIR", default_value = "../shared/data/tau-retail")]
+        retail: PathBuf,
+        /// Time spent on each figure
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Sessions that live together, at the most
+        #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=14_000))]
+        alive: usize,
+        #[command(flatten)]
+        plugins: PluginDirectory,
     },
     /// Very many calls, good and bad: how they ended, and memory at start, middle and end
     Soak {

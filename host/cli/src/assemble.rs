@@ -10,6 +10,7 @@ use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
+use rlf_plugins::environment::Environments;
 use rlf_plugins::follower::Follower;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::policy::PluginPolicy;
@@ -20,12 +21,14 @@ use rlf_policy::{GenerationConfig, Model, Purpose, Sampler, SamplingParams};
 use rlf_rollout::engine::PolicyEngine;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::rollout::Group;
-use rlf_rollout::{Settings, Workshop};
+use rlf_rollout::user::{User, UsersMode};
+use rlf_rollout::{Scene, Settings, Workshop};
 use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_train::checkpoint::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
-use crate::tasks::{FACTS_TABLE, Numbered, TaskSource};
+use crate::tasks::{FACTS_TABLE, Numbered, TaskSource, plugins_split};
+use crate::user;
 
 /// Everything of a run but its weights.
 pub(crate) struct Parts {
@@ -34,8 +37,11 @@ pub(crate) struct Parts {
     pub(crate) dialogue: Arc<Dialogue>,
     pub(crate) registry: Registry,
     pub(crate) tools: ToolManager,
+    pub(crate) environments: Environments,
     pub(crate) rewards: Arc<RewardStack>,
     pub(crate) tasks: Arc<TaskSource>,
+    /// Plays users, where some task wants that.
+    user: Option<Arc<dyn User>>,
     /// Serves later calls from plugins that are replaced on disk.
     _follower: Option<Follower>,
 }
@@ -139,8 +145,27 @@ impl Parts {
             .then(|| Follower::start(&registry, &sandbox))
             .transpose()
             .context("cannot start a thread that looks after plugins")?;
-        let dialogue = Arc::new(dialogue);
-        tasks.check(&tools, &dialogue)?;
+        let environments = Environments::new(&registry, &sandbox, &config.environments);
+        let user = user::open(
+            config.user.as_ref(),
+            config.seed,
+            rows(&tasks).iter().map(|(_, task)| &**task),
+        )?;
+        let scene = Scene {
+            dialogue: Arc::new(dialogue),
+            tools: tools.clone(),
+            environments: environments.clone(),
+            shown: config.shown_tools.clone(),
+            user: user.clone(),
+        };
+        tasks.check(&scene)?;
+        if config.sft.is_some() && tasks.demonstration(0, config.dialogue.answer)?.is_none() {
+            bail!(
+                "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have gold \
+                 calls, or remove [sft]"
+            );
+        }
+        let dialogue = scene.dialogue;
         Ok(Self {
             config,
             tokenizer,
@@ -148,6 +173,8 @@ impl Parts {
             registry,
             rewards: Arc::new(rewards.with_tools(&tools)),
             tools,
+            environments,
+            user,
             _follower: follower,
             tasks: Arc::new(tasks),
         })
@@ -186,7 +213,9 @@ impl Parts {
     /// directory are not its business; `plugin list` tells of them.
     pub(crate) fn report_problems(&self) {
         let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
-        let named: BTreeSet<&String> = self.config.plugins.keys().chain(rewards).collect();
+        let environments = self.tasks.environments();
+        let named = self.config.plugins.keys().chain(rewards);
+        let named: BTreeSet<&String> = named.chain(&environments).collect();
         // Where tasks may use whatever is loaded, a tool that is not changes what the model is offered.
         let all = self.tasks.tools().is_none();
         for problem in self.registry.problems() {
@@ -250,8 +279,10 @@ impl Parts {
     pub(crate) fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
+        let environments = self.tasks.environments();
         let takes_part = |plugin: &Plugin| {
             rewards.contains(plugin.name())
+                || environments.contains(plugin.name())
                 || plugin.tools().iter().any(|tool| {
                     tools
                         .as_ref()
@@ -270,6 +301,30 @@ impl Parts {
         hashes
     }
 
+    /// What episodes take place in.
+    pub(crate) fn scene(&self) -> Scene {
+        Scene {
+            dialogue: self.dialogue.clone(),
+            tools: self.tools.clone(),
+            environments: self.environments.clone(),
+            shown: self.config.shown_tools.clone(),
+            user: self.user.clone(),
+        }
+    }
+
+    /// Who plays the users of some tasks, of all by default; none where they live in no environment.
+    pub(crate) fn users(&self, tasks: Option<&[Numbered]>) -> Option<UsersMode> {
+        let all;
+        let tasks = if let Some(tasks) = tasks {
+            tasks
+        } else {
+            all = rows(&self.tasks);
+            &all
+        };
+        let tasks = tasks.iter().map(|(_, task)| &**task);
+        UsersMode::of(tasks, self.user.as_deref())
+    }
+
     /// What trajectories are made with, the policy being `model` as it is now.
     pub(crate) fn workshop(
         &self,
@@ -283,8 +338,7 @@ impl Parts {
             self.config.engine,
         )?);
         let workshop = Workshop {
-            dialogue: self.dialogue.clone(),
-            tools: self.tools.clone(),
+            scene: self.scene(),
             rewards: self.rewards.clone(),
             generator: engine.clone(),
         };
@@ -304,11 +358,7 @@ impl Parts {
             seed: self.config.seed,
             step,
             steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
-            split: match split {
-                rlf_forge::Split::Train => rlf_plugins::reward::Split::Train,
-                rlf_forge::Split::Validation => rlf_plugins::reward::Split::Validation,
-                rlf_forge::Split::Test => rlf_plugins::reward::Split::Test,
-            },
+            split: plugins_split(split),
         })
     }
 
@@ -336,6 +386,7 @@ impl Parts {
         Health {
             parts: self,
             tools: self.tools.counts(),
+            environments: self.environments.counts(),
             rewards: self.rewards.counts(),
         }
     }
@@ -345,6 +396,7 @@ impl Parts {
 pub(crate) struct Health<'a> {
     parts: &'a Parts,
     tools: BTreeMap<String, CallCounts>,
+    environments: BTreeMap<String, CallCounts>,
     rewards: BTreeMap<String, CallCounts>,
 }
 
@@ -353,7 +405,21 @@ impl Health<'_> {
     pub(crate) fn check(&self) -> Result<(), Unhealthy> {
         let most = self.parts.config.tools.max_trap_share;
         self.parts.tools.check_health(&self.tools, most)?;
+        let environments = &self.parts.environments;
+        environments.check_health(&self.environments, most)?;
         self.parts.rewards.check_health(&self.rewards, most)
+    }
+}
+
+/// The rows of all splits, where tasks are rows.
+fn rows(tasks: &TaskSource) -> Vec<Numbered> {
+    use rlf_forge::Split::{Test, Train, Validation};
+    match tasks {
+        TaskSource::Facts(_) => Vec::new(),
+        TaskSource::Files(_) => [Train, Validation, Test]
+            .into_iter()
+            .flat_map(|split| tasks.first(split, usize::MAX))
+            .collect(),
     }
 }
 

@@ -8,16 +8,20 @@ use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
 use rlf_forge::FactsConfig;
+use rlf_plugins::environment::EnvironmentConfig;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::reward_stack::RewardsConfig;
 use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_policy::Qwen3Config;
 use rlf_rollout::engine::EngineConfig;
+use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
 use serde::{Deserialize, Serialize};
+
+use crate::user::UserConfig;
 
 /// What stands before a data binding that lies within the run.
 pub(crate) const IN_RUN: &str = "run:";
@@ -73,6 +77,15 @@ pub(crate) struct Config {
     /// How calls are made.
     #[serde(default)]
     pub(crate) tools: ToolManagerConfig,
+    /// Sessions of environments.
+    #[serde(default)]
+    pub(crate) environments: EnvironmentConfig,
+    /// How tools are shown in place of how their authors describe them, by split.
+    #[serde(default)]
+    pub(crate) shown_tools: ShownTools,
+    /// Who plays the users of tasks that want a model to; see docs/simulated-users.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<UserConfig>,
     /// The HTTP service, where `rlf-host serve` is given this file. No business of a run's.
     #[serde(default, skip_serializing)]
     pub(crate) serve: ServeConfig,
@@ -168,6 +181,10 @@ pub(crate) struct TasksConfig {
     /// Test tasks; those of validation if absent.
     #[serde(default)]
     pub(crate) test: Option<PathBuf>,
+    /// Conversations to imitate in SFT: our own demonstrations, or another format that `rlf-host data import` knows for
+    /// SFT. If absent, the gold calls of training tasks that have them and live in an environment.
+    #[serde(default)]
+    pub(crate) demonstrations: Option<PathBuf>,
     /// A system message put before every task read from a file that has none.
     #[serde(default)]
     pub(crate) system: Option<String>,
@@ -218,7 +235,11 @@ impl Config {
             }
         }
         let mut config = parsed?;
-        let base = path.parent().unwrap_or(Path::new(""));
+        // A bare file name has an empty parent, which is no path to begin at.
+        let base = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
         config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
         config
             .check()
@@ -228,10 +249,15 @@ impl Config {
 
     fn resolve_paths(&mut self, base: &Path) {
         let tasks = &mut self.tasks;
-        let paths = [&mut tasks.train, &mut tasks.validation, &mut tasks.test]
-            .into_iter()
-            .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
-            .flatten();
+        let paths = [
+            &mut tasks.train,
+            &mut tasks.validation,
+            &mut tasks.test,
+            &mut tasks.demonstrations,
+        ]
+        .into_iter()
+        .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
+        .flatten();
         for path in paths {
             if path.is_relative() {
                 *path = base.join(&*path);
@@ -241,6 +267,9 @@ impl Config {
             let in_run = take_in_run(policy);
             policy.resolve_paths(base);
             policy.data.extend(in_run);
+        }
+        if let Some(user) = &mut self.user {
+            user.resolve_paths(base);
         }
         if let Some(template) = &mut self.template
             && template != SMALL_TEMPLATE
@@ -275,11 +304,6 @@ impl Config {
             (None, None) => bail!("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]"),
             _ => {}
         }
-        if self.sft.is_some() && self.tasks.facts.is_none() {
-            bail!(
-                "[sft] needs demonstrations, which only [tasks.facts] makes; remove [sft] or start from a trained checkpoint"
-            );
-        }
         if self.sft.is_none() && self.rl.is_none() {
             bail!("there is nothing to do: add [sft], [rl] or both");
         }
@@ -303,6 +327,9 @@ impl Config {
             .map_err(anyhow::Error::msg)
             .context("[engine]")?;
         self.checkpoint.validate().context("[checkpoint]")?;
+        if let Some(user) = &self.user {
+            user.check()?;
+        }
         self.serve.validate().map_err(anyhow::Error::msg)?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;

@@ -10,7 +10,7 @@ use rlf_train::rollouts::{BoxError, DemonstrationSource};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::tasks::TaskSource;
+use crate::tasks::{Demonstration, TaskSource};
 
 /// Batches that wait to be trained on.
 const AHEAD: usize = 3;
@@ -100,10 +100,18 @@ async fn make(
     for place in 0..size as u64 {
         let (workshop, tasks) = (workshop.clone(), tasks.clone());
         plays.spawn(async move {
-            let (task, mut demonstrator) = tasks
-                .demonstration(step * size as u64 + place)?
+            let rule = workshop.scene.dialogue.config().answer;
+            let demonstration = tasks
+                .demonstration(step * size as u64 + place, rule)?
                 .context("these tasks come without demonstrations")?;
-            let trajectory = demonstrate(&workshop, &task, &mut demonstrator, seed).await?;
+            let trajectory = match demonstration {
+                Demonstration::Played(task, mut demonstrator) => {
+                    demonstrate(&workshop, &task, demonstrator.as_mut(), seed).await?
+                }
+                Demonstration::Written(written) => {
+                    rlf_import::play(&workshop.scene.dialogue, &written)?
+                }
+            };
             let sequences: Result<Vec<MaskedTokens>, _> = trajectory
                 .sequences
                 .iter()

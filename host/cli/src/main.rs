@@ -20,6 +20,7 @@ mod commands;
 mod config;
 mod demonstrations;
 mod display;
+mod gold;
 mod interrupt;
 mod operator;
 mod player;
@@ -28,6 +29,7 @@ mod provenance;
 mod report;
 mod room;
 mod tasks;
+mod user;
 mod watch;
 
 use std::process::ExitCode;
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
         // What plugins do wrong in a soak is what it is for.
         Command::Bench(_) => "error",
         // Which says itself how a call ended.
-        Command::Plugin(_) => "warn,rlf_plugins::tool_manager=error",
+        Command::Plugin(_) | Command::Env(_) => "warn,rlf_plugins::tool_manager=error",
         // A line for each request.
         Command::Serve(_) => "warn,rlf_serve=info",
         _ => "warn",
@@ -86,6 +88,8 @@ fn main() -> ExitCode {
         Command::Rollout(options) => commands::rollout::run(&options),
         Command::Report(options) => commands::report::run(&options),
         Command::Plugin(options) => commands::plugin::run(&options),
+        Command::Data(options) => commands::data::run(&options),
+        Command::Env(options) => commands::env::run(&options),
         Command::Serve(options) => commands::serve::run(&options),
         Command::Run(options) => commands::run::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),

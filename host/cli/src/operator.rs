@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rlf_config::{ConfigError, Lines};
+use rlf_plugins::environment::EnvironmentConfig;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_plugins::tool_manager::ToolManagerConfig;
@@ -21,6 +22,7 @@ pub(crate) struct Operator {
     pub(crate) policies: BTreeMap<String, PluginPolicy>,
     pub(crate) sandbox: SandboxConfig,
     pub(crate) tools: ToolManagerConfig,
+    pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
     file: Option<(PathBuf, Lines)>,
     /// Data of a run, which none is here: by alias and slot, the file's name in a run.
@@ -34,6 +36,7 @@ struct Part {
     plugins: BTreeMap<String, PluginPolicy>,
     sandbox: SandboxConfig,
     tools: ToolManagerConfig,
+    environments: EnvironmentConfig,
     serve: ServeConfig,
 }
 
@@ -87,6 +90,7 @@ impl Operator {
             policies: part.plugins,
             sandbox: part.sandbox,
             tools: part.tools,
+            environments: part.environments,
             serve: part.serve,
             file: Some((file.to_owned(), lines)),
             in_run: BTreeMap::new(),

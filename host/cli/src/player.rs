@@ -31,25 +31,37 @@ impl Rollouts for Player {
                 .settings(params, Purpose::Rollout, rlf_forge::Split::Train, step)?;
         let (workshop, engine) = self.parts.workshop(policy)?;
         let health = self.parts.health();
+        let sessions = self.parts.environments.sessions();
         let started = Instant::now();
         let groups = rollout(&workshop, &tasks, self.group_size, &settings).await?;
         let elapsed = started.elapsed().as_secs_f64();
         let times = engine.take_times().await;
         health.check()?;
+        let now = self.parts.environments.sessions();
+        let mut metrics = vec![
+            ("decode_tokens_per_s".into(), times.sampled as f64 / elapsed),
+            ("fed_tokens_per_s".into(), times.fed as f64 / elapsed),
+            (
+                "tool_wait_share".into(),
+                times.waiting.as_secs_f64() / elapsed,
+            ),
+            (
+                "decode_busy_share".into(),
+                times.busy.as_secs_f64() / elapsed,
+            ),
+        ];
+        if now.opened > sessions.opened {
+            for (name, count) in [
+                ("opened", now.opened - sessions.opened),
+                ("evicted", now.evicted - sessions.evicted),
+                ("recovered", now.recovered - sessions.recovered),
+            ] {
+                metrics.push((format!("sessions_{name}"), count as f64));
+            }
+        }
         Ok(Experience {
             groups: groups.into_iter().map(for_training).collect(),
-            metrics: vec![
-                ("decode_tokens_per_s".into(), times.sampled as f64 / elapsed),
-                ("fed_tokens_per_s".into(), times.fed as f64 / elapsed),
-                (
-                    "tool_wait_share".into(),
-                    times.waiting.as_secs_f64() / elapsed,
-                ),
-                (
-                    "decode_busy_share".into(),
-                    times.busy.as_secs_f64() / elapsed,
-                ),
-            ],
+            metrics,
         })
     }
 }

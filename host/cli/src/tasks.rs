@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dataset::read_tasks;
-use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_forge::{FactsWorld, Split, Stage};
-use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{Key, Purpose};
+use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::world::rehearse;
 
 use crate::config::TasksConfig;
+use crate::gold::GoldCalls;
 
 /// Name of the generator's table within a run, as `data.<slot> = "run:facts.csv"` binds it.
 pub(crate) const FACTS_TABLE: &str = "facts.csv";
@@ -33,10 +35,38 @@ pub(crate) struct Files {
     train: Vec<Arc<Task>>,
     validation: Vec<Arc<Task>>,
     test: Vec<Arc<Task>>,
+    demonstrations: Vec<Arc<rlf_import::Demonstration>>,
 }
+
+/// Most tasks of a split whose worlds are opened before a run begins.
+const MOST_WORLDS: usize = 256;
 
 /// A task with its number, which keys its randomness.
 pub(crate) type Numbered = (u64, Arc<Task>);
+
+/// Reads conversations to imitate, in any format that `data import` knows for SFT.
+fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demonstration>>> {
+    let rows = rlf_import::read(path, &rlf_import::Options::default())?;
+    rows.into_iter()
+        .map(|row| match row {
+            rlf_import::Imported::Demonstration(demonstration) => Ok(Arc::new(demonstration)),
+            rlf_import::Imported::Task(task) => bail!(
+                "[tasks] demonstrations = {}: the row with id {:?} is a task and no conversation",
+                path.display(),
+                task.id
+            ),
+        })
+        .collect()
+}
+
+/// A split as rewards know it.
+pub(crate) fn plugins_split(split: Split) -> rlf_plugins::reward::Split {
+    match split {
+        Split::Train => rlf_plugins::reward::Split::Train,
+        Split::Validation => rlf_plugins::reward::Split::Validation,
+        Split::Test => rlf_plugins::reward::Split::Test,
+    }
+}
 
 /// Reads a split's name from the command line.
 pub(crate) fn split(name: &str) -> anyhow::Result<Split> {
@@ -99,49 +129,53 @@ impl TaskSource {
             train,
             validation,
             test,
+            demonstrations: match &config.demonstrations {
+                Some(path) => read_demonstrations(path)?,
+                None => Vec::new(),
+            },
         }))
     }
 
-    /// Refuses tasks that cannot be played, before a run begins with them: each row is rendered once.
-    pub(crate) fn check(
-        &self,
-        tools: &ToolManager,
-        dialogue: &Arc<Dialogue>,
-    ) -> anyhow::Result<()> {
+    /// Refuses tasks that cannot be played, before a run begins with them: rows are opened and rendered once, those that live
+    /// in an environment up to a number.
+    pub(crate) fn check(&self, scene: &Scene) -> anyhow::Result<()> {
         let files = match self {
             Self::Files(files) => files,
             Self::Facts(world) => {
                 // All of them use the same tools.
                 let task = world.task(Split::Train, Stage::Rl, 0);
-                let offered = tools.definitions(task.tools.as_deref());
+                let offered = scene.tools.definitions(task.tools.as_deref());
                 let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
-                Episode::start(dialogue, String::new(), &task, offered).context("[tasks.facts]")?;
+                Episode::start(&scene.dialogue, String::new(), &task, offered)
+                    .context("[tasks.facts]")?;
                 return Ok(());
             }
         };
-        for split in [Split::Train, Split::Validation, Split::Test] {
-            for task in files.of(split) {
-                let row = || {
-                    format!(
-                        "[tasks], {} split: the row with id {:?}",
-                        split.as_str(),
-                        task.id
-                    )
-                };
-                if let Some(environment) = &task.environment {
-                    bail!(
-                        "{}, field `environment`: this version of rlf-host has no environments, so it cannot open \
-                         `{environment}`; use a newer one, or remove the field",
-                        row()
-                    );
-                }
-                let offered = tools
-                    .definitions(task.tools.as_deref())
-                    .with_context(|| format!("{}, field `tools`", row()))?;
-                Episode::start(dialogue, String::new(), task, offered).with_context(row)?;
-            }
+        // On a thread of its own: this one may belong to an async runtime.
+        std::thread::scope(|threads| {
+            let checked = threads.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build()
+                    .context("cannot look at the tasks")?;
+                runtime.block_on(files.rehearse(scene))
+            });
+            checked.join().unwrap_or_else(|_| {
+                bail!("looking at the tasks failed; this is a bug, please report it")
+            })
+        })
+    }
+
+    /// The environments that some task lives in.
+    pub(crate) fn environments(&self) -> BTreeSet<String> {
+        match self {
+            Self::Facts(_) => BTreeSet::new(),
+            Self::Files(files) => [&files.train, &files.validation, &files.test]
+                .into_iter()
+                .flatten()
+                .filter_map(|task| task.environment.clone())
+                .collect(),
         }
-        Ok(())
     }
 
     /// The first `count` tasks of a split; fewer where a file has no more.
@@ -159,7 +193,10 @@ impl TaskSource {
 
     /// The tools that some task may use; None where one may use whatever is loaded.
     pub(crate) fn tools(&self) -> Option<BTreeSet<String>> {
-        let named = |task: &Task| task.tools.clone();
+        let named = |task: &Task| match (&task.tools, &task.environment) {
+            (None, Some(_)) => Some(Vec::new()),
+            (tools, _) => tools.clone(),
+        };
         match self {
             Self::Facts(world) => named(&world.task(Split::Train, Stage::Rl, 0))
                 .map(|tools| tools.into_iter().collect()),
@@ -220,18 +257,38 @@ impl TaskSource {
         }
     }
 
-    /// The `number`-th demonstration: its task, and who demonstrates it. None where tasks come
-    /// without demonstrations.
+    /// The `number`-th demonstration: one of the generator, or of a file, or the gold calls of a training task. None where
+    /// there are none of these.
     pub(crate) fn demonstration(
         &self,
         number: u64,
-    ) -> anyhow::Result<Option<(Task, Demonstration)>> {
-        let Self::Facts(world) = self else {
-            return Ok(None);
+        rule: AnswerRule,
+    ) -> anyhow::Result<Option<Demonstration>> {
+        let files = match self {
+            Self::Facts(world) => {
+                let task = world.task(Split::Train, Stage::Sft, number);
+                let demonstrator = Box::new(Facts(world.demonstration(&task)?));
+                return Ok(Some(Demonstration::Played(Box::new(task), demonstrator)));
+            }
+            Self::Files(files) => files,
         };
-        let task = world.task(Split::Train, Stage::Sft, number);
-        let demonstrator = world.demonstration(&task)?;
-        Ok(Some((task, Demonstration(demonstrator))))
+        if !files.demonstrations.is_empty() {
+            let size = files.demonstrations.len();
+            let written = files.shuffle("demonstrations", number, size);
+            let demonstration = files.demonstrations[written].clone();
+            return Ok(Some(Demonstration::Written(demonstration)));
+        }
+        let solved = files
+            .train
+            .iter()
+            .filter(|task| GoldCalls::of(task, rule).is_some());
+        let solved: Vec<&Arc<Task>> = solved.collect();
+        if solved.is_empty() {
+            return Ok(None);
+        }
+        let task = solved[files.shuffle("demonstrations", number, solved.len())];
+        Ok(GoldCalls::of(task, rule)
+            .map(|gold| Demonstration::Played(Box::new(Task::clone(task)), Box::new(gold))))
     }
 
     /// Text to train a tokenizer on.
@@ -240,17 +297,47 @@ impl TaskSource {
         const EXERCISES: u64 = 2000;
         match self {
             Self::Facts(world) => Box::new(world.tokenizer_corpus(EXERCISES)),
-            Self::Files(files) => Box::new(
-                files
-                    .train
-                    .iter()
-                    .flat_map(|task| task.prompt.iter().map(Message::plain_text)),
-            ),
+            Self::Files(files) => Box::new(files.train.iter().flat_map(|task| {
+                let world = task.environment.iter();
+                let prompt = task.prompt.iter().map(Message::plain_text);
+                // What is said there is not known before it is opened, and much of it is in here.
+                prompt.chain(world.map(|_| format!("{} {}", task.setup, task.reference)))
+            })),
         }
     }
 }
 
 impl Files {
+    /// See [`TaskSource::check`].
+    async fn rehearse(&self, scene: &Scene) -> anyhow::Result<()> {
+        for split in [Split::Train, Split::Validation, Split::Test] {
+            let tasks = self.of(split);
+            let worlds = tasks
+                .iter()
+                .filter(|task| task.environment.is_some())
+                .count();
+            let every = worlds.div_ceil(MOST_WORLDS).max(1);
+            let mut seen = 0;
+            for task in tasks {
+                if task.environment.is_some() {
+                    seen += 1;
+                    if seen % every != 0 && seen != 1 {
+                        continue;
+                    }
+                }
+                let rehearsed = rehearse(scene, task, plugins_split(split)).await;
+                rehearsed.with_context(|| {
+                    format!(
+                        "[tasks], {} split: the row with id {:?}",
+                        split.as_str(),
+                        task.id
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     fn of(&self, split: Split) -> &[Arc<Task>] {
         match split {
             Split::Train => &self.train,
@@ -261,21 +348,33 @@ impl Files {
 
     /// The `number`-th training task over all epochs; each epoch has an order of its own.
     fn shuffled(&self, number: u64) -> Arc<Task> {
-        let size = self.train.len() as u64;
-        let (epoch, within) = (number / size, (number % size) as usize);
-        let mut order: Vec<usize> = (0..self.train.len()).collect();
+        self.train[self.shuffle("tasks", number, self.train.len())].clone()
+    }
+
+    /// Index of the `number`-th of `size` things over all epochs.
+    fn shuffle(&self, what: &'static str, number: u64, size: usize) -> usize {
+        let (epoch, within) = (number / size as u64, (number % size as u64) as usize);
+        let mut order: Vec<usize> = (0..size).collect();
         Key::new(self.seed, Purpose::Order)
-            .named("tasks")
+            .named(what)
             .at(epoch)
             .shuffle(&mut order);
-        self.train[order[within]].clone()
+        order[within]
     }
 }
 
-/// The generator's demonstrator, writing the protocol of the small template.
-pub(crate) struct Demonstration(rlf_forge::Demonstrator);
+/// What shows how a task is solved.
+pub(crate) enum Demonstration {
+    /// A demonstrator that plays it against the real tools.
+    Played(Box<Task>, Box<dyn Demonstrator>),
+    /// A conversation of a data set.
+    Written(Arc<rlf_import::Demonstration>),
+}
 
-impl Demonstrator for Demonstration {
+/// The generator's demonstrator, writing the protocol of the small template.
+struct Facts(rlf_forge::Demonstrator);
+
+impl Demonstrator for Facts {
     fn next_turn(&mut self, observations: &[String]) -> Result<String, String> {
         match self.0.next_turn(observations) {
             Ok(Some(turn)) => Ok(turn.to_hermes()),

@@ -144,11 +144,13 @@ fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u6
             .collect::<Map<_, _>>()
             .into()
     };
-    let pass_at_k: Map<String, Value> = evaluation
-        .pass_at_k
-        .iter()
-        .map(|(k, value)| (k.to_string(), json!(value)))
-        .collect();
+    let by_k = |values: &BTreeMap<usize, f64>| -> Value {
+        values
+            .iter()
+            .map(|(k, value)| (k.to_string(), json!(value)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
     let mut line = Line::new(phase, step).value("split", json!(evaluation.split));
     if !moment.is_empty() {
         line = line.value("moment", json!(moment));
@@ -161,7 +163,8 @@ fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u6
         .number("eval/sampled_high", evaluation.sampled.high)
         .value("eval/greedy_by_kind", by_kind(&evaluation.greedy_by_kind))
         .value("eval/sampled_by_kind", by_kind(&evaluation.sampled_by_kind))
-        .value("eval/pass_at_k", pass_at_k.into())
+        .value("eval/pass_at_k", by_k(&evaluation.pass_at_k))
+        .value("eval/pass_hat_k", by_k(&evaluation.pass_hat_k))
         .value("eval/reward", json!(evaluation.reward))
         .value("eval/terms", json!(evaluation.terms))
         .number("eval/calls", evaluation.calls)

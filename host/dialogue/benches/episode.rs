@@ -85,6 +85,7 @@ fn round(dialogue: &Arc<Dialogue>) -> (f64, f64, f64) {
             fault: Fault::Model,
             observation: Some(Observation::text("The capital is Paris, of France.", false)),
             step_reward: None,
+            state: None,
             detail: None,
             wall_us: 0,
             component: String::new(),

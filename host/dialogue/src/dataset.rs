@@ -186,8 +186,11 @@ fn task_of(row: Value, line: usize, stem: &str) -> Result<Task, String> {
             path => format!("field `{path}`: {}", error.inner()),
         }
     })?;
-    if task.prompt.is_empty() {
-        return Err("field `prompt`: it needs at least one message".into());
+    if task.prompt.is_empty() && task.environment.is_none() {
+        return Err(
+            "field `prompt`: it needs at least one message, or an `environment` that says it"
+                .into(),
+        );
     }
     Ok(task)
 }
@@ -236,6 +239,7 @@ fn verl_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<Task
         tools: None,
         reference,
         environment: None,
+        setup: Value::Null,
         extra,
     })
 }
@@ -281,6 +285,7 @@ fn question_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Result<
         tools: None,
         reference,
         environment: None,
+        setup: Value::Null,
         extra: row,
     })
 }
@@ -326,6 +331,7 @@ fn programming_row(mut row: Map<String, Value>, line: usize, stem: &str) -> Resu
         tools: None,
         reference: Value::Object(row),
         environment: None,
+        setup: Value::Null,
         extra,
     })
 }

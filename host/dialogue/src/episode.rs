@@ -3,6 +3,7 @@
 //! ```text
 //! start -> next_input -> push_sampled -> Act      -> push_outcomes -> next_input ...
 //!                                     -> Continue -> next_input ...
+//!                                     -> Say      -> push_reply    -> next_input ...
 //!                                     -> Grade    -> push_outcomes -> Finished
 //!                                     -> Finished
 //! ```
@@ -25,6 +26,7 @@ use crate::sequences::Sequences;
 use crate::task::Task;
 use crate::template::{RenderInput, TemplateError};
 use crate::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
+use crate::tool_news::tool_news;
 use crate::trajectory::{
     Event, Finish, MalformedCall, ModelSegment, ModelTurn, Trajectory, Verdict,
 };
@@ -60,10 +62,24 @@ pub enum Step {
     /// The same in the last turn, under `last_turn_calls = "grade"`: the outcomes are for the
     /// rewards only, and nothing is appended.
     Grade(Vec<ToolCall>),
+    /// The model spoke without calling a tool: tell its environment, then [`Episode::push_reply`]. Only after
+    /// [`Episode::enter_environment`].
+    Say(String),
     /// Go on with [`Episode::next_input`].
     Continue,
     /// Take the trajectory with [`Episode::finish`].
     Finished(Finish),
+}
+
+/// What an environment makes of what the model said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// Someone answers, and the model's turn is next.
+    Said(Vec<Content>),
+    /// The episode is over.
+    Ended,
+    /// Nobody answers: what the turn comes to is decided as without an environment.
+    Silence,
 }
 
 #[derive(Debug)]
@@ -79,6 +95,13 @@ enum State {
         calls: Vec<ToolCall>,
         attempts: Vec<Attempt>,
         grade: bool,
+    },
+    /// The environment hears what the model said.
+    Speaking {
+        /// The answer in it, by the configured rule.
+        answer: Option<String>,
+        /// Whether the turn was the last one allowed.
+        last: bool,
     },
     Finished(Finish),
 }
@@ -113,6 +136,9 @@ pub struct Episode {
     excluded: Option<String>,
     final_state: Option<Value>,
     verdict: Option<Verdict>,
+    in_environment: bool,
+    /// The tools that the model knows of.
+    told_tools: Vec<ToolDefinition>,
 }
 
 impl Episode {
@@ -146,7 +172,10 @@ impl Episode {
             excluded: None,
             final_state: None,
             verdict: None,
+            in_environment: false,
+            told_tools: Vec::new(),
         };
+        episode.told_tools.clone_from(&episode.tools);
         let rendered = episode.render()?;
         let ids = rendered.encode(&dialogue.tokenizer().clone());
         let context = dialogue.config().context;
@@ -171,7 +200,9 @@ impl Episode {
         let restart = match self.state {
             State::Ready { restart } => restart,
             State::Sampling => true,
-            State::Acting { .. } | State::Finished(_) => return NextInput::Finished,
+            State::Acting { .. } | State::Speaking { .. } | State::Finished(_) => {
+                return NextInput::Finished;
+            }
         };
         self.state = State::Sampling;
         let append = self.sequences.take_pending();
@@ -242,6 +273,15 @@ impl Episode {
 
     /// How the calls of [`Step::Act`] or [`Step::Grade`] ended, in the order of the calls.
     pub fn push_outcomes(&mut self, outcomes: Vec<CallOutcome>) -> Step {
+        self.take_outcomes(outcomes, None)
+    }
+
+    /// The same where the environment ended the episode with these calls: nobody reads what they showed.
+    pub fn push_last_outcomes(&mut self, outcomes: Vec<CallOutcome>) -> Step {
+        self.take_outcomes(outcomes, Some(Finish::Terminated))
+    }
+
+    fn take_outcomes(&mut self, outcomes: Vec<CallOutcome>, end: Option<Finish>) -> Step {
         let acting = std::mem::replace(&mut self.state, State::Sampling);
         let State::Acting {
             calls,
@@ -256,10 +296,11 @@ impl Episode {
         if calls.len() != outcomes.len() || !calls.iter().zip(&outcomes).all(same) {
             return self.misuse("outcomes do not match the calls that are out");
         }
+        let end = end.or(grade.then_some(Finish::MaxTurns));
         let broken = outcomes.iter().find_map(broken);
         let config = self.dialogue.config();
         let max_tokens = config.max_observation_tokens as usize;
-        let bodies: Vec<String> = self.dialogue.on_stage(|stage| {
+        let mut bodies: Vec<String> = self.dialogue.on_stage(|stage| {
             let body = |content: &[Content]| observation::body(content, stage, max_tokens);
             let of = |attempt: &Attempt| match attempt {
                 Attempt::Mend(text) => body(&[Content::Text(text.clone())]),
@@ -268,7 +309,7 @@ impl Episode {
                     None => format!("The call failed ({}).", outcomes[*index].ended.as_str()),
                 },
             };
-            if broken.is_some() || grade {
+            if broken.is_some() || end.is_some() {
                 Vec::new()
             } else {
                 attempts.iter().map(of).collect()
@@ -278,18 +319,87 @@ impl Episode {
         if let Some(reason) = broken {
             return self.exclude(reason);
         }
-        if grade {
-            return self.end(Finish::MaxTurns);
+        if let Some(finish) = end {
+            return self.end(finish);
         }
+        self.tell_of_tools(&mut bodies);
         self.observe(Speaker::Tools(bodies.len()), &bodies)
     }
 
-    /// The environment ended the episode. Its last outcomes were pushed before.
-    pub fn terminate(&mut self, final_state: Option<Value>, verdict: Option<Verdict>) {
-        (self.final_state, self.verdict) = (final_state, verdict);
+    /// The episode takes place in an environment, which hears every turn of the model that calls no tool.
+    pub fn enter_environment(&mut self) {
+        self.in_environment = true;
+    }
+
+    /// What the environment makes of what the model said ([`Step::Say`]).
+    pub fn push_reply(&mut self, reply: Reply) -> Step {
+        let speaking = std::mem::replace(&mut self.state, State::Sampling);
+        let State::Speaking { answer, last } = speaking else {
+            self.state = speaking;
+            return self.misuse("a reply came, but nothing was said");
+        };
+        match reply {
+            Reply::Said(_) if last => self.end(Finish::MaxTurns),
+            Reply::Said(content) => {
+                let max_tokens = self.dialogue.config().max_observation_tokens as usize;
+                let text = self
+                    .dialogue
+                    .on_stage(|stage| observation::body(&content, stage, max_tokens));
+                self.events
+                    .push(Event::User(Message::text(Role::User, text.as_str())));
+                let mut bodies = [text];
+                self.tell_of_tools(&mut bodies);
+                self.observe(Speaker::User, &bodies)
+            }
+            Reply::Ended => {
+                let finish = if answer.is_some() {
+                    Finish::Answered
+                } else {
+                    Finish::Terminated
+                };
+                self.answer = answer;
+                self.end(finish)
+            }
+            Reply::Silence => match answer {
+                Some(answer) => self.answered(answer),
+                None => self.no_answer(true, last),
+            },
+        }
+    }
+
+    /// Other tools are on offer from now on. Called before the outcomes of the calls, or the reply, that made the change
+    /// are pushed: the model reads of it there, or, with `history = "template"`, in a new rendering of the conversation.
+    pub fn change_tools(&mut self, tools: Vec<ToolDefinition>) {
+        self.tools = tools;
+    }
+
+    /// Adds what the model does not know of its tools to what it reads next.
+    fn tell_of_tools(&mut self, bodies: &mut [String]) {
+        let news = tool_news(&self.told_tools, &self.tools);
+        self.told_tools.clone_from(&self.tools);
+        if self.dialogue.config().history == History::AsSampled
+            && let (Some(news), Some(body)) = (news, bodies.last_mut())
+        {
+            body.push_str("\n\n");
+            body.push_str(&news);
+        }
+    }
+
+    /// The episode ends on the environment's terms, whatever the model would have done next.
+    pub fn terminate(&mut self) {
         if !matches!(self.state, State::Finished(_)) {
             self.end(Finish::Terminated);
         }
+    }
+
+    /// What the environment was in the end, however the episode ended, and how it judges that.
+    pub fn judge(&mut self, final_state: Option<Value>, verdict: Option<Verdict>) {
+        (self.final_state, self.verdict) = (final_state, verdict);
+    }
+
+    /// The answer so far.
+    pub fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
     }
 
     /// Ends the trajectory for a reason of the host's; it is excluded from its group.
@@ -363,8 +473,8 @@ impl Episode {
     ) -> Step {
         match &self.state {
             State::Finished(finish) => return Step::Finished(*finish),
-            State::Acting { .. } => {
-                return self.misuse("a turn came while calls of the one before are out");
+            State::Acting { .. } | State::Speaking { .. } => {
+                return self.misuse("a turn came while the one before is not dealt with");
             }
             State::Ready { .. } | State::Sampling => {}
         }
@@ -419,13 +529,25 @@ impl Episode {
         let last = self.turn >= config.max_turns;
 
         match TurnOutcome::of(&parsed, config.answer, finished) {
-            TurnOutcome::Answer(answer) => {
-                self.answer = Some(answer);
-                self.end(Finish::Answered)
+            outcome @ (TurnOutcome::Answer(_) | TurnOutcome::Nothing)
+                if self.in_environment && finished =>
+            {
+                let answer = match outcome {
+                    TurnOutcome::Answer(answer) => Some(answer),
+                    TurnOutcome::Action | TurnOutcome::Nothing => None,
+                };
+                self.state = State::Speaking { answer, last };
+                Step::Say(parsed.visible())
             }
+            TurnOutcome::Answer(answer) => self.answered(answer),
             TurnOutcome::Action => self.act(calls, attempts, last),
             TurnOutcome::Nothing => self.no_answer(finished, last),
         }
+    }
+
+    fn answered(&mut self, answer: String) -> Step {
+        self.answer = Some(answer);
+        self.end(Finish::Answered)
     }
 
     fn act(&mut self, calls: Vec<ToolCall>, attempts: Vec<Attempt>, last: bool) -> Step {

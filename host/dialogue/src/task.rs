@@ -13,9 +13,9 @@ pub struct Task {
     pub id: String,
     /// Names the data set, so that one reward can serve several.
     pub source: String,
-    /// What the model sees first.
+    /// What the model sees first. May be empty where an environment says it.
     pub prompt: Vec<Message>,
-    /// Names of the tools this task may use; all of them if absent.
+    /// Names of the tools this task may use; if absent all of them, or all of its environment's where it has one.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
     /// What the data set calls the answer, tests or end state. Reaches rewards only.
@@ -23,6 +23,9 @@ pub struct Task {
     /// Name of the environment the task lives in, if any.
     #[serde(default)]
     pub environment: Option<String>,
+    /// What the environment opens the task with, such as the state that its world begins in. The model does not see it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub setup: Value,
     /// Anything else; `kind`, where present, groups tasks in evaluations.
     #[serde(default)]
     pub extra: Map<String, Value>,

@@ -23,6 +23,9 @@ pub struct Hints {
     pub open_world: bool,
 }
 
+/// The value in a definition's `extra` that says what its author calls the tool, where the model sees another name.
+pub const OWN_NAME: &str = "own-name";
+
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -186,6 +189,9 @@ pub struct CallOutcome {
     /// From an environment that rewards steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_reward: Option<f64>,
+    /// Hash of the environment's state after the call, hexadecimal; none of calls that have no environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// For logs, never for the model: limit reached, error text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

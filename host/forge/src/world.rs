@@ -3,7 +3,7 @@
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::arithmetic;
 use crate::config::{ConfigError, FactsConfig, Shares};
@@ -126,6 +126,7 @@ impl FactsWorld {
             tools: Some(vec![LOOKUP.into(), CALCULATE.into()]),
             reference: json!({"answer": answer.into_iter().collect::<Vec<_>>()}),
             environment: None,
+            setup: Value::Null,
             extra,
         }
     }

@@ -354,8 +354,8 @@ mod tests {
         );
         assert_eq!(
             refusal("", "", &component(&[], &["run"])),
-            "the component exports none of rlf:plugin/tool, rlf:plugin/reward, rlf:plugin/interpreter; build it with the \
-             SDK, for one of the worlds of rlf:plugin"
+            "the component exports none of rlf:plugin/tool, rlf:plugin/reward, rlf:plugin/interpreter, rlf:plugin/environment; \
+             build it with the SDK, for one of the worlds of rlf:plugin"
         );
     }
 

@@ -15,11 +15,12 @@ wasmtime::component::bindgen!({
             export rlf:plugin/tool@0.1.0;
             export rlf:plugin/reward@0.1.0;
             export rlf:plugin/interpreter@0.1.0;
+            export rlf:plugin/environment@0.1.0;
         }
     ",
     world: "rlf:host/plugin-exports",
     exports: { default: async },
 });
 
-pub(crate) use self::exports::rlf::plugin::{interpreter, reward, tool};
+pub(crate) use self::exports::rlf::plugin::{environment, interpreter, reward, tool};
 pub(crate) use self::rlf::plugin::{code, types};

@@ -1,10 +1,12 @@
 //! Between the contract's records and the host's types. Nothing a guest returns is believed: JSON
 //! must be JSON, numbers finite, text safe.
 
+use std::collections::BTreeMap;
+
 use rlf_dialogue::message::{Blob, Content, Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{
-    CallOutcome, Ended, Hints, Metric, Observation, ToolCall, ToolDefinition,
+    CallOutcome, Ended, Hints, Metric, OWN_NAME, Observation, ToolCall, ToolDefinition,
 };
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory, Verdict};
 use serde_json::Value;
@@ -17,6 +19,8 @@ use crate::safe_text::{make_string_safe, make_value_safe};
 pub(crate) enum ContractError {
     #[error("{place} is not one JSON value: {what}")]
     NotJson { place: String, what: String },
+    #[error("{place} is {value}, not between 0 and 1")]
+    NoShare { place: String, value: String },
     #[error("{place} is {value}, not a finite number")]
     NotFinite { place: String, value: String },
 }
@@ -189,6 +193,44 @@ fn content_to_guest(part: &Content) -> types::Content {
     }
 }
 
+pub(crate) fn message_from_guest(message: types::Message) -> Result<Message, ContractError> {
+    Ok(Message {
+        role: match message.role {
+            types::Role::System => Role::System,
+            types::Role::User => Role::User,
+            types::Role::Assistant => Role::Assistant,
+            types::Role::Tool => Role::Tool,
+        },
+        content: message
+            .content
+            .into_iter()
+            .map(content_from_guest)
+            .collect::<Result<_, _>>()?,
+        reasoning_content: None,
+        tool_calls: Vec::new(),
+    })
+}
+
+/// A verdict whose score is a share.
+pub(crate) fn verdict_from_guest(verdict: types::Verdict) -> Result<Verdict, ContractError> {
+    let types::Verdict {
+        success,
+        score,
+        reason,
+    } = verdict;
+    if !(0.0..=1.0).contains(&score) {
+        return Err(ContractError::NoShare {
+            place: "the verdict's score".into(),
+            value: score.to_string(),
+        });
+    }
+    Ok(Verdict {
+        success,
+        score,
+        reason: make_string_safe(reason),
+    })
+}
+
 fn message_to_guest(message: &Message) -> types::Message {
     types::Message {
         role: match message.role {
@@ -247,20 +289,34 @@ pub(crate) fn task_to_guest(task: &Task) -> reward::Task {
     }
 }
 
-fn call_to_guest(call: &ToolCall) -> reward::ToolCall {
+/// The author's names of those tools that the model sees under others.
+fn own_names(tools: &[ToolDefinition]) -> BTreeMap<&str, &str> {
+    tools
+        .iter()
+        .filter_map(|tool| {
+            let (_, own) = tool.extra.iter().find(|(key, _)| key == OWN_NAME)?;
+            Some((tool.name.as_str(), own.as_str()?))
+        })
+        .collect()
+}
+
+fn call_to_guest(call: &ToolCall, own_names: &BTreeMap<&str, &str>) -> reward::ToolCall {
+    let name = call.name.as_str();
     reward::ToolCall {
         call_id: call.call_id.clone(),
-        name: call.name.clone(),
+        name: (*own_names.get(name).unwrap_or(&name)).to_owned(),
         arguments: call.arguments.to_string(),
     }
 }
 
-fn turn_to_guest(turn: &ModelTurn) -> reward::ModelTurn {
+fn turn_to_guest(turn: &ModelTurn, own_names: &BTreeMap<&str, &str>) -> reward::ModelTurn {
     reward::ModelTurn {
         text: turn.text.clone(),
         reasoning: turn.reasoning.clone(),
         visible: turn.visible.clone(),
-        calls: turn.calls.iter().map(call_to_guest).collect(),
+        calls: (turn.calls.iter())
+            .map(|call| call_to_guest(call, own_names))
+            .collect(),
         malformed: turn
             .malformed
             .iter()
@@ -293,14 +349,22 @@ fn verdict_to_guest(verdict: &Verdict) -> types::Verdict {
 /// The trajectory as rewards read it. Token ids, log-probabilities and the host's own details of
 /// a call (times, hashes, error texts) are not part of what is graded.
 pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory {
+    let own_names = own_names(&trajectory.tools);
+    let definition = |tool: &ToolDefinition| {
+        let mut definition = definition_to_guest(tool);
+        if let Some(own) = own_names.get(tool.name.as_str()) {
+            (*own).clone_into(&mut definition.name);
+        }
+        definition
+    };
     reward::Trajectory {
         id: trajectory.id.clone(),
-        tools: trajectory.tools.iter().map(definition_to_guest).collect(),
+        tools: trajectory.tools.iter().map(definition).collect(),
         events: trajectory
             .events
             .iter()
             .map(|event| match event {
-                Event::Turn(turn) => reward::Event::Turn(turn_to_guest(turn)),
+                Event::Turn(turn) => reward::Event::Turn(turn_to_guest(turn, &own_names)),
                 Event::Outcome(outcome) => reward::Event::Outcome(outcome_to_guest(outcome)),
                 Event::User(message) => reward::Event::User(message_to_guest(message)),
             })

@@ -20,6 +20,7 @@
 //! | what is wrong with one that is not there | [`problem`] |
 //! | calls of tools | [`tool_manager`], [`schema`], [`arguments`] |
 //! | programs that models wrote | [`interpreter`] |
+//! | worlds that trajectories act in | [`environment`] |
 //! | ways out of the sandbox | [`gates`] |
 //! | how calls end, and what models are told | `outcome` |
 //! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`], [`score`] |
@@ -62,6 +63,7 @@ mod concurrently;
 mod convert;
 pub mod counters;
 pub mod discovery;
+pub mod environment;
 pub mod expression;
 pub mod follower;
 mod formula;
@@ -83,5 +85,5 @@ pub mod rewards_config;
 mod safe_text;
 pub mod schema;
 pub mod score;
-mod seed;
+pub mod seed;
 pub mod tool_manager;

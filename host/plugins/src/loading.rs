@@ -9,7 +9,7 @@ use rlf_dialogue::tool::ToolDefinition;
 use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, Pool, RealSources, Sandbox};
 
 use crate::admission::{Refusal, admit};
-use crate::bindings::{interpreter, reward, tool, types};
+use crate::bindings::{environment, interpreter, reward, tool, types};
 use crate::convert::{definition_from_guest, definition_to_guest};
 use crate::discovery::Candidate;
 use crate::gates;
@@ -55,10 +55,6 @@ pub(crate) fn load(
         .map_err(|error| problem(&component_path, of_load_error(&error)))?;
     let admitted = admit(alias, &candidate.manifest, policy, &component)
         .map_err(|refusal| problem(&path, refusal))?;
-    let config_json = admitted
-        .policy
-        .effective_config(&candidate.manifest)
-        .to_string();
     let imported = component
         .imports
         .iter()
@@ -70,11 +66,19 @@ pub(crate) fn load(
     let is_interpreter = admitted.kind == PluginKind::Interpreter;
     let policy = &admitted.policy;
     let misplaced = if is_interpreter {
-        (policy.files.is_some() || policy.unsandboxed_host_directory.is_some()).then_some(
-            "an interpreter gives every program files of its own (`programs.file_bytes`)",
-        )
+        if policy.files.is_some() || policy.unsandboxed_host_directory.is_some() {
+            Some("an interpreter gives every program files of its own (`programs.file_bytes`)")
+        } else if policy.functions.is_some() && policy.environment.is_some() {
+            Some(
+                "`functions` are tools without a state, and `environment` is worlds with one: it is either",
+            )
+        } else {
+            None
+        }
     } else if policy.functions.is_some() {
         Some("`functions` are for an interpreter, and this plugin is none")
+    } else if policy.environment.is_some() {
+        Some("`environment` is for an interpreter that runs Python, and this plugin is none")
     } else {
         None
     };
@@ -89,15 +93,33 @@ pub(crate) fn load(
             let mend = format!("correct `functions` in [plugins.{alias}], or what lies there");
             problem(&path, (ProblemKind::Policy, what, mend))
         })?;
+    let mut config = policy.effective_config(&candidate.manifest);
+    if let Some(environment) = &policy.environment {
+        config["environment"] = environment.read().map_err(|what| {
+            let mend = format!("correct `environment` in [plugins.{alias}], or what lies there");
+            problem(&path, (ProblemKind::Policy, what, mend))
+        })?;
+    }
+    let config_json = config.to_string();
     let most_memory = sandbox.pools().max_memory_bytes;
     let (pool, files, limits) = if is_interpreter {
         let programs = &policy.programs;
         let mut limits = programs.limits(&policy.limits, &ProgramLimits::default(), most_memory);
         // Of what loading takes; programs have limits of their own.
         limits.memory_bytes = most_memory;
-        (Pool::Programs, Some(programs.files()), limits)
+        let pool = if policy.environment.is_some() {
+            Pool::Sessions
+        } else {
+            Pool::Programs
+        };
+        (pool, Some(programs.files()), limits)
     } else {
-        (Pool::Calls, policy.files.clone(), policy.limits.clone())
+        let pool = if admitted.kind == PluginKind::Environment {
+            Pool::Sessions
+        } else {
+            Pool::Calls
+        };
+        (pool, policy.files.clone(), policy.limits.clone())
     };
     let request = LoadRequest {
         name: alias,
@@ -127,6 +149,9 @@ pub(crate) fn load(
         }
         PluginKind::Interpreter => {
             interpreter::GuestIndices::new(pre).map(|all| Exports::Interpreter(Arc::new(all)))
+        }
+        PluginKind::Environment => {
+            environment::GuestIndices::new(pre).map(|all| Exports::Environment(Arc::new(all)))
         }
     };
     let exports = exports.map_err(|error| {
@@ -193,6 +218,17 @@ fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Re
                 )
             });
         }
+        PluginKind::Environment => {
+            // Which tools there are, a task says.
+            let listed = runtime.block_on(plugin.list_scenarios());
+            return listed.map(drop).map_err(|stopped| {
+                (
+                    ProblemKind::Component,
+                    format!("scenarios did not return: {stopped}"),
+                    "mend the environment, and build it against wit/".into(),
+                )
+            });
+        }
         PluginKind::Interpreter => {
             let languages = runtime
                 .block_on(plugin.list_languages())
@@ -205,6 +241,9 @@ fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Re
                 })?;
             plugin.languages = check_languages(languages)
                 .map_err(|what| (ProblemKind::Component, what, "mend the interpreter".into()))?;
+            if plugin.policy.environment.is_some() {
+                return Ok(());
+            }
             let definitions = match functions {
                 Some(functions) => {
                     let compiled = runtime.block_on(compile(plugin, &functions));
@@ -299,7 +338,7 @@ fn check_names(listed: &[types::ToolDefinition], policy: &PluginPolicy) -> Resul
 }
 
 /// Checks what a plugin says of its tools, and gives them the operator's names.
-fn check_tools(
+pub(crate) fn check_tools(
     listed: Vec<types::ToolDefinition>,
     policy: &PluginPolicy,
 ) -> Result<Vec<LoadedTool>, String> {

@@ -32,11 +32,18 @@ pub enum PluginKind {
     Reward,
     /// Runs programs: world `interpreter-plugin`.
     Interpreter,
+    /// Is a world that trajectories act in: world `environment-plugin`.
+    Environment,
 }
 
 impl PluginKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Tool, Self::Reward, Self::Interpreter];
+    pub const ALL: [Self; 4] = [
+        Self::Tool,
+        Self::Reward,
+        Self::Interpreter,
+        Self::Environment,
+    ];
 
     /// As written in `plugin.toml`.
     pub fn as_str(self) -> &'static str {
@@ -44,6 +51,7 @@ impl PluginKind {
             Self::Tool => "tool",
             Self::Reward => "reward",
             Self::Interpreter => "interpreter",
+            Self::Environment => "environment",
         }
     }
 
@@ -53,6 +61,7 @@ impl PluginKind {
             Self::Tool => "a tool",
             Self::Reward => "a reward",
             Self::Interpreter => "an interpreter",
+            Self::Environment => "an environment",
         }
     }
 
@@ -62,6 +71,7 @@ impl PluginKind {
             Self::Tool => "tool-plugin",
             Self::Reward => "reward-plugin",
             Self::Interpreter => "interpreter-plugin",
+            Self::Environment => "environment-plugin",
         }
     }
 
@@ -71,6 +81,7 @@ impl PluginKind {
             Self::Tool => "rlf:plugin/tool",
             Self::Reward => "rlf:plugin/reward",
             Self::Interpreter => "rlf:plugin/interpreter",
+            Self::Environment => "rlf:plugin/environment",
         }
     }
 }

@@ -10,7 +10,7 @@ use rlf_dialogue::tool::ToolDefinition;
 use rlf_sandbox::{CallReport, CallSpec, Caller, Captured, FilesReport, Stopped, Template};
 use serde::Serialize;
 
-use crate::bindings::{interpreter, reward, tool, types};
+use crate::bindings::{environment, interpreter, reward, tool, types};
 use crate::gates::Nesting;
 use crate::interpreter::Language;
 use crate::interpreter::functions::Functions;
@@ -36,6 +36,7 @@ pub(crate) enum Exports {
     Tool(Arc<tool::GuestIndices>),
     Reward(Arc<reward::GuestIndices>),
     Interpreter(Arc<interpreter::GuestIndices>),
+    Environment(Arc<environment::GuestIndices>),
 }
 
 /// A plugin that is ready to be called.
@@ -133,7 +134,13 @@ impl Plugin {
             Exports::Tool(_) => PluginKind::Tool,
             Exports::Reward(_) => PluginKind::Reward,
             Exports::Interpreter(_) => PluginKind::Interpreter,
+            Exports::Environment(_) => PluginKind::Environment,
         }
+    }
+
+    /// Whether trajectories can act in it: an environment of its own, or an interpreter that has loaded one.
+    pub fn is_environment(&self) -> bool {
+        self.kind() == PluginKind::Environment || self.policy.environment.is_some()
     }
 
     pub(crate) fn is_reward(&self) -> bool {
@@ -235,7 +242,9 @@ impl Plugin {
     pub(crate) fn call_deadline(&self) -> Duration {
         match self.kind() {
             PluginKind::Interpreter => self.policy.programs.deadline,
-            PluginKind::Tool | PluginKind::Reward => self.policy.limits.wall,
+            PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => {
+                self.policy.limits.wall
+            }
         }
     }
 
@@ -287,6 +296,28 @@ impl Plugin {
             .template
             .call(spec, move |store, instance| {
                 Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
+            })
+            .await;
+        self.finish(report)
+    }
+
+    /// Asks an environment for its scenarios, which also shows that its functions have the contract's types.
+    pub(crate) async fn list_scenarios(&self) -> Result<Vec<environment::Scenario>, Stopped> {
+        let Exports::Environment(indices) = &self.exports else {
+            return Ok(Vec::new());
+        };
+        let indices = Arc::clone(indices);
+        let spec = CallSpec {
+            label: format!("{}: scenarios", self.name),
+            ..CallSpec::default()
+        };
+        let report = self
+            .template
+            .call(spec, move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    guest.call_scenarios(store).await
+                })
             })
             .await;
         self.finish(report)
@@ -409,7 +440,7 @@ impl Plugin {
 
     /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
     /// The rest is kept aside.
-    fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
+    pub(crate) fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
         let (stdout, stderr) = (report.stdout.captured(), report.stderr.captured());
         let outcome = report.outcome.map_err(|mut stopped| {
             let printed = stderr.text.trim();

@@ -30,6 +30,7 @@ use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::environment::sources::PythonEnvironment;
 use crate::interpreter::ProgramPolicy;
 use crate::manifest::{Gate, PluginManifest};
 
@@ -69,6 +70,8 @@ pub struct PluginPolicy {
     /// Of an interpreter: a folder of Python functions with their schemas, which are offered as tools in place of the
     /// tool that runs programs. Default: none.
     pub functions: Option<PathBuf>,
+    /// Of an interpreter: environments in Python. The plugin is an environment then, and runs nothing else. Default: none.
+    pub environment: Option<PythonEnvironment>,
     /// Of an interpreter: what one program may use. Every field has a default of its own.
     pub programs: ProgramPolicy,
     /// What one call may use. Every field has a default of its own. Of an interpreter, `programs` says it of
@@ -100,6 +103,7 @@ impl Default for PluginPolicy {
             tools: Vec::new(),
             execute: Vec::new(),
             functions: None,
+            environment: None,
             programs: ProgramPolicy::default(),
             limits: Limits::default(),
             max_concurrency: None,
@@ -149,6 +153,11 @@ impl PluginPolicy {
         let paths = (self.path.iter_mut())
             .chain(self.data.values_mut())
             .chain(self.functions.iter_mut())
+            .chain(
+                self.environment
+                    .iter_mut()
+                    .flat_map(PythonEnvironment::paths_mut),
+            )
             .chain(self.unsandboxed_host_directory.iter_mut());
         for path in paths {
             if path.is_relative() {

@@ -45,6 +45,8 @@ pub struct PluginReport {
     pub exports: Vec<String>,
     /// What it offers to models.
     pub tools: Vec<ToolDefinition>,
+    /// Of an interpreter that is an environment: its servers, none where tasks bring what they need.
+    pub servers: Option<Vec<String>>,
     /// Its data slots, and what the operator bound to them.
     pub data: BTreeMap<String, Option<PathBuf>>,
     /// Hash of all data bound to it.
@@ -128,6 +130,8 @@ impl Plugin {
                 .iter()
                 .map(|tool| tool.definition.clone())
                 .collect(),
+            servers: (self.policy().environment.as_ref())
+                .map(|environment| environment.names().unwrap_or_default()),
             data: slots
                 .map(|slot| (slot.clone(), self.policy().data.get(slot).cloned()))
                 .collect(),

@@ -537,6 +537,7 @@ mod tests {
             tools: None,
             reference: serde_json::Value::Null,
             environment: None,
+            setup: serde_json::Value::Null,
             extra: serde_json::Map::new(),
         };
         let seed = |id: &str, step: u64, plugin: &str| {

@@ -3,7 +3,7 @@
 
 /// A seed for what `name` identifies, under `seed`. `purpose` keeps uses apart that might share
 /// names, such as tool calls and gradings.
-pub(crate) fn derive(seed: u64, purpose: &'static str, name: &[&str]) -> u64 {
+pub fn derive(seed: u64, purpose: &'static str, name: &[&str]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026 seed of one call");
     hasher.update(&seed.to_le_bytes());
     for part in std::iter::once(&purpose).chain(name) {

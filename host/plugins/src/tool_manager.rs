@@ -240,6 +240,11 @@ impl ToolManager {
         }
     }
 
+    /// Whether there is a tool of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.inner.by_name.contains_key(name)
+    }
+
     /// The largest arguments that a tool takes, in bytes; `None` where there is no such tool.
     pub(crate) fn arguments_bytes(&self, name: &str) -> Option<u64> {
         let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
@@ -334,6 +339,7 @@ impl ToolManager {
             fault: end.fault,
             observation: end.observation,
             step_reward: None,
+            state: None,
             detail: end.detail,
             wall_us: wall.as_micros() as u64,
             component,
@@ -484,7 +490,7 @@ impl Tool {
         let Ok(_permit) = self.permit(level, attempt.deadline).await else {
             let deadline = match attempt.plugin.kind() {
                 PluginKind::Interpreter => "programs.deadline_ms",
-                PluginKind::Tool | PluginKind::Reward => "limits.wall_ms",
+                PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => "limits.wall_ms",
             };
             return End::by_infrastructure(
                 Ended::Timeout,

@@ -13,7 +13,7 @@ use rlf_plugins::registry::Registry;
 use rlf_plugins::reward::{Grading, Split};
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::score::ExclusionCause;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{ANY_OBJECT, ECHO, StubTool, sandbox};
 use tempfile::TempDir;
 
@@ -52,6 +52,7 @@ fn task() -> Task {
         tools: None,
         reference: json!(["4"]),
         environment: None,
+        setup: Value::Null,
         extra: serde_json::Map::new(),
     }
 }
@@ -78,6 +79,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         fault: Fault::Model,
         observation: Some(Observation::text("4", false)),
         step_reward: Some(0.5),
+        state: None,
         detail: None,
         wall_us: 10,
         component: "ab".into(),

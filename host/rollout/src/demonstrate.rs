@@ -1,11 +1,13 @@
 //! Demonstrations: episodes whose turns a demonstrator writes, played against the real tools.
 
-use rlf_dialogue::episode::{Episode, NextInput, Step};
+use rlf_dialogue::episode::{NextInput, Step};
+use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::reward::{Grading, Split};
 use rlf_plugins::tool_manager::TurnContext;
 
+use crate::world::World;
 use crate::{RolloutError, Workshop};
 
 /// Writes the turns of one episode, one after the other.
@@ -29,8 +31,9 @@ pub async fn demonstrate(
         task: task.id.clone(),
         what,
     };
-    let tools = workshop.tools.definitions(task.tools.as_deref())?;
-    let mut episode = Episode::start(&workshop.dialogue, id.clone(), task, tools)?;
+    let opened = World::open(&workshop.scene, task, Split::Train, &id).await?;
+    let mut world = opened.map_err(&wrong)?;
+    let mut episode = world.begin(task, id.clone())?;
     let mut observations = Vec::new();
     let mut turn = 0;
     while !matches!(episode.next_input(), NextInput::Finished) {
@@ -38,33 +41,27 @@ pub async fn demonstrate(
             .next_turn(&observations)
             .map_err(|why| wrong(format!("after {observations:?}: {why}")))?;
         observations.clear();
-        match episode.push_demonstrated(&text) {
-            Step::Act(calls) | Step::Grade(calls) => {
-                let context = TurnContext {
-                    trajectory_id: id.clone(),
-                    turn,
-                    seed,
-                };
-                let outcomes = workshop.tools.invoke(calls, &context).await;
-                observations.extend(outcomes.iter().map(|outcome| {
-                    outcome
-                        .observation
-                        .as_ref()
-                        .map_or_else(String::new, |seen| {
-                            rlf_dialogue::message::plain_text(&seen.content)
-                        })
-                }));
-                episode.push_outcomes(outcomes);
-            }
-            Step::Continue => {
-                return Err(wrong(format!(
-                    "turn {turn} is neither call nor answer: {text:?}"
-                )));
-            }
-            Step::Finished(_) => {}
+        let step = episode.push_demonstrated(&text);
+        if step == Step::Continue {
+            return Err(wrong(format!(
+                "turn {turn} is neither call nor answer: {text:?}"
+            )));
         }
+        let context = TurnContext {
+            trajectory_id: id.clone(),
+            turn,
+            seed,
+        };
+        let outcomes = world.take(step, &context, &mut episode).await?;
+        observations.extend(outcomes.iter().map(|outcome| {
+            outcome
+                .observation
+                .as_ref()
+                .map_or_else(String::new, |seen| plain_text(&seen.content))
+        }));
         turn += 1;
     }
+    world.judge(&mut episode, task).await;
     let trajectory = episode.finish();
     let grading = Grading {
         split: Split::Train,

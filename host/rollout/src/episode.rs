@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rlf_dialogue::episode::{Episode, NextInput, Step};
+use rlf_dialogue::episode::NextInput;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::tool_manager::TurnContext;
 use rlf_policy::DrawKey;
 
 use crate::generate::{GenerateRequest, Generated, SequenceId};
+use crate::world::{World, unopened};
 use crate::{RolloutError, Settings, Workshop};
 
 static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
@@ -61,8 +62,11 @@ pub(crate) async fn play(
         "{}-{}/{}:{}/{sample}",
         settings.split, settings.step, place.task_index, task.id
     );
-    let tools = workshop.tools.definitions(task.tools.as_deref())?;
-    let mut episode = Episode::start(&workshop.dialogue, id.clone(), &task, tools)?;
+    let mut world = match World::open(&workshop.scene, &task, settings.split, &id).await? {
+        Ok(world) => world,
+        Err(why) => return Ok(unopened(id, &task, why)),
+    };
+    let mut episode = world.begin(&task, id.clone())?;
     let mut sequence = OpenSequence::new(&workshop);
     let mut sampled = 0;
     let mut turn = 0;
@@ -79,7 +83,10 @@ pub(crate) async fn play(
                 sequence = OpenSequence::new(&workshop);
                 (ids, max_new_tokens)
             }
-            NextInput::Finished => return Ok(episode.finish()),
+            NextInput::Finished => {
+                world.judge(&mut episode, &task).await;
+                return Ok(episode.finish());
+            }
         };
         let Generated { ids, log_probs } = workshop
             .generator
@@ -97,18 +104,13 @@ pub(crate) async fn play(
             })
             .await?;
         sampled += ids.len() as u64;
-        match episode.push_sampled(ids, log_probs) {
-            Step::Act(calls) | Step::Grade(calls) => {
-                let context = TurnContext {
-                    trajectory_id: id.clone(),
-                    turn,
-                    seed: settings.seed,
-                };
-                let outcomes = workshop.tools.invoke(calls, &context).await;
-                episode.push_outcomes(outcomes);
-            }
-            Step::Continue | Step::Finished(_) => {}
-        }
+        let step = episode.push_sampled(ids, log_probs);
+        let context = TurnContext {
+            trajectory_id: id.clone(),
+            turn,
+            seed: settings.seed,
+        };
+        world.take(step, &context, &mut episode).await?;
         turn += 1;
     }
 }

@@ -8,7 +8,7 @@ use rlf_plugins::reward::Split;
 use serde::{Deserialize, Serialize};
 
 use crate::rollout::{Group, rollout};
-use crate::statistics::{Rate, pass_at_k};
+use crate::statistics::{Rate, pass_at_k, pass_hat_k};
 use crate::{RolloutError, Settings, Workshop};
 
 /// What an evaluation measured. Excluded trajectories are counted and otherwise left out.
@@ -26,6 +26,9 @@ pub struct Evaluation {
     pub sampled_by_kind: BTreeMap<String, Rate>,
     /// Mean over tasks of the unbiased pass@k, by k.
     pub pass_at_k: BTreeMap<usize, f64>,
+    /// Mean over tasks of the unbiased pass^k, by k: all of k samples succeed.
+    #[serde(default)]
+    pub pass_hat_k: BTreeMap<usize, f64>,
     /// Mean reward of the sampled trajectories that could be scored; none where none could.
     pub reward: Option<f64>,
     /// Mean of every reward term over the sampled trajectories.
@@ -84,10 +87,8 @@ fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) 
         sampled: sampled_rate,
         greedy_by_kind,
         sampled_by_kind,
-        pass_at_k: (1..=samples)
-            .filter(|k| k.is_power_of_two() || *k == samples)
-            .filter_map(|k| mean_pass_at_k(sampled, k).map(|value| (k, value)))
-            .collect(),
+        pass_at_k: by_k(sampled, samples, pass_at_k),
+        pass_hat_k: by_k(sampled, samples, pass_hat_k),
         reward: scores()
             .next()
             .map(|_| scores().map(|score| score.reward).sum::<f64>() / scored),
@@ -128,13 +129,24 @@ fn rates(groups: &[Group]) -> (Rate, BTreeMap<String, Rate>) {
     (Rate::by_task(&all), by_kind)
 }
 
-fn mean_pass_at_k(groups: &[Group], k: usize) -> Option<f64> {
-    let values: Vec<f64> = groups
-        .iter()
-        .filter_map(|group| {
-            let (c, n) = counts(group);
-            pass_at_k(n, c, k)
+/// The mean over tasks of `estimate(n, c, k)`, for k = 1, 2, 4 .. and all samples.
+fn by_k(
+    groups: &[Group],
+    samples: usize,
+    estimate: impl Fn(usize, usize, usize) -> Option<f64>,
+) -> BTreeMap<usize, f64> {
+    (1..=samples)
+        .filter(|k| k.is_power_of_two() || *k == samples)
+        .filter_map(|k| {
+            let values: Vec<f64> = groups
+                .iter()
+                .filter_map(|group| {
+                    let (c, n) = counts(group);
+                    estimate(n, c, k)
+                })
+                .collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (!values.is_empty()).then_some((k, mean))
         })
-        .collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        .collect()
 }

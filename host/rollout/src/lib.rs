@@ -14,24 +14,43 @@ mod episode;
 pub mod evaluate;
 pub mod generate;
 pub mod rollout;
+pub mod shown_tools;
 pub mod statistics;
+pub mod user;
+pub mod world;
 
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::{Dialogue, DialogueError};
+use rlf_plugins::environment::{Environments, OpenError};
 use rlf_plugins::reward::Split;
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::tool_manager::{ToolError, ToolManager};
 use rlf_policy::Sampler;
 
 use crate::generate::{GenerateError, Generator};
+use crate::shown_tools::{ShownTools, ShownToolsError};
+use crate::user::{TaskUserError, User};
 
-/// Everything that trajectories are made with.
-pub struct Workshop {
+/// What episodes take place in, whoever writes the model's turns. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scene {
     /// Template, protocol and budgets.
     pub dialogue: Arc<Dialogue>,
     /// Invokes tool calls.
     pub tools: ToolManager,
+    /// The worlds that tasks live in, where they live in one.
+    pub environments: Environments,
+    /// How tools are shown in place of how their authors describe them.
+    pub shown: ShownTools,
+    /// Plays the users of tasks that want a model to; none where no task does.
+    pub user: Option<Arc<dyn User>>,
+}
+
+/// Everything that trajectories are made with.
+pub struct Workshop {
+    /// What they take place in.
+    pub scene: Scene,
     /// Grades groups.
     pub rewards: Arc<RewardStack>,
     /// Produces the model's turns.
@@ -66,6 +85,35 @@ pub enum RolloutError {
     /// The rewards are configured so that no trajectory can be graded.
     #[error("[rewards] {0}")]
     Rewards(String),
+    /// The tools of a task cannot be shown as it wants them.
+    #[error(transparent)]
+    Shown(#[from] ShownToolsError),
+    /// Nobody can play the user of a task.
+    #[error(transparent)]
+    User(#[from] TaskUserError),
+    /// The task's world could not be opened, where that is needed.
+    #[error("task {task}: {why}")]
+    World {
+        /// The task's id.
+        task: String,
+        /// What the environment says.
+        why: String,
+    },
+    /// The task's environment is not there.
+    #[error(transparent)]
+    Environment(#[from] OpenError),
+    /// A tool of the task's environment has the name of another tool of the task.
+    #[error(
+        "task {task}: environment `{environment}` and a plugin both offer a tool `{tool}`; rename one"
+    )]
+    TwoTools {
+        /// The task's id.
+        task: String,
+        /// Its environment.
+        environment: String,
+        /// The name.
+        tool: String,
+    },
     /// The generator stopped.
     #[error(transparent)]
     Generate(#[from] GenerateError),

@@ -59,6 +59,21 @@ pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     Some(1.0 - none_succeeds)
 }
 
+/// Unbiased estimate that all of `k` samples succeed, from `n` samples of which `c` did: `C(c, k) / C(n, k)` (Yao et al.
+/// 2024, "tau-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains", pass^k). None where `k` exceeds
+/// `n`.
+pub fn pass_hat_k(n: usize, c: usize, k: usize) -> Option<f64> {
+    if k > n || c > n {
+        return None;
+    }
+    // As a product of ratios, none of which overflows; 0 from where there are fewer successes than samples.
+    Some(
+        (0..k)
+            .map(|i| c.saturating_sub(i) as f64 / (n - i) as f64)
+            .product(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +86,19 @@ mod tests {
         assert_eq!(pass_at_k(4, 3, 2), Some(1.0));
         assert_eq!(pass_at_k(4, 2, 1), Some(0.5));
         assert_eq!(pass_at_k(4, 2, 5), None);
+    }
+
+    #[test]
+    fn pass_hat_k_agrees_with_counting_subsets() {
+        // By hand: 4 samples, 3 good: C(3,2)/C(4,2) = 3/6.
+        assert_eq!(pass_hat_k(4, 3, 2), Some(0.5));
+        assert_eq!(pass_hat_k(4, 4, 4), Some(1.0));
+        assert_eq!(pass_hat_k(4, 1, 2), Some(0.0));
+        assert_eq!(pass_hat_k(4, 2, 1), Some(0.5));
+        assert_eq!(pass_hat_k(4, 2, 5), None);
+        for (n, c) in [(5, 2), (8, 8), (7, 0)] {
+            assert_eq!(pass_hat_k(n, c, 1), pass_at_k(n, c, 1));
+        }
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub enum Pool {
     Calls,
     /// Programs in interpreters. They make no calls, so whoever waits for one waits for nobody else.
     Programs,
+    /// Sessions, which keep an instance for as long as they live and mostly wait. They take a place and no memory: whoever
+    /// keeps them knows what each has grown to, and sets aside what those need that run.
+    Sessions,
 }
 
 /// The unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
@@ -54,10 +57,11 @@ impl Level {
     }
 }
 
-/// The places and the memory of both pools.
+/// The places and the memory of all pools.
 pub(crate) struct Admission {
     calls: [Places; LEVELS],
     programs: Places,
+    sessions: Places,
 }
 
 struct Places {
@@ -93,10 +97,11 @@ pub(crate) enum NotAdmitted {
 }
 
 impl Admission {
-    pub(crate) fn new(calls: [Level; LEVELS], programs: Level) -> Self {
+    pub(crate) fn new(calls: [Level; LEVELS], programs: Level, sessions: Level) -> Self {
         Self {
             calls: calls.map(Places::new),
             programs: Places::new(programs),
+            sessions: Places::new(sessions),
         }
     }
 
@@ -112,6 +117,12 @@ impl Admission {
         let found = match pool {
             Pool::Calls => self.calls.get(depth).ok_or(NotAdmitted::TooDeep)?,
             Pool::Programs => &self.programs,
+            Pool::Sessions => &self.sessions,
+        };
+        let memory_bytes = if pool == Pool::Sessions {
+            0
+        } else {
+            memory_bytes
         };
         let Places {
             level,
@@ -139,14 +150,14 @@ impl Admission {
         })
     }
 
-    /// Places taken in both pools.
+    /// Places taken in all pools.
     pub(crate) fn places_in_use(&self) -> usize {
         self.all()
             .map(|all| all.level.places as usize - all.free.available_permits())
             .sum()
     }
 
-    /// Memory set aside in both pools, in bytes.
+    /// Memory set aside in all pools, in bytes.
     pub(crate) fn memory_in_use(&self) -> u64 {
         self.all()
             .map(|all| {
@@ -157,7 +168,7 @@ impl Admission {
     }
 
     fn all(&self) -> impl Iterator<Item = &Places> {
-        self.calls.iter().chain([&self.programs])
+        self.calls.iter().chain([&self.programs, &self.sessions])
     }
 }
 

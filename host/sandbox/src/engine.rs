@@ -46,6 +46,12 @@ pub struct SandboxConfig {
     /// what a program has is shared with all others until it writes there, so a machine that is known to run small
     /// programs can be given more than it has. Default: a quarter of the machine's memory.
     pub program_memory_budget_bytes: Option<u64>,
+    /// The most environment sessions that keep an instance at once; those that wait longest make room for others, and come
+    /// back from a snapshot. Default: as `instances`.
+    pub sessions: Option<u32>,
+    /// The most memory that sessions may have of their own: what waiting ones have grown by, and the memory limits of
+    /// those that run. Default: a quarter of the machine's memory.
+    pub session_memory_budget_bytes: Option<u64>,
     /// The most that one linear memory may grow to, whatever a policy says. Default 256 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
@@ -81,6 +87,8 @@ impl Default for SandboxConfig {
             memory_budget_bytes: None,
             programs: None,
             program_memory_budget_bytes: None,
+            sessions: None,
+            session_memory_budget_bytes: None,
             max_memory_bytes: 256 << 20,
             workers: None,
             tick: Duration::from_millis(5),
@@ -124,6 +132,8 @@ pub struct Pools {
     pub levels: [Level; LEVELS],
     /// What programs in interpreters have.
     pub programs: Level,
+    /// What environment sessions have.
+    pub sessions: Level,
     /// Linear memories; one instance may have several.
     pub memories: u32,
     /// Tables.
@@ -143,7 +153,7 @@ impl Pools {
         let mebibytes = |level: Level| level.memory_bytes >> 20;
         format!(
             "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper; \
-             {} programs in {} MiB",
+             {} programs in {} MiB; {} sessions in {} MiB",
             calls.places,
             mebibytes(calls),
             nested.places,
@@ -152,6 +162,8 @@ impl Pools {
             mebibytes(deepest),
             self.programs.places,
             mebibytes(self.programs),
+            self.sessions.places,
+            mebibytes(self.sessions),
         )
     }
 }
@@ -218,9 +230,11 @@ impl Sandbox {
                 "tick_ms = 0 would interrupt guests without end; give it at least 1".into(),
             ));
         }
-        if [config.instances, config.programs].contains(&Some(0)) || config.workers == Some(0) {
+        if [config.instances, config.programs, config.sessions].contains(&Some(0))
+            || config.workers == Some(0)
+        {
             return Err(SandboxError::Config(
-                "instances, programs and workers must be at least 1".into(),
+                "instances, programs, sessions and workers must be at least 1".into(),
             ));
         }
         let at_most = |name: &str, value: u128, most: u128| {
@@ -238,6 +252,11 @@ impl Sandbox {
         at_most(
             "programs",
             config.programs.unwrap_or_default().into(),
+            MOST_INSTANCES.into(),
+        )?;
+        at_most(
+            "sessions",
+            config.sessions.unwrap_or_default().into(),
             MOST_INSTANCES.into(),
         )?;
         at_most(
@@ -272,7 +291,7 @@ impl Sandbox {
         let inner = Inner {
             engine,
             linker,
-            admission: Admission::new(pools.levels, pools.programs),
+            admission: Admission::new(pools.levels, pools.programs, pools.sessions),
             cache,
             config: config.clone(),
             pools,
@@ -407,13 +426,21 @@ fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
                 .unwrap_or_else(|| machine_memory() / 4)
                 .max(config.max_memory_bytes),
         };
-        let places = (levels.iter().chain([&programs]))
+        let sessions = Level {
+            places: config.sessions.unwrap_or(instances),
+            memory_bytes: config
+                .session_memory_budget_bytes
+                .unwrap_or_else(|| machine_memory() / 4)
+                .max(config.max_memory_bytes),
+        };
+        let places = (levels.iter().chain([&programs, &sessions]))
             .map(|level| level.places)
             .sum();
         let pools = Pools {
             instances: places,
             levels,
             programs,
+            sessions,
             // Some components have three; so many places are for those that have one.
             memories: (3 * places).min(places.max(MOST_MEMORIES)),
             tables: 4 * places,

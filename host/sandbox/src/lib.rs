@@ -80,7 +80,7 @@ pub use ended::{Clock, Ended, LimitReached, Stopped};
 pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
 pub use files::{FilesReport, ScratchFiles};
 pub use gate::Gate;
-pub use limits::Limits;
+pub use limits::{LONGEST, Limits};
 pub use load::{LoadError, LoadRequest, Preparation, Template};
 pub use log::{Level, LogLine, Logs};
 pub use output::{Captured, Output, Stream, Tee, safe_text};

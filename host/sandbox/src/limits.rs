@@ -91,7 +91,7 @@ impl Default for Limits {
 }
 
 /// The most time that a limit may give.
-pub(crate) const LONGEST: Duration = Duration::from_hours(24);
+pub const LONGEST: Duration = Duration::from_hours(24);
 
 impl Limits {
     /// Says which limit the pools cannot keep or makes every call fail, and what to write instead.

@@ -120,6 +120,11 @@ impl State {
         (self.as_caller.meter.used_of_budget(), self.clock.used())
     }
 
+    /// Most memory and tables that the guest has had so far, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.record.memory_peak()
+    }
+
     /// What the guest has printed since this was last asked: standard output and standard error. What is not
     /// taken is in the report of the call.
     pub fn take_output(&self) -> [Output; 2] {

@@ -119,6 +119,7 @@ pub(crate) async fn grade(
         tools: None,
         reference: request.task.reference,
         environment: None,
+        setup: Value::Null,
         extra: request.task.extra,
     };
     let group = match (request.trajectories, request.messages) {
@@ -247,6 +248,7 @@ fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
                         ..Observation::default()
                     }),
                     step_reward: None,
+                    state: None,
                     detail: None,
                     wall_us: 0,
                     component: String::new(),

@@ -202,6 +202,7 @@ mod tests {
             fault: Fault::Plugin,
             observation: Some(Observation::text("error", true)),
             step_reward: None,
+            state: None,
             detail: Some("at /home/someone/plugin.rs".into()),
             wall_us: 7,
             component: "ab".into(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rollouts::{Group, Score};
 
@@ -62,6 +62,7 @@ pub(crate) fn group(
         tools: None,
         reference: serde_json::Value::Null,
         environment: None,
+        setup: Value::Null,
         extra: serde_json::Map::new(),
     };
     Group {

@@ -146,6 +146,7 @@ pub struct Metrics {
     events: AppendFile,
     started: Instant,
     before: Duration,
+    labels: Map<String, Value>,
 }
 
 /// How long the files were at a checkpoint.
@@ -172,6 +173,7 @@ impl Metrics {
             events: AppendFile::open(events, position.events)?,
             started: Instant::now(),
             before: elapsed,
+            labels: Map::new(),
         };
         if position.events == 0 {
             metrics.events.append(&tensorboard::header(wall_time()))?;
@@ -184,6 +186,12 @@ impl Metrics {
         self.before + self.started.elapsed()
     }
 
+    /// Adds what the numbers of every line from now on are to be read with, such as who played the users. A line's own field
+    /// of the name goes before.
+    pub fn label(&mut self, name: impl Into<String>, value: Value) {
+        self.labels.insert(name.into(), value);
+    }
+
     /// Appends one line to both.
     pub fn write(&mut self, line: &Line) -> Result<(), RunError> {
         let mut json = Map::new();
@@ -193,6 +201,7 @@ impl Metrics {
             "elapsed_s".into(),
             round(self.elapsed().as_secs_f64()).into(),
         );
+        json.extend(self.labels.clone());
         json.extend(line.fields.clone());
         self.lines
             .append(format!("{}\n", Value::Object(json)).as_bytes())?;
@@ -238,5 +247,35 @@ impl Means {
         self.0
             .iter()
             .map(|(name, (sum, count))| (name.as_str(), sum / *count as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_in_every_line_written_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("tensorboard")).unwrap();
+        let mut metrics =
+            Metrics::open(folder.path(), MetricsPosition::default(), Duration::ZERO).unwrap();
+        metrics.label("users", "solo".into());
+        for step in 0..2 {
+            let line = Line::new(Phase::Rl, step).number("reward", 0.5);
+            metrics.write(&line).unwrap();
+        }
+        let text = std::fs::read_to_string(metrics_path(folder.path())).unwrap();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        for line in lines {
+            assert_eq!(
+                (&line["users"], &line["reward"]),
+                (&"solo".into(), &0.5.into())
+            );
+        }
     }
 }

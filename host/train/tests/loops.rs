@@ -178,6 +178,7 @@ impl Rollouts for EvenGame {
                     tools: None,
                     reference: Value::Null,
                     environment: None,
+                    setup: Value::Null,
                     extra: serde_json::Map::new(),
                 };
                 Group {

@@ -53,10 +53,11 @@ def unwrap(result):
 
 
 class Lifecycle(exports.Lifecycle):
-    """`lifecycle`: there is nothing to configure."""
+    """`lifecycle`."""
 
     def init(self, config):
         forget()
+        unwrap(rlf_driver.configure(config))
 
 
 class Interpreter(exports.Interpreter):

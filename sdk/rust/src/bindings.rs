@@ -1,7 +1,7 @@
 //! What wit-bindgen makes of the contract in `wit/`.
 //!
-//! The contract's worlds `tool-plugin` and `reward-plugin` both export `lifecycle`, and wit-bindgen
-//! cannot generate one export twice in a crate. So each export has a world of its own here; a
+//! The contract's worlds all export `lifecycle`, and wit-bindgen cannot generate one export twice in
+//! a crate. So each export has a world of its own here; a
 //! component that exports two of them has the world of the contract.
 
 // Generated: raw pointers of the canonical ABI, no documentation of its own beyond the contract's.
@@ -83,6 +83,18 @@ pub mod reward {
         world: "rlf:sdk-reward/reward-export",
         pub_export_macro: true,
         additional_derives: [PartialEq],
+        with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
+        generate_all,
+    });
+}
+
+pub mod environment {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package rlf:sdk-environment; world environment-export { export rlf:plugin/environment@0.1.0; }",
+        world: "rlf:sdk-environment/environment-export",
+        pub_export_macro: true,
+        additional_derives: [PartialEq, Clone],
         with: { "rlf:plugin/types@0.1.0": crate::bindings::lifecycle::rlf::plugin::types },
         generate_all,
     });

@@ -1,11 +1,12 @@
-//! Tools and rewards for rlf-host, written as plain functions.
+//! Tools and rewards for rlf-host, written as plain functions, and environments as one trait.
 //!
 //! # Why
 //!
 //! A plugin is a WebAssembly component that exports the contract in `wit/`. This crate is all an
 //! author needs to see of that: a tool is a function with a typed, documented argument struct, a
-//! reward is a function from a task and a trajectory to named terms. Name, description and JSON
-//! Schema come from the code; a failed `Result` becomes an observation that the model can react to.
+//! reward is a function from a task and a trajectory to named terms, an environment is a type with one
+//! method for each thing that can happen to a session. Name, description and JSON Schema come from the
+//! code; a failed `Result` becomes an observation that the model can react to.
 //!
 //! ```
 //! use rlf_plugin::{plugin, tool};
@@ -44,6 +45,7 @@
 //! |---|---|
 //! | write a tool | [`tool`](mod@tool), [`IntoObservation`] |
 //! | write a reward | [`reward`](mod@reward), [`Terms`] |
+//! | write a stateful world | [`environment`], [`Environment`] |
 //! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
 //! | write to the operator's log | [`log`] |
 //! | ask hosts that the operator opens | [`http`] |
@@ -59,6 +61,7 @@
 #[doc(hidden)]
 pub mod bindings;
 pub mod data;
+pub mod environment;
 pub mod execute;
 pub mod http;
 pub mod lifecycle;
@@ -80,10 +83,11 @@ pub use bindings::reward::exports::rlf::plugin::reward::{
     CallResult, Event, Finish, Grading, MalformedCall, ModelTurn, Score, Task, Term, ToolCall,
     Trajectory,
 };
+pub use environment::{Environment, Scenario, Start, Step};
 pub use observation::{IntoObservation, Json};
-pub use plugin::{RewardPlugin, ToolPlugin};
+pub use plugin::{EnvironmentPlugin, RewardPlugin, ToolPlugin};
 #[doc(hidden)]
-pub use plugin::{Rewards, Tools};
+pub use plugin::{Environments, Rewards, Tools};
 pub use reference::{ReferenceError, accepted_answers};
 pub use reward::Terms;
 pub use rlf_plugin_macros::{reward, tool};

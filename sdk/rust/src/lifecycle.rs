@@ -105,6 +105,25 @@ pub fn initialise<P, I: Init<P>>(init: I, config: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// As [`initialise`], with a state that lives as long as the plugin: sessions outlive the call that
+/// opens them, so they cannot borrow from anything shorter.
+#[doc(hidden)]
+pub fn initialise_world<W, P, I>(init: I, config: &str) -> Result<(), Error>
+where
+    W: Any,
+    I: Init<P, State = W>,
+{
+    let world: &'static W = Box::leak(Box::new(init.run(config)?));
+    STATE.with_borrow_mut(|kept| *kept = Some(Rc::new(world)));
+    Ok(())
+}
+
+/// The world that `init` returned.
+#[doc(hidden)]
+pub fn world<W: Any>() -> Result<&'static W, Error> {
+    state::<&'static W>().map(|world| *world)
+}
+
 /// What stands in for `init` where a plugin has none: any key of a configuration is a mistake.
 #[doc(hidden)]
 pub fn refuse_configuration(config: &str) -> Result<(), Error> {

@@ -1,11 +1,15 @@
 //! From an author's functions to the exports of a component.
 
+mod environment;
+
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
 use crate::bindings;
 use crate::tool::Entry;
 use crate::{CallContext, Error, Grading, Observation, Score, Task, ToolDefinition, Trajectory};
+
+pub use environment::{EnvironmentPlugin, Environments};
 
 thread_local! {
     // Built once, after `init`, so that the snapshot holds them and calls only look names up.
@@ -111,8 +115,8 @@ impl<P: RewardPlugin> bindings::reward::exports::rlf::plugin::reward::Guest for 
     }
 }
 
-/// Makes this crate a plugin: `plugin!(tools: [first, second])` or `plugin!(reward: name)`, either
-/// with `init: function` before it.
+/// Makes this crate a plugin: `plugin!(tools: [first, second])`, `plugin!(reward: name)` or
+/// `plugin!(environment: Session)`, each with `init: function` before it where it has one.
 ///
 /// Declares a type `Plugin`, which native tests call through [`testing`](crate::testing), and, in a
 /// build for WebAssembly, the component's exports. Once per crate.
@@ -129,6 +133,28 @@ macro_rules! plugin {
     };
     (reward: $reward:ident $(,)?) => {
         $crate::plugin!(@reward ($crate::lifecycle::refuse_configuration) $reward);
+    };
+    (init: $init:path, environment: $session:ty $(,)?) => {
+        $crate::plugin!(
+            @environment
+            (|config| {
+                $crate::lifecycle::initialise_world::<
+                    <$session as $crate::environment::Environment>::World,
+                    _,
+                    _,
+                >($init, config)
+            })
+            ($crate::lifecycle::world)
+            $session
+        );
+    };
+    (environment: $session:ty $(,)?) => {
+        $crate::plugin!(
+            @environment
+            ($crate::lifecycle::refuse_configuration)
+            (|| ::std::result::Result::Ok(&()))
+            $session
+        );
     };
     (@tools ($init:expr) $($tool:ident),+) => {
         /// This crate's tools, as the host sees them.
@@ -177,6 +203,41 @@ macro_rules! plugin {
             type Exported = $crate::Rewards<Plugin>;
             $crate::bindings::lifecycle::export!(Exported with_types_in $crate::bindings::lifecycle);
             $crate::bindings::reward::export!(Exported with_types_in $crate::bindings::reward);
+        };
+    };
+    (@environment ($init:expr) ($world:expr) $session:ty) => {
+        /// This crate's environment, as the host sees it.
+        // Not public: then the session, which is a part of its interface, would have to be.
+        struct Plugin;
+
+        // Natively, tests alone use it, and through it all that a session does.
+        const _: Plugin = Plugin;
+
+        impl $crate::EnvironmentPlugin for Plugin {
+            type Session = $session;
+
+            fn init(config: &str) -> ::std::result::Result<(), $crate::Error> {
+                let init: fn(&str) -> ::std::result::Result<(), $crate::Error> = $init;
+                init(config)
+            }
+
+            fn world() -> ::std::result::Result<
+                &'static <$session as $crate::environment::Environment>::World,
+                $crate::Error,
+            > {
+                let world: fn() -> ::std::result::Result<
+                    &'static <$session as $crate::environment::Environment>::World,
+                    $crate::Error,
+                > = $world;
+                world()
+            }
+        }
+
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::Environments<Plugin>;
+            $crate::bindings::lifecycle::export!(Exported with_types_in $crate::bindings::lifecycle);
+            $crate::bindings::environment::export!(Exported with_types_in $crate::bindings::environment);
         };
     };
 }

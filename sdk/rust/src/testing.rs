@@ -2,6 +2,12 @@
 //!
 //! Data, logs and calls are per thread, and a test has a thread of its own.
 
+mod environment;
+mod scenarios;
+
+pub use environment::{Session, init_environment, open};
+pub use scenarios::check_scenarios;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

@@ -73,6 +73,7 @@ impl Bench {
             tools: None,
             reference: reference.clone(),
             environment: None,
+            setup: Value::Null,
             extra: serde_json::Map::new(),
         };
         let trajectory = |(number, answer): (usize, &&str)| Trajectory {

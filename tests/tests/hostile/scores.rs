@@ -6,7 +6,7 @@ use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_plugins::reward::{Grading, Split};
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::score::{ExclusionCause, Graded};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan};
 
@@ -62,6 +62,7 @@ async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
         tools: None,
         reference: json!("good"),
         environment: None,
+        setup: Value::Null,
         extra: serde_json::Map::new(),
     };
     let grading = Grading {

@@ -10,13 +10,15 @@ use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Ended, Fault, Message, Role, Task,
     Tokenizer,
 };
+use rlf_plugins::environment::{EnvironmentConfig, Environments};
 use rlf_plugins::reward::Split;
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::score::{ExclusionCause, Graded};
 use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
-use rlf_rollout::{Settings, Workshop};
+use rlf_rollout::shown_tools::ShownTools;
+use rlf_rollout::{Scene, Settings, Workshop};
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan, call, turn};
@@ -146,8 +148,17 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         turns: Mutex::default(),
     };
     let workshop = Arc::new(Workshop {
-        dialogue: Arc::clone(&dialogue),
-        tools: arena.tools.clone(),
+        scene: Scene {
+            dialogue: Arc::clone(&dialogue),
+            tools: arena.tools.clone(),
+            environments: Environments::new(
+                &arena.registry,
+                &arena.sandbox,
+                &EnvironmentConfig::default(),
+            ),
+            shown: ShownTools::default(),
+            user: None,
+        },
         rewards: Arc::new(RewardStack::new(&arena.registry, &rewards).expect("it is there")),
         generator: Arc::new(script),
     });
@@ -158,6 +169,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         tools: None,
         reference: json!("good"),
         environment: None,
+        setup: Value::Null,
         extra: serde_json::Map::new(),
     };
     let settings = Settings {

@@ -21,6 +21,7 @@ use crate::{
 
 const SOURCES: &str = "plugins/python/component";
 const DRIVER: &str = "plugins/python/driver";
+const ENVIRONMENTS: &str = "plugins/python/environments";
 const WORLD: &str = "interpreter-plugin";
 
 /// The module that binds the driver to what componentize-py generates.
@@ -53,6 +54,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .args(["--quiet", "--wit-path", "wit", "--world", WORLD])
         .args(["componentize", APP])
         .args(["--python-path", SOURCES, "--python-path", DRIVER])
+        .args(["--python-path", ENVIRONMENTS])
         .arg("--output")
         .arg(&component);
     say("  python: CPython 3.14 by componentize-py");

@@ -15,6 +15,7 @@ use crate::{
 
 const SOURCES: &str = "plugins/python/native";
 const DRIVER: &str = "plugins/python/driver";
+const ENVIRONMENTS: &str = "plugins/python/environments";
 /// Its own build folder, and in it all that it downloads and compiles.
 const TARGET: &str = "target/python-native";
 
@@ -82,7 +83,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .arg("--target-dir")
         .arg(&target)
         .arg("--")
-        .args(["wit", SOURCES, DRIVER])
+        .args(["wit", SOURCES, DRIVER, ENVIRONMENTS])
         .arg(target.join("work"))
         .arg(&component);
     if !steps::status(&mut command)?.success() {

@@ -1,6 +1,7 @@
 //! `rlf-host bench`: speed as ratios, parity of devices, and endurance.
 
 mod code;
+mod env;
 mod sandbox;
 mod soak;
 
@@ -45,6 +46,21 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
             alive,
         } => code::run(&code::Options {
             builds,
+            time: Duration::from_secs_f64(*seconds),
+            alive: *alive,
+        }),
+        BenchTarget::Env {
+            python,
+            environment,
+            retail,
+            seconds,
+            alive,
+            plugins,
+        } => env::run(&env::Options {
+            plugins: &plugins.plugins,
+            retail,
+            environment,
+            python: python.as_deref(),
             time: Duration::from_secs_f64(*seconds),
             alive: *alive,
         }),

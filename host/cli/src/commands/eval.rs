@@ -49,14 +49,22 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
         params,
         checkpoint.state.step,
     ))?;
+    let users = parts.users(Some(&chosen));
     if options.json {
-        say!("{}", serde_json::to_string_pretty(&evaluation)?);
+        let mut json = serde_json::to_value(&evaluation)?;
+        if let Some(users) = &users {
+            json["users"] = serde_json::to_value(users)?;
+        }
+        say!("{}", serde_json::to_string_pretty(&json)?);
     } else {
         say!(
             "{} {}",
             style("checkpoint").bold(),
             checkpoint.path.display()
         );
+        if let Some(users) = &users {
+            say!("{} {users}", style("users").bold());
+        }
         print(&evaluation);
     }
     Ok(ExitCode::SUCCESS)
@@ -89,14 +97,19 @@ fn print(evaluation: &Evaluation) {
         );
     }
     say!();
-    for (k, value) in &evaluation.pass_at_k {
-        say!(
-            "{:<16} {:>6} {:>10} {:>10}",
-            format!("pass@{k}"),
-            "",
-            "",
-            percent(Some(*value))
-        );
+    for (name, by_k) in [
+        ("pass@", &evaluation.pass_at_k),
+        ("pass^", &evaluation.pass_hat_k),
+    ] {
+        for (k, value) in by_k {
+            say!(
+                "{:<16} {:>6} {:>10} {:>10}",
+                format!("{name}{k}"),
+                "",
+                "",
+                percent(Some(*value))
+            );
+        }
     }
     say!();
     for (term, value) in &evaluation.terms {

@@ -2,7 +2,9 @@
 
 pub(crate) mod bench;
 pub(crate) mod conformance;
+pub(crate) mod data;
 pub(crate) mod doctor;
+pub(crate) mod env;
 pub(crate) mod eval;
 pub(crate) mod plugin;
 pub(crate) mod report;

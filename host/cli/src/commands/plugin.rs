@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_config::nearest;
+use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::problem::one_line;
@@ -137,9 +138,10 @@ fn list(
     } else {
         for plugin in registry.plugins() {
             let report = plugin.report();
-            let offers = match report.tools.as_slice() {
-                [] => String::new(),
-                tools => {
+            let offers = match (report.tools.as_slice(), &report.servers) {
+                ([], None) => String::new(),
+                ([], Some(servers)) => format!("  servers: {}", servers.join(", ")),
+                (tools, _) => {
                     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
                     format!("  tools: {}", names.join(", "))
                 }
@@ -147,7 +149,11 @@ fn list(
             say!(
                 "{:<18} {:<11} {}{offers}",
                 style(&report.name).cyan(),
-                report.kind.as_str(),
+                if report.servers.is_some() {
+                    PluginKind::Environment.as_str()
+                } else {
+                    report.kind.as_str()
+                },
                 report.description
             );
         }

@@ -98,6 +98,9 @@ async fn train(
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
     describe(&parts, &model, checkpoint.as_ref());
 
+    if let Some(users) = parts.users(None) {
+        run.metrics().label("users", serde_json::to_value(users)?);
+    }
     let mut watch = Watch::new(parts.clone(), interrupted);
     if checkpoint.is_none() {
         let phase = if parts.config.sft.is_some() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
@@ -20,6 +20,7 @@ fn rows_of_our_own_format_come_back_as_they_were_written() {
         tools: Some(vec!["lookup".into()]),
         reference: json!({"answer": [1, "x"]}),
         environment: None,
+        setup: Value::Null,
         extra: serde_json::from_value(json!({"kind": "hop"})).unwrap(),
     };
     let folder = tempfile::tempdir().unwrap();

@@ -903,14 +903,20 @@ fn a_template_that_refuses_or_changes_things_is_followed_as_far_as_it_goes() {
 fn an_environment_ends_the_episode_with_its_verdict() {
     let dialogue = small(config());
     let mut episode = start(&dialogue);
-    let step = Reader::default().say(&mut episode, &dialogue, SMALL_CALL);
-    answer_calls(&mut episode, step, "done");
+    let Step::Act(calls) = Reader::default().say(&mut episode, &dialogue, SMALL_CALL) else {
+        panic!("it calls");
+    };
+    let outcomes = calls.iter().map(|call| outcome(call, "done")).collect();
+    assert_eq!(
+        episode.push_last_outcomes(outcomes),
+        Step::Finished(Finish::Terminated)
+    );
     let verdict = trajectory::Verdict {
         success: true,
         score: 1.0,
         reason: "solved".into(),
     };
-    episode.terminate(Some(json!({"door": "open"})), Some(verdict.clone()));
+    episode.judge(Some(json!({"door": "open"})), Some(verdict.clone()));
     assert_eq!(episode.next_input(), NextInput::Finished);
     let trajectory = episode.finish();
     assert_eq!(
@@ -918,4 +924,49 @@ fn an_environment_ends_the_episode_with_its_verdict() {
         (Finish::Terminated, Some(verdict))
     );
     assert_eq!(trajectory.excluded, None);
+    // Nobody reads what the last call showed.
+    assert_eq!(trajectory.sequences[0].observation_tokens(), 0);
+}
+
+#[test]
+fn what_the_model_says_in_an_environment_is_the_environments_to_answer() {
+    let dialogue = small(config());
+    let begin = || {
+        let mut episode = start(&dialogue);
+        episode.enter_environment();
+        let step = Reader::default().say(&mut episode, &dialogue, "<answer>7</answer>");
+        assert_eq!(step, Step::Say("<answer>7</answer>".into()));
+        assert_eq!(episode.next_input(), NextInput::Finished);
+        episode
+    };
+    // An answer stands where the environment ends the episode or says nothing, and not where it goes on.
+    let mut ended = begin();
+    assert_eq!(
+        ended.push_reply(Reply::Ended),
+        Step::Finished(Finish::Answered)
+    );
+    assert_eq!(ended.finish().answer.as_deref(), Some("7"));
+    let mut silent = begin();
+    assert_eq!(
+        silent.push_reply(Reply::Silence),
+        Step::Finished(Finish::Answered)
+    );
+    let mut spoken = begin();
+    let said = Reply::Said(vec![Content::Text("why?".into())]);
+    assert_eq!(spoken.push_reply(said), Step::Continue);
+    assert_eq!(spoken.answer(), None);
+    let NextInput::Continue { append, .. } = spoken.next_input() else {
+        panic!("the sequence goes on");
+    };
+    assert!(dialogue.tokenizer().decode(&append).contains("why?"));
+}
+
+#[test]
+fn a_reply_to_nothing_is_a_bug_of_the_host_and_scores_nobody() {
+    let dialogue = small(config());
+    let mut episode = start(&dialogue);
+    assert_eq!(
+        episode.push_reply(Reply::Silence),
+        Step::Finished(Finish::Aborted)
+    );
 }

@@ -68,6 +68,7 @@ pub(crate) fn task(prompt: &[(Role, &str)]) -> Task {
         tools: None,
         reference: Value::Null,
         environment: None,
+        setup: Value::Null,
         extra: serde_json::Map::new(),
     }
 }
@@ -123,6 +124,7 @@ pub(crate) fn outcome(call: &ToolCall, text: &str) -> CallOutcome {
         fault: Fault::Model,
         observation: Some(Observation::text(text, false)),
         step_reward: None,
+        state: None,
         detail: None,
         wall_us: 0,
         component: String::new(),

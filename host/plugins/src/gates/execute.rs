@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use rlf_dialogue::tool::Fault;
+use rlf_dialogue::tool::{Ended, Fault};
 use rlf_sandbox::{Gate, State, Stopped};
 use tokio::task::JoinSet;
 use wasmtime::Result;
@@ -156,7 +156,7 @@ impl wit::Host for View<'_> {
                 let spec = RunSpec {
                     label,
                     deadline: Some(deadline),
-                    tee: None,
+                    ..RunSpec::default()
                 };
                 (index, report(interpreter.run(program, spec).await))
             });
@@ -191,13 +191,17 @@ fn report(
 ) -> Result<Result<Report, Error>, Stopped> {
     match run {
         Ok(report) if report.fault() == Fault::Infrastructure => {
+            // Its caller's deadline is its own, and the machine may not be to blame for a short one.
+            let mend = if report.ended() == Ended::Timeout {
+                "; `limits.wall_ms` of the plugin that runs it has to cover all programs of a call"
+            } else {
+                ""
+            };
             let why = report.stopped.map(|stopped| stopped.reason);
-            let reason = format!(
-                "a program could not be run to its end before its caller's deadline: {}; raise `wall_ms` in the limits of the \
-                 plugin that runs it, which has to cover all programs of a call",
-                why.unwrap_or_default()
-            );
-            Err(Stopped::unavailable(reason))
+            let why = why.unwrap_or_default();
+            Err(Stopped::unavailable(format!(
+                "a program could not be run to its end: {why}{mend}"
+            )))
         }
         Ok(report) => Ok(Ok(report_to_guest(report))),
         Err(error) => Ok(Err(answer(error)?)),

@@ -172,6 +172,8 @@ pub struct RunSpec {
     pub label: String,
     /// Earlier than the policy's, where the caller has less time left.
     pub deadline: Option<Instant>,
+    /// How long a notebook may be open, in place of the policy's deadline.
+    pub lifetime: Option<Duration>,
     /// Who is shown what it prints, as it prints it.
     pub tee: Option<Tee>,
 }
@@ -295,10 +297,12 @@ async fn compile(
 fn call_spec(plugin: &Plugin, wanted: &ProgramLimits, seed: u64, spec: RunSpec) -> CallSpec {
     let policy = &plugin.policy().programs;
     let most_memory = plugin.template().most_memory_bytes();
+    let mut limits = policy.limits(&plugin.policy().limits, wanted, most_memory);
+    limits.wall = spec.lifetime.unwrap_or(limits.wall);
     CallSpec {
         label: spec.label,
         seed,
-        limits: Some(policy.limits(&plugin.policy().limits, wanted, most_memory)),
+        limits: Some(limits),
         deadline: spec.deadline,
         virtual_time: Some(policy.time(wanted)),
         tee: spec.tee,
@@ -400,7 +404,7 @@ impl Interpreters {
                     .entry(plugin.name().to_owned())
                     .or_default()
                     .push(interpreter.clone());
-                if plugin.policy().functions.is_some() {
+                if plugin.policy().functions.is_some() || plugin.is_environment() {
                     continue;
                 }
                 let is_namesake = plugin.name() == language.id;

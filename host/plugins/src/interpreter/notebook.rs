@@ -66,6 +66,8 @@ pub struct CellReport {
     pub cpu: Duration,
     /// What it took of its time: CPU time or time as it saw it, whichever is more; of a cell that was stopped, none.
     pub time: Duration,
+    /// Most memory that the notebook has had so far, in bytes; of a cell that was stopped, 0.
+    pub memory: u64,
 }
 
 impl CellReport {
@@ -79,6 +81,7 @@ impl CellReport {
             stderr,
             cpu: Duration::ZERO,
             time: Duration::ZERO,
+            memory: 0,
         }
     }
 }
@@ -112,6 +115,7 @@ struct Executed {
     printed: [Output; 2],
     cpu: Duration,
     virtual_time: Duration,
+    memory: u64,
 }
 
 impl Drop for Notebook {
@@ -212,11 +216,13 @@ async fn serve(
                     .await?;
                 let printed = store.data().take_output();
                 let (cpu, virtual_time) = store.data().used();
+                let memory = store.data().memory_bytes();
                 let _ = answer.send(cell.map(|cell| Executed {
                     cell,
                     printed,
                     cpu,
                     virtual_time,
+                    memory,
                 }));
             }
             Request::Fetch {
@@ -273,6 +279,7 @@ impl Notebook {
                         stderr,
                         cpu: executed.cpu,
                         time: executed.cpu.max(executed.virtual_time),
+                        memory: executed.memory,
                     });
                 }
                 Ok(Err(error)) => return Err(RunError::of_guest(error)),

@@ -93,7 +93,7 @@ pub(crate) async fn run(
     let spec = RunSpec {
         label: request.context.call_id.clone(),
         deadline: Some(request.deadline),
-        tee: None,
+        ..RunSpec::default()
     };
     interpreter.run(program, spec).await.map_err(|error| {
         let text = error.to_string();

@@ -234,6 +234,10 @@ fn settings_that_cannot_work_are_refused() {
             "instances",
         ),
         (
+            refused(|config| config.sessions = Some(u32::MAX)),
+            "sessions",
+        ),
+        (
             refused(|config| config.workers = Some(usize::MAX)),
             "workers",
         ),
@@ -252,10 +256,11 @@ fn settings_that_cannot_work_are_refused() {
     for said in [
         refused(|config| config.instances = Some(0)),
         refused(|config| config.programs = Some(0)),
+        refused(|config| config.sessions = Some(0)),
         refused(|config| config.workers = Some(0)),
     ] {
         assert!(
-            said.contains("instances, programs and workers must be at least 1"),
+            said.contains("instances, programs, sessions and workers must be at least 1"),
             "{said}"
         );
     }

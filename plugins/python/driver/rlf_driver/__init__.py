@@ -2,7 +2,7 @@
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
 life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
-of who runs them, `report` says how they ended, `snapshot` is what happens before any of it.
+of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `environment` makes sessions worlds instead.
 
 The program shares the interpreter with this package and can change whatever it finds. So functions that matter are bound
 to names of our own before any program runs, and what must not be fooled, such as a comparison with an expected value,
@@ -13,15 +13,20 @@ from .sound import __builtins__  # isort: skip
 
 import platform
 
-from . import modules, run, session
+from . import environment, modules, run, session
 from .report import describe
 from .snapshot import prepare
 from .wit import ERROR, INTERNAL, NOT_FOUND, OK, Refused
 
-__all__ = ["Session", "compile", "execute", "languages", "prepare"]
+__all__ = ["Session", "compile", "configure", "execute", "languages", "prepare"]
 
 ID = "python"
 _LANGUAGES = [(ID, platform.python_version(), True)]
+
+
+def configure(config):
+    """What `init` is told: `(0, None)`, or `(1, error)`."""
+    return answer(ID, environment.configure, config)
 
 
 def languages():
@@ -46,7 +51,7 @@ def execute(program):
 
 
 class Session:
-    """A notebook."""
+    """A notebook, or a world."""
 
     def __init__(self, notebook):
         self.notebook = notebook
@@ -54,7 +59,9 @@ class Session:
     @classmethod
     def open(cls, language, files, modules, seed):
         """`(0, session)` or `(1, error)`."""
-        return answer(language, lambda *given: cls(session.Notebook(*given)), files, modules, seed)
+        if environment.is_configured():
+            return answer(language, lambda: cls(environment.World(seed)))
+        return answer(language, lambda: cls(session.Notebook(files, modules, seed)))
 
     def execute(self, code, limits):
         """Runs a cell: `(0, cell)`. Its limits are the host's to enforce."""

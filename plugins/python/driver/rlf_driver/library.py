@@ -80,9 +80,12 @@ class Library(importlib.abc.InspectLoader):
         except KeyError:
             raise ImportError(f"no module named {name!r} in the library", name=name) from None
 
-    def collect(self, root):
-        """Takes in every module below `root`: the source of all, the code of those that are not imported."""
+    def collect(self, root, packages=None):
+        """Takes in every module below `root`, or of the packages that are named: the source of all, the code of those that
+        are not imported."""
         for name, file, is_package in modules_below(root, ""):
+            if packages is not None and name.partition(".")[0] not in packages:
+                continue
             with open(file, "rb") as opened:
                 data = opened.read()
             try:

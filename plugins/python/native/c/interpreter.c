@@ -151,9 +151,18 @@ static PyObject *ask(PyObject *function, PyObject **arguments, size_t count, boo
 // -------------------------------------------------------------------------------------------- exports
 
 bool exports_rlf_plugin_lifecycle_init(string_t *config, error_t *problem) {
-    // All is done before the snapshot, and nothing can be configured.
+    // Where there is nothing to configure, the memory stays as the snapshot has it.
+    if (config->len == 2 && memcmp(config->ptr, "{}", 2) == 0) {
+        interpreter_plugin_string_free(config);
+        return true;
+    }
+    PyObject *arguments[] = { text(config) };
     interpreter_plugin_string_free(config);
-    return true;
+    bool ok;
+    PyObject *answer = ask(driver.configure, arguments, 1, &ok);
+    if (!ok) *problem = error(answer);
+    Py_DECREF(answer);
+    return ok;
 }
 
 void exports_rlf_plugin_interpreter_languages(exports_rlf_plugin_interpreter_list_language_t *languages) {

@@ -27,6 +27,7 @@
 #define PREFIX "/usr"
 #define LIBRARY PREFIX "/lib/python3.13"
 #define DRIVER "/driver"
+#define ENVIRONMENTS "/environments"
 
 struct driver driver;
 
@@ -103,6 +104,7 @@ static void start(void) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         check(PyConfig_SetString(&config, paths[i].field, paths[i].value), "a path of the configuration");
     check(PyWideStringList_Append(&config.module_search_paths, L"" DRIVER), "the driver's path");
+    check(PyWideStringList_Append(&config.module_search_paths, L"" ENVIRONMENTS), "the path of what environments import");
     check(PyWideStringList_Append(&config.module_search_paths, L"" LIBRARY), "the library's path");
     check(Py_InitializeFromConfig(&config), "initialisation");
     PyConfig_Clear(&config);
@@ -126,6 +128,7 @@ static void prepare(void) {
     PyObject *done = PyObject_CallMethod(module, "prepare", "Os", host, LIBRARY);
     if (!done) fail("rlf_driver.prepare");
     Py_DECREF(done);
+    driver.configure = attribute(module, "configure");
     driver.languages = attribute(module, "languages");
     driver.compile = attribute(module, "compile");
     driver.execute = attribute(module, "execute");

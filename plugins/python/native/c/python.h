@@ -3,7 +3,7 @@
 
 // The driver's functions, as plugins/python/README.md describes them.
 struct driver {
-    PyObject *languages, *compile, *execute;
+    PyObject *configure, *languages, *compile, *execute;
     PyObject *open, *session_execute, *session_fetch;
 };
 

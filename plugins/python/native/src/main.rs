@@ -25,22 +25,30 @@ use sha2::{Digest, Sha256};
 
 use crate::{compile::Work, snapshot::Mount, sources::hex};
 
-const USAGE: &str = "usage: python-native WIT NATIVE DRIVER WORK OUTPUT
-  WIT     folder with the interfaces
-  NATIVE  folder with our C and the patches
-  DRIVER  folder with the package rlf_driver
-  WORK    folder to build in; what is there is used again
-  OUTPUT  the component to write";
+const USAGE: &str = "usage: python-native WIT NATIVE DRIVER ENVIRONMENTS WORK OUTPUT
+  WIT           folder with the interfaces
+  NATIVE        folder with our C and the patches
+  DRIVER        folder with the package rlf_driver
+  ENVIRONMENTS  folder with the packages that environments import
+  WORK          folder to build in; what is there is used again
+  OUTPUT        the component to write";
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [wit, native, driver, work, output] = arguments.as_slice() else {
+    let [wit, native, driver, environments, work, output] = arguments.as_slice() else {
         bail!(USAGE);
     };
-    build(wit, native, driver, work, output)
+    build(wit, native, driver, environments, work, output)
 }
 
-fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -> Result<()> {
+fn build(
+    wit: &Path,
+    native: &Path,
+    driver: &Path,
+    environments: &Path,
+    work: &Path,
+    output: &Path,
+) -> Result<()> {
     let place = Work::new(work)?;
     let steps = Steps { work };
     let patches = files(&native.join("patches"))?;
@@ -74,7 +82,10 @@ fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -
     key.add(include_str!("snapshot.rs").as_bytes());
     key.add(include_str!("segments.rs").as_bytes());
     let ours = native.join("library");
-    for file in snapshot::python_files(driver)?.iter().chain(&files(&ours)?) {
+    for file in (snapshot::python_files(driver)?.iter())
+        .chain(&snapshot::python_files(environments)?)
+        .chain(&files(&ours)?)
+    {
         key.add_file(file)?;
     }
     let component = work.join("python.component.wasm");
@@ -91,6 +102,10 @@ fn build(wit: &Path, native: &Path, driver: &Path, work: &Path, output: &Path) -
             Mount {
                 folder: driver,
                 path: "/driver",
+            },
+            Mount {
+                folder: environments,
+                path: "/environments",
             },
         ];
         Ok(fs::write(

@@ -40,6 +40,7 @@ pub(super) fn run(
         tools: None,
         reference,
         environment: None,
+        setup: Value::Null,
         extra: Map::new(),
     };
     let grading = Grading {

@@ -66,6 +66,14 @@ pub(super) fn loaded(
         &report.description,
     );
     tools(&screen, &report);
+    if let Some(servers) = &report.servers {
+        let servers = if servers.is_empty() {
+            "an environment of what each task brings".to_owned()
+        } else {
+            format!("an environment of {}", servers.join(", "))
+        };
+        screen.row("is", &servers);
+    }
     asked(&screen, plugin.template().info(), plugin.manifest());
     granted(&screen, &decided);
     reaches(&screen, &report);

@@ -1,0 +1,159 @@
+//! `rlf-host data import`: published data sets' files as the project's own tasks and demonstrations.
+
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use rlf_dialogue::dataset::read_tasks;
+use rlf_dialogue::task::Task;
+use rlf_import::{Demonstration, Format, Imported, Options, Reasoning, Scoping, User};
+
+pub(crate) use self::replay::gold_calls;
+use crate::arguments::{Data, DataCommand, Import};
+use crate::assemble::warn;
+
+/// Bad rows that are told one by one; the rest are counted.
+const TOLD: usize = 20;
+
+pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
+    match &options.command {
+        DataCommand::Formats => {
+            for format in rlf_import::formats() {
+                let use_of = if format.is_for_sft() { "SFT" } else { "RL" };
+                say!("{:<15} {use_of:<4} {}", format.as_str(), format.about());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        DataCommand::Import(import) => run_import(import),
+    }
+}
+
+/// What files hold, in their order.
+#[derive(Default)]
+struct Rows {
+    tasks: Vec<Task>,
+    demonstrations: Vec<Demonstration>,
+    bad: usize,
+}
+
+fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
+    let from = import
+        .from
+        .as_deref()
+        .map(str::parse::<Format>)
+        .transpose()
+        .map_err(|error| anyhow!("--from: {error}"))?;
+    let options = Options {
+        from,
+        environment: import.environment.clone(),
+        scoping: match import.scoping.as_str() {
+            "clean" => Scoping::Clean,
+            "published" => Scoping::Published,
+            other => bail!("--scoping {other}: write clean or published"),
+        },
+        steps: import.steps,
+        user: match import.user.as_str() {
+            "solo" => User::Solo,
+            "model" => User::Model,
+            other => bail!("--user {other}: write solo or model"),
+        },
+        reasoning: if import.drop_reasoning {
+            Reasoning::Drop
+        } else {
+            Reasoning::Keep
+        },
+    };
+    let mut rows = match &import.steps_of {
+        Some(trajectories) => steps_of(&import.files, trajectories)?,
+        None => read(import, &options)?,
+    };
+    if rows.tasks.is_empty() && rows.demonstrations.is_empty() {
+        bail!("there is no row to write");
+    }
+    if !rows.tasks.is_empty() && !rows.demonstrations.is_empty() {
+        bail!(
+            "{} rows are tasks, for RL, and {} are demonstrations, for SFT, which go into files of their own: name one format with --from",
+            rows.tasks.len(),
+            rows.demonstrations.len()
+        );
+    }
+    if import.replay {
+        replay::run(import, &mut rows.tasks)?;
+    }
+    if rows.demonstrations.is_empty() {
+        rlf_import::write_tasks(&import.output, &rows.tasks)?;
+        show(&rows.tasks, &import.output);
+    } else {
+        rlf_import::write_demonstrations(&import.output, &rows.demonstrations)?;
+        let turns: usize = rows
+            .demonstrations
+            .iter()
+            .map(|one| one.messages.len() - one.given)
+            .sum();
+        say!(
+            "{} demonstrations with {turns} messages behind their prompts in {}",
+            rows.demonstrations.len(),
+            import.output.display()
+        );
+    }
+    if rows.bad > 0 {
+        say!("{} rows left out", rows.bad);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
+    let mut rows = Rows::default();
+    let most = import.limit.unwrap_or(usize::MAX);
+    for file in &import.files {
+        for row in rlf_import::rows(file, options)? {
+            if rows.tasks.len() + rows.demonstrations.len() >= most {
+                return Ok(rows);
+            }
+            match row {
+                Ok(Imported::Task(task)) => rows.tasks.push(task),
+                Ok(Imported::Demonstration(demonstration)) => {
+                    rows.demonstrations.push(demonstration);
+                }
+                Err(error) if import.skip_bad && error.is_of_a_row() => {
+                    rows.bad += 1;
+                    if rows.bad <= TOLD {
+                        warn(&error.to_string());
+                    }
+                }
+                Err(error) => {
+                    return Err(error)
+                        .context("nothing was written; --skip-bad leaves such rows out");
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The step-level samples of trajectories that a run kept of tasks that were imported before.
+fn steps_of(files: &[std::path::PathBuf], trajectories: &Path) -> anyhow::Result<Rows> {
+    let mut tasks = Vec::new();
+    for file in files {
+        tasks.extend(read_tasks(file)?);
+    }
+    Ok(Rows {
+        tasks: rlf_import::steps_of_run(&tasks, trajectories)?,
+        ..Rows::default()
+    })
+}
+
+fn show(tasks: &[Task], output: &Path) {
+    say!("{} tasks in {}", tasks.len(), output.display());
+    let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for task in tasks {
+        let environment = task.environment.as_deref().unwrap_or("no environment");
+        *kinds.entry((&task.source, environment)).or_default() += 1;
+    }
+    for ((source, environment), count) in kinds {
+        say!("  {count:>6} of {source}, in {environment}");
+    }
+}

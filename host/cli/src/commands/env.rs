@@ -1,0 +1,245 @@
+//! `rlf-host env try | check`: an environment by hand, and its promises.
+
+mod difference;
+mod play;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use console::style;
+use rlf_plugins::environment::check::{Finding, Scenario};
+use rlf_plugins::environment::sources::PythonEnvironment;
+use rlf_plugins::environment::{EnvironmentConfig, Environments};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{Env, EnvCommand, PluginBindings};
+use crate::display::printable;
+use crate::operator::Operator;
+
+pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
+    let operator = Operator::load(options.config.as_deref())?;
+    match &options.command {
+        EnvCommand::Try {
+            path,
+            task,
+            scenario,
+            seed,
+            bindings,
+        } => {
+            let found = find(options, &operator, path, bindings)?;
+            let runtime = super::runtime()?;
+            runtime.block_on(async {
+                let scenarios = found.environments.scenarios(&found.name).await?;
+                let begin = begin(
+                    &found,
+                    &scenarios,
+                    task.as_deref(),
+                    scenario.as_deref(),
+                    *seed,
+                )?;
+                play::run(&found.environments, &found.name, begin, options.json).await
+            })
+        }
+        EnvCommand::Check {
+            path,
+            inputs,
+            bindings,
+        } => {
+            let found = find(options, &operator, path, bindings)?;
+            let runtime = super::runtime()?;
+            let report = runtime.block_on(found.environments.check(&found.name, *inputs))?;
+            if options.json {
+                say!("{}", serde_json::to_string_pretty(&report)?);
+            } else if report.scenarios.is_empty() {
+                bail!(
+                    "environment `{}` has no scenarios to be checked by; {}",
+                    found.name,
+                    match &found.servers {
+                        Some(servers) if servers.is_empty() =>
+                            "its tasks bring what there is to check",
+                        Some(_) => "write them into scenarios.json beside its files",
+                        None => "return some from its `scenarios`",
+                    }
+                );
+            } else {
+                show(&report.scenarios, "scenario");
+                show(&report.tools, "tool");
+            }
+            Ok(if report.is_sound() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+    }
+}
+
+/// An environment that is ready.
+struct Found {
+    environments: Environments,
+    name: String,
+    /// Names of the servers, where it is written in Python.
+    servers: Option<Vec<String>>,
+}
+
+/// The environment at a path, or of a name that the configuration or the plugin directory has.
+fn find(
+    options: &Env,
+    operator: &Operator,
+    path: &Path,
+    bindings: &PluginBindings,
+) -> anyhow::Result<Found> {
+    let name = path
+        .canonicalize()
+        .ok()
+        .as_deref()
+        .and_then(Path::file_stem)
+        .map_or_else(
+            || path.display().to_string(),
+            |stem| stem.to_string_lossy().into_owned(),
+        );
+    let decided = operator.decided(&name, &bindings.data, bindings.plugin_config.as_deref())?;
+    let mut policy = decided.policy.clone();
+    let python = is_python(path);
+    let component = is_component(path);
+    if python {
+        policy.plugin = Some("python".into());
+        policy.environment = Some(PythonEnvironment {
+            servers: Some(path.to_owned()),
+        });
+    }
+    let servers = (policy.environment.as_ref())
+        .map(PythonEnvironment::names)
+        .transpose()
+        .map_err(|error| anyhow!(error))?;
+    let mut policies: BTreeMap<String, PluginPolicy> = operator.policies.clone();
+    if python || decided.entry.is_some() || !decided.settings.is_empty() {
+        policies.insert(name.clone(), policy.clone());
+    }
+    let directory = directory(&options.plugins.plugins, path);
+    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let registry = Registry::load_where(&directory, &policies, &sandbox, |alias| alias == name);
+    if let Some(problem) = registry
+        .problems()
+        .iter()
+        .find(|problem| problem.plugin == name || problem.plugin == "*")
+    {
+        bail!("{}", operator.explained(problem, &policy));
+    }
+    let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig::default());
+    if let Some(plugin) = registry.plugin(&name)
+        && !plugin.is_environment()
+    {
+        bail!(
+            "`{name}` is {}, and no environment",
+            plugin.kind().with_article()
+        );
+    }
+    if registry.plugin(&name).is_none() && !python && !component {
+        bail!(
+            "{} is neither a Python file nor a folder of them (`Name.py`, with a capital) nor a component, and there is no \
+             environment of that name in {}",
+            path.display(),
+            directory.display()
+        );
+    }
+    environments.plugin(&name)?;
+    Ok(Found {
+        environments,
+        name,
+        servers,
+    })
+}
+
+/// Whether a path is of environments in Python: a file, or a folder with a server in it.
+fn is_python(path: &Path) -> bool {
+    if path.is_dir() {
+        let servers = PythonEnvironment {
+            servers: Some(path.to_owned()),
+        };
+        !path.join("plugin.toml").exists() && servers.names().is_ok()
+    } else {
+        path.is_file() && path.extension().is_some_and(|extension| extension == "py")
+    }
+}
+
+/// Whether a path is of a component: its file, or a folder that is a plugin's.
+fn is_component(path: &Path) -> bool {
+    if path.is_dir() {
+        path.join("plugin.toml").exists()
+    } else {
+        path.is_file()
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "wasm")
+    }
+}
+
+/// Where plugins are looked for: a component stands for itself where it lies.
+fn directory(plugins: &Path, path: &Path) -> PathBuf {
+    match path.canonicalize() {
+        Ok(found) if is_component(path) => found.parent().unwrap_or(Path::new("/")).to_owned(),
+        _ => plugins.to_owned(),
+    }
+}
+
+/// What is tried: a scenario, a task of the command line's, or the state that the environment begins in by itself.
+fn begin(
+    found: &Found,
+    scenarios: &[Scenario],
+    task: Option<&str>,
+    scenario: Option<&str>,
+    seed: Option<u64>,
+) -> anyhow::Result<play::Begin> {
+    let mut begin = play::Begin {
+        task: Value::Object(Map::new()),
+        seed: seed.unwrap_or_default(),
+    };
+    if let Some(id) = scenario {
+        let Some(scenario) = scenarios.iter().find(|scenario| scenario.id == id) else {
+            let known: Vec<&str> = scenarios.iter().map(|one| one.id.as_str()).collect();
+            bail!(
+                "there is no scenario `{id}`; there are: {}",
+                known.join(", ")
+            );
+        };
+        begin.task = scenario.task.clone();
+        begin.seed = seed.unwrap_or(scenario.seed);
+    } else if let Some(text) = task {
+        let text = match text.strip_prefix('@') {
+            Some(file) => rlf_config::read(Path::new(file))?,
+            None => text.to_owned(),
+        };
+        begin.task = serde_json::from_str(&text).context("--task is no JSON")?;
+    } else if let Some(servers) = &found.servers {
+        let servers: Map<String, Value> = servers
+            .iter()
+            .map(|name| (name.clone(), Value::Null))
+            .collect();
+        begin.task = json!({ "servers": servers });
+    }
+    Ok(begin)
+}
+
+fn show(findings: &[Finding], what: &str) {
+    for finding in findings {
+        let verdict = if finding.problems.is_empty() {
+            style("keeps its promises").green()
+        } else {
+            style("does not").red()
+        };
+        say!(
+            "{what:<9} {:<34} {:>3} calls, {:>3} failed  {verdict}",
+            style(printable(&finding.name)).cyan(),
+            finding.calls,
+            finding.failed
+        );
+        for problem in &finding.problems {
+            say!("          {}", printable(problem));
+        }
+    }
+}

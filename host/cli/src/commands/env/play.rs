@@ -1,0 +1,372 @@
+//! `rlf-host env try`: an episode whose turns come from standard input, one command a line.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use console::style;
+use rlf_config::nearest;
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
+use rlf_plugins::environment::session::Heard;
+use rlf_plugins::environment::snapshot::Snapshot;
+use rlf_plugins::environment::{Environments, Session};
+use rlf_plugins::tool_manager::TurnContext;
+use serde_json::Value;
+
+use super::difference::difference;
+use crate::display::printable;
+
+/// What a session is opened with.
+#[derive(Clone)]
+pub(super) struct Begin {
+    pub(super) task: Value,
+    pub(super) seed: u64,
+}
+
+const HELP: &str = "\
+list                 the tools on offer
+NAME {ARGUMENTS}     call a tool, its arguments as a JSON object; `call NAME {..}` if it is called like a command
+say TEXT             say something without calling a tool
+state                the state as JSON
+diff                 what the last call changed
+snapshot FILE        keep the session in a file
+restore FILE         go on from such a file
+undo                 as if the last call had not been made
+verify REFERENCE     how the environment judges its state by a reference (JSON)
+quit                 leave";
+
+const COMMANDS: [&str; 10] = [
+    "list", "call", "say", "state", "diff", "snapshot", "restore", "undo", "verify", "quit",
+];
+
+/// What was done and can be undone.
+#[derive(Clone)]
+enum Act {
+    Call(String, Value),
+    Say(String),
+}
+
+struct Play<'a> {
+    environments: &'a Environments,
+    name: &'a str,
+    begin: Begin,
+    session: Session,
+    /// What the acts began from, if not from the task.
+    base: Option<Snapshot>,
+    acts: Vec<Act>,
+    before: Value,
+    as_json: bool,
+}
+
+/// Reads commands until there are none. One that cannot be carried out fails the whole where nobody is there to see it.
+pub(super) async fn run(
+    environments: &Environments,
+    name: &str,
+    begin: Begin,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let session = open(environments, name, &begin).await?;
+    let mut play = Play {
+        environments,
+        name,
+        begin,
+        session,
+        base: None,
+        acts: Vec::new(),
+        before: Value::Null,
+        as_json,
+    };
+    let interactive = std::io::stdin().is_terminal();
+    if !as_json {
+        for message in play.session.messages() {
+            let role = format!("{:?}", message.role).to_lowercase();
+            say!(
+                "{}: {}",
+                style(role).bold(),
+                printable(&message.plain_text())
+            );
+        }
+        if interactive {
+            say!("{}", HELP);
+            play.list();
+        }
+    }
+    play.before = play.state().await?;
+    let mut failed = false;
+    for line in prompted(interactive) {
+        let line = line.context("cannot read standard input")?;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line == "quit" || line == "exit" {
+            break;
+        }
+        if let Err(error) = play.obey(line).await {
+            failed = true;
+            eprintln!("{} {error:#}", style("error:").red().bold().for_stderr());
+        }
+    }
+    Ok(if failed && !interactive {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// The lines of standard input, asked for where someone sits there.
+fn prompted(interactive: bool) -> impl Iterator<Item = std::io::Result<String>> {
+    let mut lines = std::io::stdin().lock().lines();
+    std::iter::from_fn(move || {
+        if interactive {
+            let mut out = std::io::stderr();
+            let _ = write!(out, "{} ", style(">").bold().for_stderr());
+            let _ = out.flush();
+        }
+        lines.next()
+    })
+}
+
+async fn open(environments: &Environments, name: &str, begin: &Begin) -> anyhow::Result<Session> {
+    Ok(environments
+        .open(name, "command-line", &begin.task, begin.seed)
+        .await?)
+}
+
+impl Play<'_> {
+    async fn obey(&mut self, line: &str) -> anyhow::Result<()> {
+        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match command {
+            "help" => say!("{}", HELP),
+            "list" => self.list(),
+            "state" => say!("{}", serde_json::to_string_pretty(&self.state().await?)?),
+            "diff" => {
+                let now = self.state().await?;
+                self.show_difference(&now);
+            }
+            "call" => {
+                let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                self.call(name, arguments).await?;
+            }
+            "say" => self.act(Act::Say(rest.to_owned())).await?,
+            "undo" => self.undo().await?,
+            "snapshot" => {
+                let snapshot = self.session.snapshot().await.map_err(anyhow::Error::msg)?;
+                let bytes = snapshot.to_bytes();
+                if rest.is_empty() {
+                    bail!("name a file: snapshot FILE");
+                }
+                std::fs::write(rest, &bytes).with_context(|| format!("cannot write {rest}"))?;
+                say!("{} bytes in {rest}", bytes.len());
+            }
+            "restore" => {
+                let bytes = std::fs::read(Path::new(rest))
+                    .with_context(|| format!("cannot read {rest:?}"))?;
+                let snapshot = Snapshot::from_bytes(&bytes)?;
+                self.session.restore(&snapshot).await?;
+                self.before = self.state().await?;
+                self.base = Some(snapshot);
+                self.acts.clear();
+            }
+            "verify" => {
+                let reference = serde_json::from_str(rest).context("the reference is no JSON")?;
+                let verdict = self.session.verify(None, &reference).await;
+                let verdict = verdict.map_err(anyhow::Error::msg)?;
+                say!(
+                    "{}, score {}: {}",
+                    if verdict.success {
+                        "success"
+                    } else {
+                        "no success"
+                    },
+                    verdict.score,
+                    printable(&verdict.reason)
+                );
+            }
+            name => self.call(name, rest).await?,
+        }
+        Ok(())
+    }
+
+    fn list(&self) {
+        for tool in self.session.tools() {
+            let required: Vec<&str> = tool.input_schema["required"]
+                .as_array()
+                .map(|names| names.iter().filter_map(Value::as_str).collect())
+                .unwrap_or_default();
+            let parameters = tool.input_schema["properties"].as_object();
+            let parameters: Vec<String> = parameters
+                .map(|properties| {
+                    let shown = |name: &String| {
+                        let optional = !required.contains(&name.as_str());
+                        format!("{name}{}", if optional { "?" } else { "" })
+                    };
+                    properties.keys().map(shown).collect()
+                })
+                .unwrap_or_default();
+            let description = tool.description.lines().next().unwrap_or_default();
+            say!(
+                "{} {{{}}}  {}",
+                style(&tool.name).cyan(),
+                parameters.join(", "),
+                style(printable(description)).dim()
+            );
+        }
+    }
+
+    async fn call(&mut self, name: &str, arguments: &str) -> anyhow::Result<()> {
+        if self.session.tools().all(|tool| tool.name != name) {
+            let names: Vec<&str> = self
+                .session
+                .tools()
+                .map(|tool| tool.name.as_str())
+                .collect();
+            let known = names.iter().copied().chain(COMMANDS);
+            match nearest(name, known) {
+                Some(near) => bail!("there is no tool or command `{name}`; did you mean `{near}`?"),
+                None => bail!(
+                    "there is no tool or command `{name}`; `list` and `help` say which there are"
+                ),
+            }
+        }
+        let arguments = if arguments.is_empty() {
+            "{}"
+        } else {
+            arguments
+        };
+        let arguments: Value =
+            serde_json::from_str(arguments).context("the arguments are no JSON")?;
+        self.act(Act::Call(name.to_owned(), arguments)).await
+    }
+
+    /// Does something, shows what came of it, and remembers it.
+    async fn act(&mut self, act: Act) -> anyhow::Result<()> {
+        let number = self.acts.len();
+        match perform(&mut self.session, &act, number).await? {
+            Done::Called(outcome) => self.show_outcome(&outcome)?,
+            Done::Heard(heard) => match heard {
+                Heard::Said(content) => say!("user: {}", printable(&plain_text(&content))),
+                Heard::Ended => say!("the environment ended the episode"),
+                Heard::Silence => say!("nobody answers"),
+            },
+        }
+        self.acts.push(act);
+        if self.session.take_tools_changed() {
+            say!("{}", style("the tools have changed:").yellow());
+            self.list();
+        }
+        let now = self.state().await?;
+        if !self.as_json {
+            self.show_difference(&now);
+        }
+        self.before = now;
+        Ok(())
+    }
+
+    fn show_outcome(&self, outcome: &CallOutcome) -> anyhow::Result<()> {
+        if self.as_json {
+            say!("{}", serde_json::to_string(outcome)?);
+            return Ok(());
+        }
+        let shown = outcome
+            .observation
+            .as_ref()
+            .map(|seen| plain_text(&seen.content))
+            .unwrap_or_default();
+        match outcome.ended {
+            Ended::Ok => say!("{}", printable(&shown)),
+            ended => {
+                say!("{} {}", style(ended.as_str()).yellow(), printable(&shown));
+                if let Some(detail) = &outcome.detail {
+                    eprintln!("{}", printable(detail));
+                }
+            }
+        }
+        if let Some(reward) = outcome.step_reward {
+            say!("reward {reward}");
+        }
+        if self.session.is_terminated() {
+            say!("{}", style("the environment ended the episode").yellow());
+        }
+        Ok(())
+    }
+
+    fn show_difference(&self, now: &Value) {
+        for line in difference(&self.before, now) {
+            say!("  {}", style(printable(&line)).dim());
+        }
+    }
+
+    async fn undo(&mut self) -> anyhow::Result<()> {
+        let Some(undone) = self.acts.pop() else {
+            bail!("there is nothing to undo");
+        };
+        // Played again from its beginning: tools that came and an end that was reached are undone too.
+        let mut session = open(self.environments, self.name, &self.begin).await?;
+        if let Some(base) = &self.base {
+            session.restore(base).await?;
+        }
+        for (number, act) in self.acts.iter().enumerate() {
+            perform(&mut session, act, number).await?;
+        }
+        self.session = session;
+        let now = self.state().await?;
+        self.show_difference(&now);
+        self.before = now;
+        say!(
+            "undone: {}",
+            match undone {
+                Act::Call(name, arguments) => format!("{name} {arguments}"),
+                Act::Say(text) => format!("say {}", printable(&text)),
+            }
+        );
+        Ok(())
+    }
+
+    async fn state(&self) -> anyhow::Result<Value> {
+        let text = self.session.state().await.map_err(anyhow::Error::msg)?;
+        serde_json::from_str(&text).context("the state is no JSON")
+    }
+}
+
+enum Done {
+    Called(Box<CallOutcome>),
+    Heard(Heard),
+}
+
+async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {
+    let context = TurnContext {
+        trajectory_id: "command-line".into(),
+        turn: u32::try_from(number).unwrap_or(u32::MAX),
+        seed: 0,
+    };
+    Ok(match act {
+        Act::Call(name, arguments) => {
+            let call = ToolCall {
+                call_id: format!("command-line/{number}/0"),
+                name: name.clone(),
+                arguments: arguments.clone(),
+            };
+            Done::Called(Box::new(session.call(call, &context).await))
+        }
+        Act::Say(text) => {
+            let heard = session.say(text, &context).await;
+            Done::Heard(heard.map_err(anyhow::Error::msg)?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_command() {
+        for command in COMMANDS {
+            assert!(HELP.contains(command), "{command}");
+        }
+    }
+}

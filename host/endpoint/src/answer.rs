@@ -1,0 +1,54 @@
+//! What an endpoint's answer says.
+
+use serde::Deserialize;
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Its text; empty where there is none.
+    pub text: String,
+    /// Whether it ran into `max_tokens` instead of coming to its end.
+    pub cut_short: bool,
+}
+
+/// A chat completion; keys that are not here are not looked at.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Option<String>,
+}
+
+/// Reads the body of an answer; an error says what it is instead.
+pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|error| format!("{error}; it begins with {:?}", beginning(body)))?;
+    let Some(choice) = answer.choices.into_iter().next() else {
+        return Err("it has no choices".to_owned());
+    };
+    Ok(Completion {
+        text: choice.message.content.unwrap_or_default(),
+        cut_short: choice.finish_reason.as_deref() == Some("length"),
+    })
+}
+
+/// The first words of a body, for messages: one line.
+pub(crate) fn beginning(body: &[u8]) -> String {
+    const MOST: usize = 300;
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MOST)]);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let plain = |c: &char| !c.is_control();
+    words.join(" ").chars().filter(plain).take(MOST).collect()
+}

@@ -1,0 +1,59 @@
+//! How long to wait before an endpoint is asked again.
+
+use std::time::Duration;
+
+/// What doubling ends at.
+const LONGEST: Duration = Duration::from_secs(30);
+/// What an endpoint may ask for.
+const LONGEST_ASKED: Duration = Duration::from_mins(1);
+
+/// The wait after `failed` attempts, at least 1. `asked` is what the endpoint said.
+///
+/// Up to half of it comes on top, by `draw`: those that failed together should not come back together.
+pub(crate) fn wait(first: Duration, failed: u32, asked: Option<Duration>, draw: u64) -> Duration {
+    let doubled = 2_u32.saturating_pow(failed.saturating_sub(1).min(20));
+    let own = first.saturating_mul(doubled).min(LONGEST);
+    let wait = own.max(asked.unwrap_or_default().min(LONGEST_ASKED));
+    wait + wait.mul_f64(share(draw, failed) / 2.0)
+}
+
+/// A number from 0 up to 1 that follows from its place (SplitMix64's finaliser).
+fn share(draw: u64, failed: u32) -> f64 {
+    let mut z = draw.wrapping_add(u64::from(failed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_doubles_up_to_an_end_and_is_never_half_as_long_again() {
+        let first = Duration::from_millis(500);
+        for (failed, least) in [(1, 500), (2, 1000), (3, 2000), (10, 30_000), (90, 30_000)] {
+            for draw in 0..100 {
+                let wait = wait(first, failed, None, draw).as_millis();
+                assert!(
+                    (least..least + least / 2).contains(&wait),
+                    "{failed}: {wait}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_endpoint_may_ask_for_a_longer_wait_but_not_for_ever() {
+        let first = Duration::from_millis(500);
+        let asked = |seconds| Some(Duration::from_secs(seconds));
+        assert!(wait(first, 1, asked(7), 3) >= Duration::from_secs(7));
+        assert!(wait(first, 1, asked(1_000_000), 3) < Duration::from_secs(90));
+    }
+
+    #[test]
+    fn two_that_failed_together_come_back_apart() {
+        let first = Duration::from_millis(500);
+        assert_ne!(wait(first, 1, None, 1), wait(first, 1, None, 2));
+    }
+}

@@ -1,0 +1,209 @@
+//! Where an endpoint is and how it is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rlf_http::{HostRule, HttpPolicy, Scheme, SecretRule};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use url::Url;
+
+/// The name of the key among the secrets of the policy.
+pub(crate) const KEY: &str = "key";
+
+/// What an answer may have. A completion of the most tokens is far below.
+const MOST_ANSWER_BYTES: u64 = 4 << 20;
+const MOST_QUESTION_BYTES: u64 = 16 << 20;
+
+/// Keys of a request that have a key of their own here.
+const OWN: [&str; 7] = [
+    "model",
+    "messages",
+    "temperature",
+    "max_tokens",
+    "seed",
+    "stream",
+    "n",
+];
+
+/// An OpenAI-compatible endpoint. `url` and `model` are needed; unknown keys are errors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EndpointConfig {
+    /// Its base, such as `http://127.0.0.1:8000/v1`; `/chat/completions` is added unless it is there.
+    pub url: String,
+    /// The model to ask, as the endpoint names it.
+    pub model: String,
+    /// The environment variable that holds the key. Default: no key is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The file that holds the key; a line break at its end is not part of it. This or `key_env`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// Default 1.0, from 0 to 2.
+    pub temperature: f64,
+    /// The most tokens of an answer. Default 1,024; 0 leaves it to the endpoint.
+    pub max_tokens: u32,
+    /// Whether a seed goes with every request. Default true; false for endpoints that refuse one.
+    pub send_seed: bool,
+    /// How long one attempt may take. Key `timeout_ms`, default 60,000 ms.
+    #[serde(rename = "timeout_ms", with = "milliseconds")]
+    pub timeout: Duration,
+    /// Attempts after the first, where the endpoint is busy (429), failed (5xx) or could not be reached. Default 4.
+    pub retries: u32,
+    /// The wait before the first of them; it doubles each time, up to 30 s, and is up to half as long again at random. What
+    /// the endpoint asks for in `retry-after` counts where it is longer, up to 60 s. Key `backoff_ms`, default 500 ms.
+    #[serde(rename = "backoff_ms", with = "milliseconds")]
+    pub backoff: Duration,
+    /// Questions that are out at once; more wait. Default 32.
+    pub max_concurrent: u32,
+    /// More keys for the body of every request, such as `reasoning_effort = "low"`. Default: none.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            model: String::new(),
+            key_env: None,
+            key_file: None,
+            temperature: 1.0,
+            max_tokens: 1024,
+            send_seed: true,
+            timeout: Duration::from_mins(1),
+            retries: 4,
+            backoff: Duration::from_millis(500),
+            max_concurrent: 32,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// An endpoint that cannot be asked like this.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct EndpointConfigError {
+    /// The key of the configuration.
+    pub key: &'static str,
+    /// What is wrong and what to write instead; never a part of the key of the endpoint.
+    pub reason: String,
+}
+
+fn wrong<T>(key: &'static str, reason: impl Into<String>) -> Result<T, EndpointConfigError> {
+    let reason = reason.into();
+    Err(EndpointConfigError { key, reason })
+}
+
+impl EndpointConfig {
+    /// Refuses what could never be answered. Reads nothing but the configuration itself.
+    pub fn check(&self) -> Result<(), EndpointConfigError> {
+        self.target()?;
+        if self.model.trim().is_empty() {
+            return wrong("model", "name the model, as the endpoint names it");
+        }
+        if self.key_env.is_some() && self.key_file.is_some() {
+            return wrong("key_file", "`key_env` says where the key is too; keep one");
+        }
+        if !(0.0..=2.0).contains(&self.temperature) {
+            return wrong("temperature", format!("{}: write 0 to 2", self.temperature));
+        }
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        for (key, value, least, most) in [
+            ("timeout_ms", milliseconds(self.timeout), 1, 3_600_000),
+            ("backoff_ms", milliseconds(self.backoff), 0, 30_000),
+            ("retries", u64::from(self.retries), 0, 100),
+            ("max_concurrent", u64::from(self.max_concurrent), 1, 10_000),
+        ] {
+            if !(least..=most).contains(&value) {
+                return wrong(key, format!("{value}: write {least} to {most}"));
+            }
+        }
+        if let Some(own) = OWN.iter().find(|own| self.extra.contains_key(**own)) {
+            return wrong("extra", format!("`{own}` is not set in here; leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Where questions go.
+    pub(crate) fn target(&self) -> Result<Url, EndpointConfigError> {
+        let example = "write the endpoint's base, such as \"http://127.0.0.1:8000/v1\"";
+        if self.url.is_empty() {
+            return wrong("url", format!("it is missing; {example}"));
+        }
+        // Not the URL itself in these reasons: who puts a key into one should not find it in a log.
+        let Ok(mut url) = Url::parse(&self.url) else {
+            return wrong("url", format!("this is no URL; {example}"));
+        };
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return wrong("url", format!("only http and https are spoken; {example}"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return wrong(
+                "url",
+                "it has a user or a password in it; leave them out and use `key_env` or `key_file`",
+            );
+        }
+        url.set_fragment(None);
+        let path = url.path().trim_end_matches('/').to_owned();
+        if path.ends_with("/chat/completions") {
+            url.set_path(&path);
+        } else {
+            url.set_path(&format!("{path}/chat/completions"));
+        }
+        Ok(url)
+    }
+
+    /// A policy that opens this endpoint and nothing else.
+    pub(crate) fn policy(&self, target: &Url) -> HttpPolicy {
+        let host = target.host_str().unwrap_or_default().to_owned();
+        let rule = HostRule {
+            scheme: if target.scheme() == "https" {
+                Scheme::Https
+            } else {
+                Scheme::Http
+            },
+            ports: BTreeSet::from_iter(target.port_or_known_default()),
+            // The operator named it, and most models of one's own are on one's own network.
+            allow_private_addresses: true,
+        };
+        let secret = SecretRule {
+            env: self.key_env.clone(),
+            file: self.key_file.clone(),
+            host: host.clone(),
+            prefix: "Bearer ".to_owned(),
+        };
+        let has_key = self.key_env.is_some() || self.key_file.is_some();
+        HttpPolicy {
+            hosts: BTreeMap::from([(host, rule)]),
+            secrets: BTreeMap::from_iter(has_key.then(|| (KEY.to_owned(), secret))),
+            max_request_bytes: MOST_QUESTION_BYTES,
+            max_response_bytes: MOST_ANSWER_BYTES,
+            timeout: self.timeout,
+            max_concurrent: self.max_concurrent,
+            ..HttpPolicy::default()
+        }
+    }
+}
+
+/// Durations as whole milliseconds, in keys that end in `_ms`.
+mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}

@@ -1,0 +1,248 @@
+//! Asking, and asking again.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rlf_http::{FetchError, HttpClient, Request, Response, Value as Header};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use crate::answer::{Completion, beginning, read};
+use crate::backoff;
+use crate::config::{EndpointConfig, EndpointConfigError, KEY};
+use crate::error::EndpointError;
+
+/// Who says something to a chat model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatRole {
+    /// Tells the model what it is.
+    System,
+    /// Whom the model answers.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub role: ChatRole,
+    /// What is said.
+    pub content: String,
+}
+
+impl ChatMessage {
+    /// A system message.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new(ChatRole::System, content)
+    }
+
+    /// What the model is to answer.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new(ChatRole::User, content)
+    }
+
+    /// What the model said before.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new(ChatRole::Assistant, content)
+    }
+
+    fn new(role: ChatRole, content: impl Into<String>) -> Self {
+        let content = content.into();
+        Self { role, content }
+    }
+}
+
+/// An endpoint that can be asked. Cheap to clone; clones share what `max_concurrent` counts.
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: EndpointConfig,
+    target: String,
+    host: String,
+    client: HttpClient,
+    permits: Semaphore,
+}
+
+/// Where and what, no key.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("host", &self.inner.host)
+            .field("model", &self.inner.config.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How one attempt ended that may be followed by another.
+struct Again {
+    error: EndpointError,
+    asked: Option<Duration>,
+}
+
+impl Endpoint {
+    /// Checks the configuration and reads the key. Nothing is sent.
+    pub fn open(config: EndpointConfig) -> Result<Self, EndpointConfigError> {
+        config.check()?;
+        let target = config.target()?;
+        let client = HttpClient::open(&config.policy(&target)).map_err(|error| {
+            let key = match &error {
+                rlf_http::HttpError::Secret { .. } if config.key_env.is_some() => "key_env",
+                rlf_http::HttpError::Secret { .. } => "key_file",
+                _ => "url",
+            };
+            let reason = error.to_string();
+            EndpointConfigError { key, reason }
+        })?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                host: target.host_str().unwrap_or_default().to_owned(),
+                target: target.into(),
+                client,
+                permits: Semaphore::new(config.max_concurrent as usize),
+                config,
+            }),
+        })
+    }
+
+    /// The model that answers.
+    pub fn model(&self) -> &str {
+        &self.inner.config.model
+    }
+
+    /// The model's answer to `messages`. With one `seed`, an endpoint that honours it answers the same again.
+    pub async fn complete(
+        &self,
+        messages: &[ChatMessage],
+        seed: Option<u64>,
+    ) -> Result<Completion, EndpointError> {
+        let inner = &*self.inner;
+        let body = inner.body(messages, seed);
+        let mut attempts = 1;
+        loop {
+            let Again { error, asked } = match inner.attempt(&body, attempts).await {
+                Ok(answered) => return answered,
+                Err(again) => again,
+            };
+            if attempts > inner.config.retries {
+                return Err(error);
+            }
+            let wait = backoff::wait(
+                inner.config.backoff,
+                attempts,
+                asked,
+                seed.unwrap_or_default(),
+            );
+            let wait_ms = wait.as_millis();
+            tracing::debug!(%error, wait_ms, "asking again");
+            tokio::time::sleep(wait).await;
+            attempts += 1;
+        }
+    }
+}
+
+impl Inner {
+    fn body(&self, messages: &[ChatMessage], seed: Option<u64>) -> Vec<u8> {
+        let config = &self.config;
+        let mut body: Map<String, Value> = config.extra.clone();
+        body.insert("model".into(), config.model.as_str().into());
+        body.insert("messages".into(), json!(messages));
+        body.insert("temperature".into(), config.temperature.into());
+        if config.max_tokens > 0 {
+            body.insert("max_tokens".into(), config.max_tokens.into());
+        }
+        if let Some(seed) = seed.filter(|_| config.send_seed) {
+            // Servers take 32 or 64 bits, with a sign or without.
+            body.insert("seed".into(), (seed & 0x7fff_ffff).into());
+        }
+        Value::Object(body).to_string().into_bytes()
+    }
+
+    /// Asks once. The outer error may be mended by asking again.
+    async fn attempt(
+        &self,
+        body: &[u8],
+        attempts: u32,
+    ) -> Result<Result<Completion, EndpointError>, Again> {
+        let host = self.host.clone();
+        let fetched = {
+            // Never closed, so that there is always one in the end.
+            let _permit = self.permits.acquire().await;
+            // The endpoint's own patience ends first, and begins when it is its turn.
+            let deadline = Instant::now() + self.config.timeout + Duration::from_secs(1);
+            self.client.call(deadline).fetch(self.request(body)).await
+        };
+        let response = match fetched {
+            Ok(response) => response,
+            Err(FetchError::Unavailable(reason)) => {
+                let error = EndpointError::Unreachable {
+                    host,
+                    attempts,
+                    reason,
+                };
+                return Err(Again { error, asked: None });
+            }
+            Err(FetchError::Timeout { .. }) => {
+                let after = self.config.timeout;
+                return Ok(Err(EndpointError::TimedOut { host, after }));
+            }
+            Err(error @ FetchError::Exhausted { .. }) => {
+                let reason = error.to_string();
+                return Ok(Err(EndpointError::TooLarge { host, reason }));
+            }
+            Err(error @ (FetchError::Denied(_) | FetchError::Invalid(_))) => {
+                let reason = error.to_string();
+                return Ok(Err(EndpointError::Unsendable { host, reason }));
+            }
+        };
+        let (status, text) = (response.status, beginning(&response.body));
+        match status {
+            200..=299 => {
+                Ok(read(&response.body)
+                    .map_err(|reason| EndpointError::NoCompletion { host, reason }))
+            }
+            429 | 500..=599 => Err(Again {
+                error: EndpointError::Failed {
+                    host,
+                    attempts,
+                    status,
+                    text,
+                },
+                asked: retry_after(&response),
+            }),
+            _ => Ok(Err(EndpointError::Refused { host, status, text })),
+        }
+    }
+
+    fn request(&self, body: &[u8]) -> Request {
+        let mut headers = vec![(
+            "content-type".to_owned(),
+            Header::Text("application/json".to_owned()),
+        )];
+        if self.config.key_env.is_some() || self.config.key_file.is_some() {
+            headers.push(("authorization".to_owned(), Header::Secret(KEY.to_owned())));
+        }
+        Request {
+            method: "POST".to_owned(),
+            url: self.target.clone(),
+            headers,
+            body: body.to_vec(),
+        }
+    }
+}
+
+/// The wait that an endpoint asks for, where it says it in seconds.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let header = |(name, value): &(String, String)| {
+        (name == "retry-after").then(|| value.trim().parse::<u32>().ok())?
+    };
+    let seconds = response.headers.iter().find_map(header)?;
+    Some(Duration::from_secs(u64::from(seconds)))
+}

@@ -1,0 +1,74 @@
+//! What is sent.
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::server::{Answer, Server};
+use crate::{KEY, config, open, question};
+
+fn body(request: &str) -> Value {
+    let (_, body) = request.split_once("\r\n\r\n").expect("a body");
+    serde_json::from_str(body).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_question_carries_the_messages_the_model_and_how_to_sample() {
+    let server = Server::start(vec![Answer::says("Fine.")]).await;
+    let mut config = config(server.port);
+    config.extra.insert("reasoning_effort".into(), "low".into());
+    let answer = open(config).complete(&question(), Some(u64::MAX)).await;
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.text.as_str(), answer.cut_short), ("Fine.", false));
+    let request = &server.requests()[0];
+    assert!(
+        request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(!request.to_lowercase().contains("authorization"));
+    assert_eq!(
+        body(request),
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hm?"},
+            ],
+            "temperature": 1.0,
+            "max_tokens": 1024,
+            "seed": 0x7fff_ffff,
+            "reasoning_effort": "low",
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_an_endpoint_refuses_can_be_left_out() {
+    let server = Server::start(vec![Answer::says("Fine.")]).await;
+    let mut config = config(server.port);
+    config.max_tokens = 0;
+    config.send_seed = false;
+    let answer = open(config).complete(&question(), Some(3)).await;
+    answer.expect("an answer");
+    let body = body(&server.requests()[0]);
+    assert!(body.get("max_tokens").is_none() && body.get("seed").is_none());
+}
+
+#[tokio::test]
+async fn the_key_is_sent_and_is_nowhere_else() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "{KEY}").unwrap();
+    let server = Server::start(vec![Answer::Is(401, "", format!("{KEY} is no key"))]).await;
+    let mut config = config(server.port);
+    config.key_file = Some(file.path().to_owned());
+    let endpoint = open(config);
+    let error = endpoint.complete(&question(), None).await.unwrap_err();
+    assert!(server.requests()[0].contains(&format!("authorization: Bearer {KEY}\r\n")));
+    for shown in [
+        format!("{endpoint:?}"),
+        error.to_string(),
+        format!("{error:?}"),
+    ] {
+        assert!(!shown.contains(KEY), "{shown}");
+    }
+}

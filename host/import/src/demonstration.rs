@@ -1,0 +1,89 @@
+//! A demonstration: a conversation in which the model's turns are to be imitated.
+
+use rlf_dialogue::{Message, Role, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::conversation::Conversation;
+use crate::field::{Row, label};
+use crate::format::Place;
+use crate::options::Reasoning;
+
+/// One row of a file of demonstrations (JSON lines). Its conversation can be played: every result has its call and
+/// stands in the order of the calls, and no two speakers take each other's turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demonstration {
+    /// Unique within its file.
+    pub id: String,
+    /// Names the data set.
+    pub source: String,
+    /// The tools on offer.
+    pub tools: Vec<ToolDefinition>,
+    /// The conversation, from its prompt to the model's last turn, or to the results of its last calls.
+    pub messages: Vec<Message>,
+    /// How many messages at the front are the prompt. The model's turns among them are read, not imitated; the message
+    /// behind them is the first that is.
+    pub given: usize,
+}
+
+impl Demonstration {
+    pub(crate) fn of(
+        row: &Row,
+        place: &Place,
+        tools: Vec<ToolDefinition>,
+        mut conversation: Conversation,
+        given: usize,
+    ) -> Result<Self, String> {
+        conversation.check(&tools)?;
+        if place.options.reasoning == Reasoning::Drop {
+            for message in &mut conversation.messages {
+                message.reasoning_content = None;
+            }
+        }
+        let demonstration = Self {
+            id: label(row, "id").unwrap_or_else(|| place.id()),
+            source: label(row, "source").unwrap_or_else(|| place.stem.to_owned()),
+            tools,
+            messages: conversation.messages,
+            given,
+        };
+        demonstration.check_given()?;
+        Ok(demonstration)
+    }
+
+    /// One row of a file of demonstrations.
+    pub(crate) fn from_row(row: Row) -> Result<Self, String> {
+        let read: Self = serde_path_to_error::deserialize(Value::Object(row)).map_err(|error| {
+            match error.path().to_string().as_str() {
+                // The message of an unknown or missing field names it.
+                "." => error.inner().to_string(),
+                path => format!("field `{path}`: {}", error.inner()),
+            }
+        })?;
+        read.check()?;
+        Ok(read)
+    }
+
+    /// Whether it can be played. What is read from a file has been checked.
+    pub fn check(&self) -> Result<(), String> {
+        let places = (0..self.messages.len()).map(|at| format!("messages[{at}]"));
+        let conversation = Conversation {
+            places: places.collect(),
+            messages: self.messages.clone(),
+        };
+        conversation.check(&self.tools)?;
+        self.check_given()
+    }
+
+    fn check_given(&self) -> Result<(), String> {
+        match self.messages.get(self.given) {
+            Some(first) if first.role == Role::Assistant && self.given > 0 => Ok(()),
+            Some(_) => Err(format!(
+                "field `given`: message {} is none of the model's turns",
+                self.given
+            )),
+            None => Err("field `messages`: none of the model's turns is left to imitate".into()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Fields of a row, with messages that name them.
+
+use serde_json::{Map, Value};
+
+pub(crate) type Row = Map<String, Value>;
+
+/// A field that must be there and must not be null.
+pub(crate) fn needed<'r>(row: &'r Row, name: &str) -> Result<&'r Value, String> {
+    row.get(name)
+        .filter(|value| !value.is_null())
+        .ok_or_else(|| format!("field `{name}` is missing"))
+}
+
+/// A field that must be text.
+pub(crate) fn text<'r>(row: &'r Row, name: &str) -> Result<&'r str, String> {
+    needed(row, name)?
+        .as_str()
+        .ok_or_else(|| format!("field `{name}`: it must be text"))
+}
+
+/// A field that must be text where it is.
+pub(crate) fn optional_text<'r>(row: &'r Row, name: &str) -> Result<Option<&'r str>, String> {
+    match row.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("field `{name}`: it must be text")),
+    }
+}
+
+/// A field that must be a list.
+pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], String> {
+    needed(row, name)?
+        .as_array()
+        .map(Vec::as_slice)
+        .ok_or_else(|| format!("field `{name}`: it must be a list"))
+}
+
+/// A value that data sets write as JSON in a text, and some as it is. `name` is the field's, for messages.
+pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, String> {
+    match value {
+        Value::String(text) => serde_json::from_str(text)
+            .map_err(|error| format!("field `{name}`: the text in it is not JSON: {error}")),
+        other => Ok(other.clone()),
+    }
+}
+
+/// An object, possibly written as JSON in a text.
+pub(crate) fn object(value: &Value, name: &str) -> Result<Row, String> {
+    match unpacked(value, name)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(format!("field `{name}`: it must be an object")),
+    }
+}
+
+/// A list, possibly written as JSON in a text.
+pub(crate) fn unpacked_list(value: &Value, name: &str) -> Result<Vec<Value>, String> {
+    match unpacked(value, name)? {
+        Value::Array(items) => Ok(items),
+        _ => Err(format!("field `{name}`: it must be a list")),
+    }
+}
+
+/// A text or a number, as an id is written.
+pub(crate) fn label(row: &Row, name: &str) -> Option<String> {
+    match row.get(name)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,243 @@
+//! The formats that rows come in, and how each is recognised.
+
+mod alpaca;
+mod envfactory;
+mod ftrl;
+mod messages;
+mod sharegpt;
+mod tasks;
+mod tau_bench;
+
+use std::fmt;
+use std::str::FromStr;
+
+use rlf_dialogue::Task;
+use serde_json::Value;
+
+use crate::demonstration::Demonstration;
+use crate::error::ImportError;
+use crate::field::Row;
+use crate::options::Options;
+
+pub(crate) use ftrl::Unsolved;
+
+/// A row, in the project's own form.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most rows are tasks, so a box would save nothing"
+)]
+pub enum Imported {
+    /// What a model is to do, for RL and evaluation.
+    Task(Task),
+    /// What a model is to imitate, for SFT.
+    Demonstration(Demonstration),
+}
+
+impl Imported {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Task(task) => &task.id,
+            Self::Demonstration(demonstration) => &demonstration.id,
+        }
+    }
+
+    pub(crate) fn id_mut(&mut self) -> &mut String {
+        match self {
+            Self::Task(task) => &mut task.id,
+            Self::Demonstration(demonstration) => &mut demonstration.id,
+        }
+    }
+}
+
+/// A format of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// FTRL: questions that come with their own Python tools.
+    Ftrl,
+    /// EnvFactory's rows for RL: tool calls to be made in worlds with a given state.
+    EnvFactory,
+    /// tau-bench: what a customer wants, and what the database must be afterwards.
+    TauBench,
+    /// verl's and Search-R1's rows.
+    Verl,
+    /// Our own tasks, questions with answers, and programming problems with tests.
+    Tasks,
+    /// Alpaca, as LLaMA-Factory reads it and EnvFactory writes it for SFT.
+    Alpaca,
+    /// OpenAI's messages with tools.
+    Messages,
+    /// ShareGPT's conversations.
+    ShareGpt,
+    /// Our own demonstrations.
+    Demonstrations,
+}
+
+/// Every format. Where a row fits several, the earlier one is taken.
+pub const FORMATS: [Format; 9] = [
+    Format::Ftrl,
+    Format::EnvFactory,
+    Format::TauBench,
+    Format::Verl,
+    Format::Tasks,
+    Format::Demonstrations,
+    Format::Alpaca,
+    Format::Messages,
+    Format::ShareGpt,
+];
+
+/// What a row's reader knows beside the row.
+pub(crate) struct Place<'a> {
+    pub(crate) options: &'a Options,
+    /// The file's name without its ending; names rows that have no name.
+    pub(crate) stem: &'a str,
+    pub(crate) line: usize,
+}
+
+impl Place<'_> {
+    /// The name of a row that has none.
+    pub(crate) fn id(&self) -> String {
+        format!("{}-{}", self.stem, self.line)
+    }
+
+    /// The environment asked for, or the format's own.
+    pub(crate) fn environment(&self, default: &str) -> String {
+        let asked = self.options.environment.clone();
+        asked.unwrap_or_else(|| default.to_owned())
+    }
+}
+
+impl Format {
+    /// The name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ftrl => "ftrl",
+            Self::EnvFactory => "envfactory",
+            Self::TauBench => "tau-bench",
+            Self::Verl => "verl",
+            Self::Tasks => "tasks",
+            Self::Alpaca => "alpaca",
+            Self::Messages => "messages",
+            Self::ShareGpt => "sharegpt",
+            Self::Demonstrations => "demonstrations",
+        }
+    }
+
+    /// What its rows hold, for people.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Ftrl => {
+                "questions with their own Python tools: messages, tools, codes, unsolved_set, answer"
+            }
+            Self::EnvFactory => {
+                "calls to make in worlds: prompt, reward_model, extra_info.mcp_factory_kwargs"
+            }
+            Self::TauBench => {
+                "a customer's wish and the database after it: instruction, actions, gold_hash"
+            }
+            Self::Verl => "verl and Search-R1: data_source, prompt, reward_model",
+            Self::Tasks => {
+                "our own tasks; question, answer; text, test_list; prompt, entry_point, test"
+            }
+            Self::Alpaca => "demonstrations: instruction, input, output, system, history, tools",
+            Self::Messages => "demonstrations: messages with tool_calls, tools",
+            Self::ShareGpt => "demonstrations: conversations of {from, value}, system, tools",
+            Self::Demonstrations => "our own demonstrations: id, source, tools, messages, given",
+        }
+    }
+
+    /// Whether its rows are demonstrations.
+    pub fn is_for_sft(self) -> bool {
+        match self {
+            Self::Ftrl | Self::EnvFactory | Self::TauBench | Self::Verl | Self::Tasks => false,
+            Self::Alpaca | Self::Messages | Self::ShareGpt | Self::Demonstrations => true,
+        }
+    }
+
+    fn fits(self, row: &Row) -> bool {
+        let has = |names: &[&str]| names.iter().all(|name| row.contains_key(*name));
+        match self {
+            Self::Ftrl => has(&["messages", "codes"]) || has(&["messages", "unsolved_set"]),
+            Self::EnvFactory => {
+                let worlds = row
+                    .get("extra_info")
+                    .and_then(|extra| extra.get("mcp_factory_kwargs"));
+                worlds.is_some_and(|worlds| !worlds.is_null()) && has(&["reward_model"])
+            }
+            Self::TauBench => has(&["instruction", "actions"]),
+            Self::Verl => has(&["reward_model"]),
+            Self::Tasks => {
+                has(&["question"])
+                    || has(&["test_list"])
+                    || has(&["entry_point"])
+                    || has(&["prompt", "reference"])
+            }
+            Self::Demonstrations => has(&["messages", "given"]),
+            Self::Alpaca => has(&["instruction", "output"]),
+            Self::Messages => has(&["messages"]),
+            Self::ShareGpt => has(&["conversations"]),
+        }
+    }
+
+    fn recognise(row: &Row) -> Result<Self, String> {
+        let found = FORMATS.into_iter().find(|format| format.fits(row));
+        found.ok_or_else(|| {
+            let fields: Vec<&str> = row.keys().take(12).map(String::as_str).collect();
+            format!(
+                "its fields ({}) are those of no known format; the formats are {}",
+                fields.join(", "),
+                known()
+            )
+        })
+    }
+}
+
+/// Every format, the more specific first.
+pub fn formats() -> &'static [Format] {
+    &FORMATS
+}
+
+/// A row in our own form.
+pub(crate) fn import(row: Value, place: &Place) -> Result<Imported, String> {
+    let Value::Object(row) = row else {
+        return Err("a row must be a JSON object".into());
+    };
+    let format = match place.options.from {
+        Some(format) => format,
+        None => Format::recognise(&row)?,
+    };
+    let read = match format {
+        Format::Ftrl => ftrl::task(&row, place).map(Imported::Task),
+        Format::EnvFactory => envfactory::task(&row, place).map(Imported::Task),
+        Format::TauBench => tau_bench::task(&row, place).map(Imported::Task),
+        Format::Verl | Format::Tasks => tasks::task(row, place).map(Imported::Task),
+        Format::Alpaca => alpaca::demonstration(&row, place).map(Imported::Demonstration),
+        Format::Messages => messages::demonstration(&row, place).map(Imported::Demonstration),
+        Format::ShareGpt => sharegpt::demonstration(&row, place).map(Imported::Demonstration),
+        Format::Demonstrations => Demonstration::from_row(row).map(Imported::Demonstration),
+    };
+    read.map_err(|message| format!("{message} (read as {format})"))
+}
+
+fn known() -> String {
+    FORMATS.map(Format::as_str).join(", ")
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = ImportError;
+
+    fn from_str(name: &str) -> Result<Self, ImportError> {
+        let found = FORMATS.into_iter().find(|format| format.as_str() == name);
+        found.ok_or_else(|| ImportError::UnknownFormat {
+            name: name.to_owned(),
+            known: known(),
+        })
+    }
+}

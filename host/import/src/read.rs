@@ -1,0 +1,187 @@
+//! From a file to tasks and demonstrations, and back to a file.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use rlf_dialogue::Task;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::demonstration::Demonstration;
+use crate::error::ImportError;
+use crate::format::{self, Imported, Place};
+use crate::options::Options;
+use crate::rows::{JsonRows, NoRow};
+
+/// Reads a whole file: the first row that cannot be read is an error.
+pub fn read(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
+    let imported: Vec<Imported> = rows(path, options)?.collect::<Result<_, _>>()?;
+    if imported.is_empty() {
+        return Err(ImportError::Empty(path.to_owned()));
+    }
+    Ok(imported)
+}
+
+/// The rows of a file, one after the other: JSON lines, one JSON array, or (where the name ends in `.parquet`, and with
+/// the feature `parquet`) Parquet. No more than one row is in memory. Behind a row that cannot be read the others
+/// follow, unless the file itself is broken ([`ImportError::is_of_a_row`]).
+pub fn rows(path: &Path, options: &Options) -> Result<Rows, ImportError> {
+    let values = values(path)?;
+    let stem = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    Ok(Rows {
+        path: path.to_owned(),
+        stem,
+        options: options.clone(),
+        values,
+        seen: HashSet::new(),
+    })
+}
+
+/// The rows of a file as JSON, each with its line.
+pub(crate) type Values = Box<dyn Iterator<Item = Result<(usize, Value), ImportError>>>;
+
+/// Opens a file by the ending of its name.
+pub(crate) fn values(path: &Path) -> Result<Values, ImportError> {
+    let fail = |source| ImportError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(fail)?;
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "parquet")
+    {
+        return parquet(path, file);
+    }
+    let path = path.to_owned();
+    let rows = JsonRows::new(BufReader::with_capacity(1 << 16, file));
+    Ok(Box::new(rows.map(move |row| {
+        row.map_err(|error| match error {
+            NoRow::Io(source) => ImportError::Read {
+                path: path.clone(),
+                source,
+            },
+            NoRow::Bad(line, message) => ImportError::Row {
+                path: path.clone(),
+                line,
+                message,
+            },
+        })
+    })))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, file: File) -> Result<Values, ImportError> {
+    Ok(Box::new(crate::parquet::rows(path, file)?))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path, _: File) -> Result<Values, ImportError> {
+    Err(ImportError::Parquet {
+        path: path.to_owned(),
+        message:
+            "this build has no feature `parquet`; build with it, or write the rows as JSON lines \
+                  (pandas: read_parquet(..).to_json(.., orient=\"records\", lines=True))"
+                .into(),
+    })
+}
+
+/// See [`rows`].
+pub struct Rows {
+    path: PathBuf,
+    stem: String,
+    options: Options,
+    values: Values,
+    /// The ids so far.
+    seen: HashSet<String>,
+}
+
+impl Rows {
+    fn import(&mut self, line: usize, row: Value) -> Result<Imported, String> {
+        let place = Place {
+            options: &self.options,
+            stem: &self.stem,
+            line,
+        };
+        let mut imported = format::import(row, &place)?;
+        if self.seen.contains(imported.id()) {
+            // Data sets that were put together count each from 0.
+            let id = format!("{}@{line}", imported.id());
+            *imported.id_mut() = id;
+        }
+        if !self.seen.insert(imported.id().to_owned()) {
+            return Err(format!(
+                "field `id`: {:?} stands before it already",
+                imported.id()
+            ));
+        }
+        Ok(imported)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Result<Imported, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (line, row) = match self.values.next()? {
+            Ok(row) => row,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(self.import(line, row).map_err(|message| ImportError::Row {
+            path: self.path.clone(),
+            line,
+            message,
+        }))
+    }
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes tasks as JSON lines, which [`rlf_dialogue::read_tasks`] reads. The file appears whole or not at all.
+pub fn write_tasks<'t>(
+    path: &Path,
+    tasks: impl IntoIterator<Item = &'t Task>,
+) -> Result<(), ImportError> {
+    write_lines(path, tasks)
+}
+
+/// Writes demonstrations as JSON lines, which [`read`] reads. The file appears whole or not at all.
+pub fn write_demonstrations<'d>(
+    path: &Path,
+    demonstrations: impl IntoIterator<Item = &'d Demonstration>,
+) -> Result<(), ImportError> {
+    write_lines(path, demonstrations)
+}
+
+fn write_lines(path: &Path, rows: impl IntoIterator<Item: Serialize>) -> Result<(), ImportError> {
+    let partial = path.with_added_extension("partial");
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(&partial)?);
+        for row in rows {
+            serde_json::to_writer(&mut out, &row)?;
+            out.write_all(b"\n")?;
+        }
+        out.into_inner()
+            .map_err(std::io::IntoInnerError::into_error)?
+            .sync_all()?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|source| {
+        // Best effort: the write's own error is the one to report.
+        let _ = std::fs::remove_file(&partial);
+        ImportError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    })
+}

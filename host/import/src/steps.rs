@@ -1,0 +1,158 @@
+//! FTRL's step-level samples from our own trajectories: every prefix of a trajectory that ends with results, with the
+//! sub-answers that are still to be found. FTRL writes its own from a model's runs in its row format, which
+//! [`Options::steps`](crate::Options::steps) reads.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::trajectory::Event;
+use rlf_dialogue::{Content, Message, Role, Task, Trajectory};
+use serde_json::Value;
+
+use crate::error::ImportError;
+use crate::field::Row;
+use crate::format::Unsolved;
+use crate::read::values;
+
+/// The prefixes of one trajectory of an FTRL task, shortest first, as tasks of one turn; the task itself is not among
+/// them. They end where a turn's calls were not all well-formed, or not all answered: what the model read there cannot
+/// be told in messages.
+///
+/// An error says why the task is none of FTRL's.
+pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, String> {
+    let unsolved = task.reference.get("unsolved").and_then(Value::as_object);
+    let unsolved = unsolved.ok_or_else(|| {
+        format!(
+            "task {:?} has no `reference.unsolved`, so it is none of FTRL's",
+            task.id
+        )
+    })?;
+    let mut unsolved = Unsolved::try_from(unsolved.clone())
+        .map_err(|what| format!("task {:?}: `reference.unsolved`: {what}", task.id))?;
+    let all = unsolved.count();
+    let mut prompt = task.prompt.clone();
+    let mut steps = Vec::new();
+    let mut turns = 0_usize;
+    let mut waiting = 0_usize;
+    for event in &trajectory.events {
+        match event {
+            Event::Turn(turn) => {
+                if waiting > 0 || turn.calls.is_empty() || !turn.malformed.is_empty() {
+                    break;
+                }
+                turns += 1;
+                waiting = turn.calls.len();
+                prompt.push(Message {
+                    role: Role::Assistant,
+                    content: vec![Content::Text(turn.visible.clone())],
+                    reasoning_content: turn.reasoning.clone(),
+                    tool_calls: turn.calls.clone(),
+                });
+            }
+            Event::Outcome(outcome) => {
+                let Some(observation) = outcome.observation.as_ref().filter(|_| waiting > 0) else {
+                    break;
+                };
+                let text = plain_text(&observation.content);
+                unsolved.solve(&outcome.name, &text);
+                prompt.push(Message::text(Role::Tool, text));
+                waiting -= 1;
+                if waiting == 0 {
+                    let id = format!("{}/{turns}", trajectory.id);
+                    steps.push(step(task, id, &prompt, turns, &unsolved, all));
+                }
+            }
+            // Somebody spoke in between; FTRL's conversations have nobody who could.
+            Event::User(_) => break,
+        }
+    }
+    Ok(steps)
+}
+
+fn step(
+    task: &Task,
+    id: String,
+    prompt: &[Message],
+    turns: usize,
+    unsolved: &Unsolved,
+    all: usize,
+) -> Task {
+    let mut step = Task {
+        id,
+        prompt: prompt.to_vec(),
+        ..task.clone()
+    };
+    let solved = all - unsolved.count();
+    if let Some(left) = step.reference.get_mut("unsolved") {
+        *left = Value::Object(Row::from(unsolved.clone()));
+    }
+    step.extra.insert("turns".into(), turns.into());
+    step.extra.insert(
+        "solve_rate".into(),
+        (solved as f64 / all.max(1) as f64).into(),
+    );
+    step
+}
+
+/// The step-level samples of a run: each of `tasks` that was tried, and the prefixes of its trajectories, none twice.
+/// `trajectories` is a file of a run's folder `trajectories`: JSON lines, each with a `trajectory`, or trajectories
+/// themselves.
+pub fn steps_of_run(tasks: &[Task], trajectories: &Path) -> Result<Vec<Task>, ImportError> {
+    let by_id: HashMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let mut samples = Vec::new();
+    let mut tried = HashSet::new();
+    let mut prompts = HashSet::new();
+    for row in values(trajectories)? {
+        let (line, mut row) = row?;
+        let fail = |message: String| ImportError::Row {
+            path: trajectories.to_owned(),
+            line,
+            message,
+        };
+        let trajectory = row.get_mut("trajectory").map(Value::take).unwrap_or(row);
+        let trajectory: Trajectory = serde_json::from_value(trajectory)
+            .map_err(|error| fail(format!("it holds no trajectory: {error}")))?;
+        let task = by_id.get(trajectory.task.as_str()).ok_or_else(|| {
+            fail(format!(
+                "its task {:?} is none of the tasks given",
+                trajectory.task
+            ))
+        })?;
+        if trajectory.excluded.is_some() {
+            continue;
+        }
+        let prefixes = steps(task, &trajectory).map_err(fail)?;
+        if tried.insert(trajectory.task.clone()) {
+            samples.push((*task).clone());
+        }
+        for step in prefixes {
+            // Ids of calls differ where nothing else does.
+            let said = step.prompt.iter().map(told).collect::<String>();
+            if prompts.insert((trajectory.task.clone(), said)) {
+                samples.push(step);
+            }
+        }
+    }
+    if samples.is_empty() {
+        return Err(ImportError::Empty(trajectories.to_owned()));
+    }
+    Ok(samples)
+}
+
+fn told(message: &Message) -> String {
+    let calls: Vec<(&str, &Value)> = message
+        .tool_calls
+        .iter()
+        .map(|call| (call.name.as_str(), &call.arguments))
+        .collect();
+    format!(
+        "{:?}\n",
+        (
+            message.role,
+            message.plain_text(),
+            &message.reasoning_content,
+            calls
+        )
+    )
+}

@@ -1,0 +1,102 @@
+//! Tool definitions in the form of OpenAI's API.
+
+use rlf_dialogue::ToolDefinition;
+use rlf_dialogue::tool::Hints;
+use serde_json::{Value, json};
+
+use crate::field::{label, object, unpacked_list};
+
+/// A list of tools, `{type: "function", function: {..}}` or what stands inside; as it is, or as JSON in a text.
+pub(crate) fn definitions(
+    value: Option<&Value>,
+    field: &str,
+) -> Result<Vec<ToolDefinition>, String> {
+    let listed = match value {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::String(text)) if text.trim().is_empty() => return Ok(Vec::new()),
+        Some(value) => unpacked_list(value, field)?,
+    };
+    let mut tools: Vec<ToolDefinition> = Vec::with_capacity(listed.len());
+    for (at, tool) in listed.iter().enumerate() {
+        let tool = definition(tool, &format!("{field}[{at}]"))?;
+        if tools.iter().any(|other| other.name == tool.name) {
+            let name = &tool.name;
+            return Err(format!(
+                "field `{field}[{at}]`: a tool {name:?} stands before it already"
+            ));
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+fn definition(value: &Value, field: &str) -> Result<ToolDefinition, String> {
+    let value = value.get("function").unwrap_or(value);
+    let members = object(value, field)?;
+    let name = label(&members, "name").ok_or_else(|| format!("field `{field}.name` is missing"))?;
+    if !is_tool_name(&name) {
+        return Err(format!(
+            "field `{field}.name`: {name:?} is no tool's name; it has 1 to 64 of a-z, A-Z, 0-9, _ and -"
+        ));
+    }
+    let described = members.get("description").and_then(Value::as_str);
+    let schema = ["parameters", "inputSchema", "input_schema"]
+        .iter()
+        .find_map(|name| members.get(*name))
+        .filter(|schema| !schema.is_null());
+    let input_schema = match schema {
+        None => json!({"type": "object", "properties": {}}),
+        Some(schema) => Value::Object(object(schema, &format!("{field}.parameters"))?),
+    };
+    Ok(ToolDefinition {
+        name,
+        description: described.unwrap_or_default().to_owned(),
+        input_schema,
+        output_schema: None,
+        hints: Hints::default(),
+        extra: Vec::new(),
+    })
+}
+
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (1..=64).contains(&name.len()) && name.bytes().all(known)
+}
+
+/// Takes the tools out of a system text that lists them as chat templates of the Hermes kind do, and gives them with
+/// what else the text says. A text without such a list is given back whole.
+pub(crate) fn listed_in(
+    system: &str,
+    field: &str,
+) -> Result<(String, Vec<ToolDefinition>), String> {
+    let whole = || Ok((system.to_owned(), Vec::new()));
+    let Some((before, rest)) = system.split_once("<tools>\n") else {
+        return whole();
+    };
+    let (Some((listed, after)), Some(heading)) =
+        (rest.split_once("</tools>"), before.rfind("# Tools"))
+    else {
+        return whole();
+    };
+    // What explains how to call them is the template's too, and ends with an example.
+    let Some(end) = after.rfind("</tool_call>") else {
+        return whole();
+    };
+    let mut tools = Vec::new();
+    for line in listed.lines().filter(|line| !line.trim().is_empty()) {
+        let tool: Value = serde_json::from_str(line).map_err(|error| {
+            format!("field `{field}`: a line between <tools> tags is not JSON: {error}")
+        })?;
+        tools.push(tool);
+    }
+    let said = [
+        before[..heading].trim(),
+        after[end + "</tool_call>".len()..].trim(),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|part| !part.is_empty()).collect();
+    let field = format!("{field} <tools>");
+    Ok((
+        said.join("\n\n"),
+        definitions(Some(&Value::Array(tools)), &field)?,
+    ))
+}

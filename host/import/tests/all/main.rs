@@ -1,0 +1,10 @@
+//! One test binary for the crate, one module for each set of promises.
+
+mod any_input;
+mod demonstrations;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod play;
+mod steps;
+mod support;
+mod tasks;

@@ -1,0 +1,421 @@
+//! An environment's promises, tried on its own scenarios: what `env check` does.
+//!
+//! Each scenario is played in two sessions side by side. After every call both show the same and are in the same state; a
+//! third session that is restored from the first one's snapshot is in that state too and shows the same for the next call;
+//! asking for state, snapshot or verdict has changed nothing. In the end the state is the one that the scenario expects.
+//! Then every tool is called with generated arguments that its schema allows: it must not break, and what it returns must
+//! fit the schema that it declares for it.
+
+mod generate;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rlf_dialogue::message::{Content, plain_text};
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::generate::Generator;
+use super::live::{Beginning, Live, Time};
+use super::{Environments, OpenError, Session, state_hash};
+use crate::arguments::canonical_json;
+use crate::convert::error_text;
+use crate::schema::ToolSchema;
+use crate::tool_manager::TurnContext;
+
+/// A short episode that comes with an environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Names it.
+    pub id: String,
+    /// What the session is opened with.
+    #[serde(default)]
+    pub task: Value,
+    /// Of everything random.
+    #[serde(default)]
+    pub seed: u64,
+    /// Names and arguments, in order.
+    pub calls: Vec<(String, Value)>,
+    /// State after the calls.
+    pub expect: Value,
+}
+
+/// What came of one scenario, or of one tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The scenario's id, or the tool's name.
+    pub name: String,
+    /// Calls that were made.
+    pub calls: usize,
+    /// How many of them failed, as the environment says.
+    pub failed: usize,
+    /// Promises that were not kept.
+    pub problems: Vec<String>,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckReport {
+    /// One for each scenario.
+    pub scenarios: Vec<Finding>,
+    /// One for each tool that any scenario offers, called with generated arguments.
+    pub tools: Vec<Finding>,
+}
+
+impl CheckReport {
+    /// Whether every promise was kept.
+    pub fn is_sound(&self) -> bool {
+        self.scenarios
+            .iter()
+            .chain(&self.tools)
+            .all(|finding| finding.problems.is_empty())
+    }
+}
+
+impl Environments {
+    /// The scenarios that come with an environment.
+    pub async fn scenarios(&self, name: &str) -> Result<Vec<Scenario>, OpenError> {
+        let plugin = self.plugin(name)?;
+        let broke = |reason: String| OpenError::Broke {
+            environment: name.to_owned(),
+            reason,
+        };
+        if plugin.languages().is_empty() {
+            let listed = plugin
+                .list_scenarios()
+                .await
+                .map_err(|stopped| broke(stopped.to_string()))?;
+            return listed
+                .into_iter()
+                .map(|scenario| {
+                    let id = scenario.id;
+                    let json = |text: &str| {
+                        serde_json::from_str::<Value>(text)
+                            .map_err(|error| broke(format!("scenario `{id}` is no JSON: {error}")))
+                    };
+                    Ok(Scenario {
+                        task: json(&scenario.task)?,
+                        seed: scenario.seed,
+                        calls: scenario
+                            .calls
+                            .iter()
+                            .map(|(name, arguments)| Ok((name.clone(), json(arguments)?)))
+                            .collect::<Result<_, OpenError>>()?,
+                        expect: json(&scenario.expect)?,
+                        id,
+                    })
+                })
+                .collect();
+        }
+        let beginning = Beginning::Open {
+            task: "{}".into(),
+            seed: 0,
+        };
+        let begun = Live::begin(plugin, beginning, "scenarios").await;
+        let text = match begun.map_err(|stopped| broke(stopped.to_string()))? {
+            Ok((Live::Python(mut session), _)) => session.scenarios(Time::of(plugin)).await,
+            Ok((Live::Component(_), _)) => return Ok(Vec::new()),
+            Err(error) => return Err(broke(error_text(&error))),
+        };
+        let text = text
+            .map_err(|stopped| broke(stopped.to_string()))?
+            .map_err(|error| broke(error_text(&error)))?;
+        serde_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
+    }
+
+    /// Tries the promises of the environment `name`. `inputs` is how often each tool is called with generated arguments.
+    pub async fn check(&self, name: &str, inputs: usize) -> Result<CheckReport, OpenError> {
+        let scenarios = self.scenarios(name).await?;
+        let mut report = CheckReport {
+            scenarios: Vec::new(),
+            tools: Vec::new(),
+        };
+        // What scenarios pass under a name is what calls of that parameter look like.
+        let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for scenario in &scenarios {
+            for (key, value) in scenario
+                .calls
+                .iter()
+                .filter_map(|(_, a)| a.as_object())
+                .flatten()
+            {
+                seen.entry(key.clone()).or_default().push(value.clone());
+            }
+        }
+        for scenario in &scenarios {
+            let mut check = Check {
+                environments: self,
+                name,
+                scenario,
+                problems: Vec::new(),
+                failed: 0,
+            };
+            check.play().await?;
+            report.scenarios.push(Finding {
+                name: scenario.id.clone(),
+                calls: scenario.calls.len(),
+                failed: check.failed,
+                problems: check.problems,
+            });
+        }
+        let mut tried: BTreeSet<String> = BTreeSet::new();
+        for scenario in &scenarios {
+            let session = self
+                .open(name, &scenario.id, &scenario.task, scenario.seed)
+                .await?;
+            let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
+            drop(session);
+            for tool in tools {
+                if tried.insert(tool.name.clone()) {
+                    let finding = self.try_tool(name, scenario, &tool, inputs, &seen).await?;
+                    report.tools.push(finding);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Calls a tool with generated arguments, each time in a world of its own.
+    async fn try_tool(
+        &self,
+        name: &str,
+        scenario: &Scenario,
+        tool: &ToolDefinition,
+        inputs: usize,
+        seen: &BTreeMap<String, Vec<Value>>,
+    ) -> Result<Finding, OpenError> {
+        let mut finding = Finding {
+            name: tool.name.clone(),
+            calls: 0,
+            failed: 0,
+            problems: Vec::new(),
+        };
+        let schema = ToolSchema::parse(&tool.input_schema.to_string()).ok();
+        let output = tool
+            .output_schema
+            .as_ref()
+            .and_then(|schema| jsonschema::validator_for(schema).ok());
+        let mut generator = Generator::new(&tool.input_schema, seen, &tool.name);
+        for number in 0..inputs {
+            let arguments = generator.draw();
+            let fits = schema
+                .as_ref()
+                .is_none_or(|schema| schema.validator().is_valid(&arguments));
+            if !fits {
+                continue;
+            }
+            let mut session = self
+                .open(name, &tool.name, &scenario.task, scenario.seed)
+                .await?;
+            let outcome = session
+                .call(call(&tool.name, &arguments, number), &turn(0))
+                .await;
+            finding.calls += 1;
+            finding.failed += usize::from(outcome.ended == Ended::Failed);
+            if let Some(problem) = broken(&outcome) {
+                finding.problems.push(format!("{arguments}: {problem}"));
+                if finding.problems.len() >= 3 {
+                    break;
+                }
+                continue;
+            }
+            let structured = outcome.observation.iter().filter(|seen| !seen.failed);
+            let parts = structured.flat_map(|seen| &seen.content);
+            for part in parts {
+                if let (Content::Structured(value), Some(output)) = (part, &output)
+                    && !output.is_valid(value)
+                {
+                    finding.problems.push(format!(
+                        "{arguments}: it returned {value}, which its output schema does not allow"
+                    ));
+                }
+            }
+        }
+        Ok(finding)
+    }
+}
+
+/// One scenario being played.
+struct Check<'a> {
+    environments: &'a Environments,
+    name: &'a str,
+    scenario: &'a Scenario,
+    problems: Vec<String>,
+    failed: usize,
+}
+
+impl Check<'_> {
+    async fn open(&self) -> Result<Session, OpenError> {
+        let Scenario { id, task, seed, .. } = self.scenario;
+        self.environments.open(self.name, id, task, *seed).await
+    }
+
+    async fn play(&mut self) -> Result<(), OpenError> {
+        let (mut first, mut second) = (self.open().await?, self.open().await?);
+        if first.messages() != second.messages() || !first.tools().eq(second.tools()) {
+            self.problem("the same task and seed open with other messages or tools");
+        }
+        let mut restored = None;
+        for (number, (tool, arguments)) in self.scenario.calls.iter().enumerate() {
+            let place = format!("call {} ({tool})", number + 1);
+            let outcome = first
+                .call(call(tool, arguments, number), &turn(number))
+                .await;
+            if let Some(problem) = broken(&outcome) {
+                self.problem(format!("{place}: {problem}"));
+                return Ok(());
+            }
+            self.failed += usize::from(outcome.ended != Ended::Ok);
+            let again = second
+                .call(call(tool, arguments, number), &turn(number))
+                .await;
+            self.same(&place, "the same seed gives other bytes", &outcome, &again);
+            if let Some(mut restored) = restored.take() {
+                let again =
+                    Session::call(&mut restored, call(tool, arguments, number), &turn(number))
+                        .await;
+                let what = "a session restored from a snapshot goes on otherwise";
+                self.same(&place, what, &outcome, &again);
+            }
+            if first.is_terminated() {
+                break;
+            }
+            restored = self.keeps_still(&place, &first).await?;
+        }
+        self.ends_as_expected(&first).await;
+        Ok(())
+    }
+
+    fn same(&mut self, place: &str, what: &str, one: &CallOutcome, other: &CallOutcome) {
+        let shown = |outcome: &CallOutcome| {
+            let observation = outcome.observation.as_ref();
+            observation.map_or_else(String::new, |seen| plain_text(&seen.content))
+        };
+        let (first, second) = (shown(one), shown(other));
+        if first != second || one.ended != other.ended {
+            self.problem(format!(
+                "{place}: {what}: {:?} and {:?}",
+                brief(&first),
+                brief(&second)
+            ));
+        } else if one.state != other.state {
+            self.problem(format!("{place}: {what}: the states differ"));
+        }
+    }
+
+    /// That asking changes nothing, and that a snapshot is all of the session: the session that is restored from it.
+    async fn keeps_still(
+        &mut self,
+        place: &str,
+        session: &Session,
+    ) -> Result<Option<Session>, OpenError> {
+        let state = match session.state().await {
+            Ok(state) => state,
+            Err(why) => {
+                self.problem(format!("{place}: it does not tell its state: {why}"));
+                return Ok(None);
+            }
+        };
+        let snapshot = match session.snapshot().await {
+            Ok(snapshot) => snapshot,
+            Err(why) => {
+                self.problem(format!("{place}: it gives no snapshot: {why}"));
+                return Ok(None);
+            }
+        };
+        // That it judges nothing of a reference that is not its own is no matter here.
+        let _ = session.verify(None, &Value::Null).await;
+        match session.state().await {
+            Ok(after) if after == state => {}
+            _ => self.problem(format!(
+                "{place}: asking for state, snapshot or verdict changes it"
+            )),
+        }
+        let mut restored = self.open().await?;
+        if let Err(error) = restored.restore(&snapshot).await {
+            self.problem(format!("{place}: {error}"));
+            return Ok(None);
+        }
+        match restored.state().await {
+            Ok(other) if other == state => Ok(Some(restored)),
+            Ok(_) => {
+                self.problem(format!(
+                    "{place}: a session restored from its snapshot has another state"
+                ));
+                Ok(None)
+            }
+            Err(why) => {
+                self.problem(format!(
+                    "{place}: restored, it does not tell its state: {why}"
+                ));
+                Ok(None)
+            }
+        }
+    }
+
+    async fn ends_as_expected(&mut self, session: &Session) {
+        let state = match session.state().await {
+            Ok(state) => state,
+            Err(why) => {
+                return self.problem(format!("in the end it does not tell its state: {why}"));
+            }
+        };
+        let Ok(found) = serde_json::from_str::<Value>(&state) else {
+            return self.problem("its state is no JSON");
+        };
+        let (found, expected) = (
+            canonical_json(&found),
+            canonical_json(&self.scenario.expect),
+        );
+        if state_hash(&found) != state_hash(&expected) {
+            self.problem(format!(
+                "it ends in another state than `expect`: {} in place of {}",
+                brief(&found),
+                brief(&expected)
+            ));
+        }
+    }
+
+    fn problem(&mut self, what: impl Into<String>) {
+        self.problems.push(what.into());
+    }
+}
+
+/// What an outcome says against the environment: a model's mistakes do not.
+fn broken(outcome: &CallOutcome) -> Option<String> {
+    match outcome.ended {
+        Ended::Ok | Ended::Failed | Ended::InvalidArguments => None,
+        ended => {
+            let detail = outcome.detail.as_deref().unwrap_or_default();
+            let first = detail.lines().next().unwrap_or_default();
+            Some(format!("it ended as {}: {first}", ended.as_str()))
+        }
+    }
+}
+
+fn call(tool: &str, arguments: &Value, number: usize) -> ToolCall {
+    ToolCall {
+        call_id: format!("check/{number}/0"),
+        name: tool.to_owned(),
+        arguments: arguments.clone(),
+    }
+}
+
+fn turn(number: usize) -> TurnContext {
+    TurnContext {
+        trajectory_id: "check".into(),
+        turn: u32::try_from(number).unwrap_or(u32::MAX),
+        seed: 0,
+    }
+}
+
+fn brief(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(300).collect();
+    if chars.next().is_some() {
+        start + ".."
+    } else {
+        start
+    }
+}

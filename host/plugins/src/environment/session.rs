@@ -1,0 +1,425 @@
+//! What a trajectory does in its world: calls, words, and the judgement of where they led.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_dialogue::message::{Content, Message};
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall, ToolDefinition};
+use rlf_dialogue::trajectory::Verdict;
+use serde_json::Value;
+
+use super::pool::SessionPool;
+use super::slot::{Act, Fallen, Slot};
+use super::snapshot::{Snapshot, SnapshotError};
+use crate::arguments::{canonical_json, validate};
+use crate::bindings::{environment, types};
+use crate::convert::{self, error_text, finite};
+use crate::counters::CallCounters;
+use crate::loading::check_tools;
+use crate::outcome::{End, bytes, invalid_arguments};
+use crate::plugin::LoadedTool;
+use crate::seed;
+use crate::tool_manager::TurnContext;
+
+/// What an environment made of the model's words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// Someone answers.
+    Said(Vec<Content>),
+    /// That was the end of the episode.
+    Ended,
+    /// Nobody says anything.
+    Silence,
+}
+
+/// Where an episode led.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ending {
+    /// Canonical state.
+    pub state: Option<Value>,
+    /// How the environment judges it.
+    pub verdict: Option<Verdict>,
+    /// Why one of them is not there.
+    pub problem: Option<String>,
+}
+
+/// A trajectory's world. Dropping it frees what it has.
+#[derive(Debug)]
+pub struct Session {
+    slot: Arc<Slot>,
+    pool: Arc<SessionPool>,
+    number: u64,
+    counters: Arc<CallCounters>,
+    messages: Vec<Message>,
+    tools: Vec<LoadedTool>,
+    tools_changed: bool,
+    terminated: bool,
+    /// Why the trajectory cannot go on.
+    lost: Option<String>,
+    /// Calls that were stopped, by name and arguments.
+    stopped: BTreeSet<(String, String)>,
+    seed: u64,
+    acts: u64,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.pool.leave(self.number);
+    }
+}
+
+impl Session {
+    pub(crate) fn new(
+        slot: Arc<Slot>,
+        pool: Arc<SessionPool>,
+        counters: Arc<CallCounters>,
+        start: environment::Start,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let tools = check_tools(start.tools, slot.plugin.policy())?;
+        let messages = start
+            .messages
+            .into_iter()
+            .map(convert::message_from_guest)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("broke the contract: {error}"))?;
+        let number = pool.enter(&slot);
+        Ok(Self {
+            slot,
+            pool,
+            number,
+            counters,
+            messages,
+            tools,
+            tools_changed: false,
+            terminated: false,
+            lost: None,
+            stopped: BTreeSet::new(),
+            seed,
+            acts: 0,
+        })
+    }
+
+    /// What the environment says first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The tools on offer now.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
+        self.tools.iter().map(|tool| &tool.definition)
+    }
+
+    /// Whether there are other tools than when this was last asked.
+    pub fn take_tools_changed(&mut self) -> bool {
+        std::mem::take(&mut self.tools_changed)
+    }
+
+    /// Whether the environment has ended the episode.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated
+    }
+
+    /// Why the trajectory cannot go on, if it cannot.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// Calls one of its tools. Never fails: what went wrong is in the outcome.
+    pub async fn call(&mut self, call: ToolCall, context: &TurnContext) -> CallOutcome {
+        let started = Instant::now();
+        let (end, step_reward, state) = self.run(&call, context).await;
+        let wall = started.elapsed();
+        self.counters.count(end.ended, end.fault, wall);
+        CallOutcome {
+            call_id: call.call_id,
+            name: call.name,
+            ended: end.ended,
+            fault: end.fault,
+            observation: end.observation,
+            step_reward,
+            state,
+            detail: end.detail,
+            wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            component: self.slot.plugin.hash().to_owned(),
+        }
+    }
+
+    async fn run(
+        &mut self,
+        call: &ToolCall,
+        context: &TurnContext,
+    ) -> (End, Option<f64>, Option<String>) {
+        let nothing = |end| (end, None, None);
+        if self.terminated {
+            let text = "error: the episode is over; this call was not made";
+            return nothing(End::by_model(Ended::Denied, text));
+        }
+        let Some(tool) = self
+            .tools
+            .iter()
+            .find(|tool| tool.definition.name == call.name)
+        else {
+            let text = format!("error: there is no tool {:?} any more", call.name);
+            return nothing(End::by_model(Ended::InvalidArguments, text));
+        };
+        let limits = &self.slot.plugin.policy().limits;
+        let arguments = canonical_json(&call.arguments);
+        if arguments.len() as u64 > limits.arguments_bytes {
+            let text = invalid_arguments(&format!(
+                "they have {} bytes; at most {} are allowed",
+                arguments.len(),
+                bytes(limits.arguments_bytes)
+            ));
+            return nothing(End::by_model(Ended::InvalidArguments, text));
+        }
+        if let Err(explanation) = validate(&tool.schema, &call.arguments) {
+            let text = invalid_arguments(&explanation);
+            return nothing(End::by_model(Ended::InvalidArguments, text));
+        }
+        let (name, most) = (tool.own_name.clone(), limits.result_bytes);
+        // As the model wrote them: a world in Python may see the order of keys.
+        let arguments_as_written = call.arguments.to_string();
+        for attempt in 0..2 {
+            let act = Act::Call {
+                name: name.clone(),
+                arguments: arguments_as_written.clone(),
+                context: self.context(&call.call_id, attempt, context),
+            };
+            let policy = self.slot.plugin.policy().clone();
+            let is_kept = move |step: &environment::Step| {
+                check_step(step, &policy).is_ok()
+                    && End::of_result(Ok(step.observation.clone()), most).fault == Fault::Model
+            };
+            match self.slot.act(act, is_kept).await {
+                Ok((Ok(step), state)) => return self.of_step(step, state, most),
+                Ok((Err(error), state)) => {
+                    return (End::of_result(Err(error), most), None, Some(state));
+                }
+                Err(Fallen::Lost(why)) => {
+                    self.lost = Some(why.clone());
+                    return nothing(End::by_infrastructure(Ended::Unavailable, why));
+                }
+                Err(Fallen::Stopped(stopped)) => {
+                    let end = End::of_stopped(&stopped);
+                    if end.may_be_retried() && attempt == 0 {
+                        self.counters.count_retry();
+                        continue;
+                    }
+                    if end.ended == Ended::Trap {
+                        self.slot.plugin.note_trap(&end);
+                    }
+                    if !self.stopped.insert((call.name.clone(), arguments.clone())) {
+                        self.lost = Some(format!(
+                            "the same call to `{}` was stopped twice: {stopped}",
+                            call.name
+                        ));
+                    }
+                    return nothing(without_effect(end));
+                }
+            }
+        }
+        nothing(End::by_infrastructure(
+            Ended::Unavailable,
+            "it was not tried".into(),
+        ))
+    }
+
+    fn of_step(
+        &mut self,
+        step: environment::Step,
+        state: String,
+        most: u64,
+    ) -> (End, Option<f64>, Option<String>) {
+        let tools = match check_step(&step, self.slot.plugin.policy()) {
+            Ok(tools) => tools,
+            Err(why) => {
+                let end = End::by_plugin(format!("broke the contract: {why}"));
+                self.slot.plugin.note_trap(&end);
+                return (end, None, Some(state));
+            }
+        };
+        let end = End::of_result(Ok(step.observation), most);
+        if end.fault == Fault::Model {
+            self.acts += 1;
+            self.terminated |= step.terminated;
+            if let Some(tools) = tools {
+                self.tools = tools;
+                self.tools_changed = true;
+            }
+        }
+        (end, step.reward, Some(state))
+    }
+
+    /// Tells it what the model said without calling a tool. An error says why the trajectory cannot go on.
+    pub async fn say(&mut self, text: &str, context: &TurnContext) -> Result<Heard, String> {
+        let started = Instant::now();
+        let call_id = format!("{}/{}/say", context.trajectory_id, context.turn);
+        let act = Act::Say {
+            text: text.to_owned(),
+            context: self.context(&call_id, 0, context),
+        };
+        let most = self.slot.plugin.policy().limits.result_bytes;
+        let policy = self.slot.plugin.policy().clone();
+        let is_kept = move |step: &environment::Step| check_step(step, &policy).is_ok();
+        let (end, _, _) = match self.slot.act(act, is_kept).await {
+            Ok((Ok(step), state)) => self.of_step(step, state, most),
+            Ok((Err(error), _)) => (End::of_result(Err(error), most), None, None),
+            Err(Fallen::Lost(why)) => (End::by_infrastructure(Ended::Unavailable, why), None, None),
+            Err(Fallen::Stopped(stopped)) => (End::of_stopped(&stopped), None, None),
+        };
+        self.counters.count(end.ended, end.fault, started.elapsed());
+        let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation) else {
+            let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
+            return Err(format!("the environment did not hear the model out: {why}"));
+        };
+        let said = observation.content;
+        Ok(if self.terminated {
+            Heard::Ended
+        } else if said.is_empty() {
+            Heard::Silence
+        } else {
+            Heard::Said(said)
+        })
+    }
+
+    /// What the guest knows of one act: the same for the same acts in the same world, whatever trajectory they are of.
+    fn context(&self, call_id: &str, attempt: u32, turn: &TurnContext) -> types::CallContext {
+        let number = self.acts.to_string();
+        let time = super::live::Time::of(&self.slot.plugin);
+        types::CallContext {
+            call_id: call_id.to_owned(),
+            attempt,
+            trajectory_id: turn.trajectory_id.clone(),
+            turn: turn.turn,
+            seed: seed::derive(self.seed, "act", &[&number]),
+            budget_ms: u32::try_from(time.wall.as_millis()).unwrap_or(u32::MAX),
+            extra: Vec::new(),
+        }
+    }
+
+    /// Canonical state, as the environment writes it.
+    pub async fn state(&self) -> Result<String, String> {
+        match self.slot.state().await {
+            Ok(Ok(state)) => Ok(state),
+            Ok(Err(error)) => Err(error_text(&error)),
+            Err(fallen) => Err(why(fallen)),
+        }
+    }
+
+    /// Everything that the session is, to be restored in this or another instance of the same component.
+    pub async fn snapshot(&self) -> Result<Snapshot, String> {
+        match self.slot.snapshot().await {
+            Ok(Ok(data)) => Ok(Snapshot {
+                component: self.slot.plugin.hash().to_owned(),
+                tools: self.tools().cloned().collect(),
+                data,
+            }),
+            Ok(Err(error)) => Err(error_text(&error)),
+            Err(fallen) => Err(why(fallen)),
+        }
+    }
+
+    /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
+    pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        snapshot.check(self.slot.plugin.hash())?;
+        let tools = loaded_again(&snapshot.tools, self.slot.plugin.policy())
+            .map_err(SnapshotError::Refused)?;
+        match self.slot.restore(snapshot.data.clone()).await {
+            Ok(Ok(())) => {
+                self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
+                self.tools = tools;
+                self.terminated = false;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(SnapshotError::Refused(error_text(&error))),
+            Err(fallen) => Err(SnapshotError::Refused(why(fallen))),
+        }
+    }
+
+    /// How the environment judges the state it is in.
+    pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
+        match self.slot.verify(answer, reference.to_string()).await {
+            Ok(Ok(verdict)) => convert::verdict_from_guest(verdict)
+                .map_err(|error| format!("broke the contract: {error}")),
+            Ok(Err(error)) => Err(error_text(&error)),
+            Err(fallen) => Err(why(fallen)),
+        }
+    }
+
+    /// Where the episode led: the state, and how the environment judges it.
+    pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
+        let state = self.state().await.and_then(|text| {
+            serde_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+        });
+        let verdict = self.verify(answer, reference).await;
+        let problem = [state.as_ref().err(), verdict.as_ref().err()]
+            .into_iter()
+            .flatten()
+            .next()
+            .cloned();
+        Ending {
+            state: state.ok(),
+            verdict: verdict.ok(),
+            problem,
+        }
+    }
+
+    /// Frees its instance as if it had waited long; whether it had one.
+    pub async fn evict(&self) -> bool {
+        self.slot.evict(None).await
+    }
+}
+
+/// Tools of a snapshot, checked as when they were first offered.
+fn loaded_again(
+    tools: &[ToolDefinition],
+    policy: &crate::policy::PluginPolicy,
+) -> Result<Vec<LoadedTool>, String> {
+    let own_name = |tool: &ToolDefinition| {
+        let own = policy.rename.iter().find(|(_, new)| **new == tool.name);
+        let name = own.map_or(&tool.name, |(own, _)| own).clone();
+        ToolDefinition {
+            name,
+            ..tool.clone()
+        }
+    };
+    let own = tools
+        .iter()
+        .map(|tool| convert::definition_to_guest(&own_name(tool)));
+    check_tools(own.collect(), policy)
+}
+
+fn why(fallen: Fallen) -> String {
+    match fallen {
+        Fallen::Stopped(stopped) => stopped.to_string(),
+        Fallen::Lost(why) => why,
+    }
+}
+
+/// What the model reads of a call that was stopped: its own words, and that it changed nothing.
+fn without_effect(mut end: End) -> End {
+    if let Some(observation) = &mut end.observation {
+        for part in &mut observation.content {
+            if let Content::Text(text) = part {
+                text.push_str("; it has had no effect");
+            }
+        }
+    }
+    end
+}
+
+/// The tools that a step brings, if it does; an error says what the contract does not allow.
+fn check_step(
+    step: &environment::Step,
+    policy: &crate::policy::PluginPolicy,
+) -> Result<Option<Vec<LoadedTool>>, String> {
+    if let Some(reward) = step.reward {
+        finite(reward, || "the reward of a step".to_owned()).map_err(|error| error.to_string())?;
+    }
+    step.tools
+        .clone()
+        .map(|tools| check_tools(tools, policy))
+        .transpose()
+}

@@ -1,0 +1,391 @@
+//! One session, with or without an instance: what it was opened with, its last snapshot, and the calls since then, from
+//! which it comes back when it was evicted or a call broke it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rlf_sandbox::Stopped;
+
+use super::live::{Beginning, Live, Started, Stepped, Time};
+use super::pool::{Held, SessionPool};
+use super::state_hash;
+use crate::bindings::{environment, types};
+use crate::convert::error_text;
+use crate::plugin::Plugin;
+
+/// What is done to a session and leaves a trace in it.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Call {
+        name: String,
+        arguments: String,
+        context: types::CallContext,
+    },
+    Say {
+        text: String,
+        context: types::CallContext,
+    },
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) plugin: Arc<Plugin>,
+    pool: Arc<SessionPool>,
+    label: String,
+    task: String,
+    seed: u64,
+    inner: tokio::sync::Mutex<Inner>,
+    /// Since when it has an instance that nobody uses.
+    waiting: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    live: Option<(Live, Held)>,
+    snapshot: Option<Vec<u8>>,
+    /// Since the snapshot, or since it was opened.
+    log: Vec<Act>,
+    /// Of the state after the log.
+    state: String,
+    watched: bool,
+    broke: bool,
+}
+
+/// Why a session cannot go on.
+pub(crate) enum Fallen {
+    /// The guest was stopped in what was asked of it now; the session is as it was before.
+    Stopped(Stopped),
+    /// It cannot come back.
+    Lost(String),
+}
+
+impl Slot {
+    /// Opens a session.
+    pub(crate) async fn open(
+        plugin: Arc<Plugin>,
+        pool: Arc<SessionPool>,
+        label: String,
+        task: String,
+        seed: u64,
+    ) -> Result<Result<(Arc<Self>, environment::Start), types::Error>, Stopped> {
+        let slot = Arc::new(Self {
+            plugin,
+            pool,
+            label,
+            task,
+            seed,
+            inner: tokio::sync::Mutex::default(),
+            waiting: Mutex::new(None),
+        });
+        let mut inner = slot.inner.lock().await;
+        let started = match slot.begin(&mut inner, None).await? {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        inner.state = state_hash(&started.state);
+        let start = started.start.unwrap_or(environment::Start {
+            messages: Vec::new(),
+            tools: Vec::new(),
+        });
+        slot.rest(&mut inner);
+        drop(inner);
+        Ok(Ok((slot, start)))
+    }
+
+    /// Gives it an instance.
+    async fn begin(
+        &self,
+        inner: &mut Inner,
+        snapshot: Option<Vec<u8>>,
+    ) -> Result<Result<Started, types::Error>, Stopped> {
+        let time = Time::of(&self.plugin);
+        let mut held = self.pool.hold(time.wall).await?;
+        let _room = self.pool.room(self.limit(), time.wall).await?;
+        let seed = self.seed;
+        let beginning = match snapshot {
+            Some(snapshot) => Beginning::Restore { snapshot, seed },
+            None => Beginning::Open {
+                task: self.task.clone(),
+                seed,
+            },
+        };
+        let begun = Live::begin(&self.plugin, beginning, &self.label).await?;
+        Ok(begun.map(|(live, started)| {
+            held.baseline = live.memory();
+            inner.live = Some((live, held));
+            started
+        }))
+    }
+
+    /// The most memory that it may have.
+    fn limit(&self) -> u64 {
+        let policy = self.plugin.policy();
+        if self.plugin.languages().is_empty() {
+            policy.limits.memory_bytes
+        } else {
+            policy.programs.memory_bytes
+        }
+    }
+
+    /// Does something and keeps it in the log where it took effect. Beside what came of it, the hash of the state then.
+    pub(crate) async fn act(
+        self: &Arc<Self>,
+        act: Act,
+        is_kept: impl Fn(&environment::Step) -> bool,
+    ) -> Result<(Result<environment::Step, types::Error>, String), Fallen> {
+        let mut inner = self.inner.lock().await;
+        self.revive(&mut inner).await?;
+        let time = Time::of(&self.plugin);
+        let room = self.pool.room(self.limit(), time.wall).await;
+        let _room = room.map_err(Fallen::Stopped)?;
+        let Some((live, _)) = &mut inner.live else {
+            return Err(Fallen::Lost("it has no instance".into()));
+        };
+        let Stepped { step, state } = match perform(live, &act, time).await {
+            Ok(Ok(stepped)) => stepped,
+            Ok(Err(error)) => {
+                self.drop_instance(&mut inner);
+                return Ok((Err(error), inner.state.clone()));
+            }
+            Err(stopped) => {
+                // The memory that it was stopped in is nobody's to go on with.
+                self.drop_instance(&mut inner);
+                return Err(Fallen::Stopped(stopped));
+            }
+        };
+        let state = state_hash(&state);
+        let took_effect = step.as_ref().is_ok_and(is_kept);
+        if took_effect {
+            inner.log.push(act);
+            inner.state.clone_from(&state);
+        } else if state != inner.state {
+            // A call that failed has no effect, whatever it did before it failed.
+            self.drop_instance(&mut inner);
+        }
+        let state = inner.state.clone();
+        self.rest(&mut inner);
+        Ok((step, state))
+    }
+
+    /// Canonical state, as JSON.
+    pub(crate) async fn state(self: &Arc<Self>) -> Result<Result<String, types::Error>, Fallen> {
+        let mut inner = self.inner.lock().await;
+        self.revive(&mut inner).await?;
+        let time = Time::of(&self.plugin);
+        let Some((live, _)) = &mut inner.live else {
+            return Err(Fallen::Lost("it has no instance".into()));
+        };
+        let state = live.state(time).await;
+        self.after(&mut inner, state)
+    }
+
+    /// What the session thinks of its own end.
+    pub(crate) async fn verify(
+        self: &Arc<Self>,
+        answer: Option<&str>,
+        reference: String,
+    ) -> Result<Result<types::Verdict, types::Error>, Fallen> {
+        let mut inner = self.inner.lock().await;
+        self.revive(&mut inner).await?;
+        let time = Time::of(&self.plugin);
+        let Some((live, _)) = &mut inner.live else {
+            return Err(Fallen::Lost("it has no instance".into()));
+        };
+        let verdict = live.verify(answer, reference, time).await;
+        self.after(&mut inner, verdict)
+    }
+
+    /// Complete and self-contained.
+    pub(crate) async fn snapshot(
+        self: &Arc<Self>,
+    ) -> Result<Result<Vec<u8>, types::Error>, Fallen> {
+        let mut inner = self.inner.lock().await;
+        self.revive(&mut inner).await?;
+        let time = Time::of(&self.plugin);
+        let Some((live, _)) = &mut inner.live else {
+            return Err(Fallen::Lost("it has no instance".into()));
+        };
+        let snapshot = live.snapshot(time).await;
+        self.after(&mut inner, snapshot)
+    }
+
+    /// Puts the session back to an earlier snapshot.
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        snapshot: Vec<u8>,
+    ) -> Result<Result<(), types::Error>, Fallen> {
+        let mut inner = self.inner.lock().await;
+        // Its place first: there may be no other. What cannot be restored comes back as it was.
+        inner.live = None;
+        self.set_waiting(None);
+        match self.begin(&mut inner, Some(snapshot.clone())).await {
+            Ok(Ok(started)) => {
+                inner.snapshot = Some(snapshot);
+                inner.log.clear();
+                inner.state = state_hash(&started.state);
+                self.rest(&mut inner);
+                Ok(Ok(()))
+            }
+            Ok(Err(error)) => Ok(Err(error)),
+            Err(stopped) => Err(Fallen::Stopped(stopped)),
+        }
+    }
+
+    /// Since when it has an instance that nobody uses.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Snapshots it and frees its instance, if it waits, and has done so for `least`; whether it did.
+    pub(crate) async fn evict(&self, least: Option<Duration>) -> bool {
+        let Ok(mut inner) = self.inner.try_lock() else {
+            return false;
+        };
+        let waited = self.waiting_since().map(|since| since.elapsed());
+        if waited < least || waited.is_none() {
+            return false;
+        }
+        let Some((mut live, held)) = inner.live.take() else {
+            return false;
+        };
+        self.set_waiting(None);
+        if !inner.log.is_empty() {
+            // One that cannot is played again from where it last could, or from its beginning.
+            if let Ok(Ok(snapshot)) = live.snapshot(Time::of(&self.plugin)).await {
+                inner.snapshot = Some(snapshot);
+                inner.log.clear();
+            }
+        }
+        drop(live);
+        drop(held);
+        self.pool.evicted.fetch_add(1, Relaxed);
+        self.pool.note_idle();
+        true
+    }
+
+    /// Gives it an instance in the state that it was in, if it has none.
+    async fn revive(&self, inner: &mut Inner) -> Result<(), Fallen> {
+        self.set_waiting(None);
+        if inner.live.is_some() {
+            return Ok(());
+        }
+        let began = match self.begin(inner, inner.snapshot.clone()).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => {
+                let what = format!("it cannot come back: {}", error_text(&error));
+                return Err(Fallen::Lost(what));
+            }
+            Err(stopped) => return Err(Fallen::Stopped(stopped)),
+        };
+        let time = Time::of(&self.plugin);
+        let mut state = began.state;
+        let log = std::mem::take(&mut inner.log);
+        let mut played = Ok(());
+        if let Some((live, _)) = &mut inner.live {
+            for act in &log {
+                match perform(live, act, time).await {
+                    Ok(Ok(stepped)) => state = stepped.state,
+                    Ok(Err(error)) => played = Err(error_text(&error)),
+                    Err(stopped) => played = Err(stopped.to_string()),
+                }
+                if played.is_err() {
+                    break;
+                }
+            }
+        }
+        inner.log = log;
+        if let Err(why) = played {
+            self.drop_instance(inner);
+            let what = format!("a call that had worked failed when it was played again: {why}");
+            return Err(Fallen::Lost(what));
+        }
+        if state_hash(&state) != inner.state {
+            self.drop_instance(inner);
+            return Err(Fallen::Lost(
+                "it came back in another state than it had; the environment's snapshots, or its calls, are not \
+                 deterministic (`rlf-host env check` says which)"
+                    .into(),
+            ));
+        }
+        let counter = if std::mem::take(&mut inner.broke) {
+            &self.pool.recovered
+        } else {
+            &self.pool.revived
+        };
+        counter.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn after<T>(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        asked: Result<Result<T, types::Error>, Stopped>,
+    ) -> Result<Result<T, types::Error>, Fallen> {
+        match asked {
+            Ok(answer) => {
+                self.rest(inner);
+                Ok(answer)
+            }
+            Err(stopped) => {
+                self.drop_instance(inner);
+                Err(Fallen::Stopped(stopped))
+            }
+        }
+    }
+
+    fn drop_instance(&self, inner: &mut Inner) {
+        inner.live = None;
+        inner.broke = true;
+        self.set_waiting(None);
+        self.pool.note_idle();
+    }
+
+    /// It waits from now on, and is looked after where it waits long.
+    fn rest(self: &Arc<Self>, inner: &mut Inner) {
+        let Some((live, held)) = &mut inner.live else {
+            return;
+        };
+        self.pool.settle(held, live.memory());
+        self.set_waiting(Some(Instant::now()));
+        self.pool.note_idle();
+        if !std::mem::replace(&mut inner.watched, true) {
+            let (slot, idle) = (Arc::downgrade(self), self.pool.idle());
+            tokio::spawn(async move {
+                let mut pause = idle;
+                loop {
+                    tokio::time::sleep(pause).await;
+                    let Some(slot) = slot.upgrade() else {
+                        return;
+                    };
+                    slot.evict(Some(idle)).await;
+                    let waited = slot.waiting_since().map(|since| since.elapsed());
+                    pause = idle
+                        .saturating_sub(waited.unwrap_or_default())
+                        .max(idle / 8);
+                }
+            });
+        }
+    }
+
+    fn set_waiting(&self, since: Option<Instant>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+}
+
+async fn perform(
+    live: &mut Live,
+    act: &Act,
+    time: Time,
+) -> Result<Result<Stepped, types::Error>, Stopped> {
+    match act.clone() {
+        Act::Call {
+            name,
+            arguments,
+            context,
+        } => live.call(&name, arguments, context, time).await,
+        Act::Say { text, context } => live.say(&text, context, time).await,
+    }
+}

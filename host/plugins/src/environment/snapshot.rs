@@ -1,0 +1,121 @@
+//! What a session is kept as: the environment's own bytes and the tools on offer, under the hash of the component that wrote
+//! them, because only that component is known to read them.
+
+use rlf_dialogue::tool::ToolDefinition;
+use serde::{Deserialize, Serialize};
+
+/// First line of a snapshot's file.
+const MAGIC: &str = "rlf-host session 1";
+
+/// A session at rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// BLAKE3 of the component, hexadecimal.
+    pub component: String,
+    /// As the model sees them.
+    pub tools: Vec<ToolDefinition>,
+    /// The environment's own.
+    pub data: Vec<u8>,
+}
+
+/// Why a snapshot cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// The bytes are something else.
+    #[error("this is no snapshot of a session: it does not begin with {MAGIC:?}")]
+    Foreign,
+    /// It was made by another component.
+    #[error(
+        "the snapshot was made by component {made_by}, and this is {this}; play the episode again, or use the component it is of"
+    )]
+    OtherComponent {
+        /// Hash of the one that made it.
+        made_by: String,
+        /// Hash of the one at hand.
+        this: String,
+    },
+    /// The environment does not take it.
+    #[error("the environment does not take the snapshot: {0}")]
+    Refused(String),
+}
+
+impl Snapshot {
+    /// As a file: three lines of text, then the environment's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tools = serde_json::to_string(&self.tools).unwrap_or_else(|_| "[]".into());
+        let mut bytes = format!("{MAGIC}\n{}\n{tools}\n", self.component).into_bytes();
+        bytes.extend_from_slice(&self.data);
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut parts = bytes.splitn(4, |byte| *byte == b'\n');
+        let mut part = || parts.next().ok_or(SnapshotError::Foreign);
+        let (magic, component, tools, data) = (part()?, part()?, part()?, part()?);
+        let component = std::str::from_utf8(component).map_err(|_| SnapshotError::Foreign)?;
+        if magic != MAGIC.as_bytes() {
+            return Err(SnapshotError::Foreign);
+        }
+        Ok(Self {
+            component: component.to_owned(),
+            tools: serde_json::from_slice(tools).map_err(|_| SnapshotError::Foreign)?,
+            data: data.to_vec(),
+        })
+    }
+
+    /// Refuses one that another component made.
+    pub(crate) fn check(&self, this: &str) -> Result<(), SnapshotError> {
+        if self.component == this {
+            return Ok(());
+        }
+        Err(SnapshotError::OtherComponent {
+            made_by: self.component.clone(),
+            this: this.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gives_back_what_was_written() {
+        let snapshot = Snapshot {
+            component: "ab12".into(),
+            tools: vec![
+                serde_json::from_str(r#"{"name": "a", "description": "b\nc", "input-schema": {}}"#)
+                    .unwrap(),
+            ],
+            data: b"\n\x00two\nlines".to_vec(),
+        };
+        assert_eq!(Snapshot::from_bytes(&snapshot.to_bytes()), Ok(snapshot));
+    }
+
+    #[test]
+    fn other_files_and_other_components_are_refused() {
+        for foreign in [
+            &b""[..],
+            b"x",
+            b"x\ny\nz",
+            b"rlf-host session 1\n\xff\n[]\n",
+            b"rlf-host session 1\nab\n{\n",
+        ] {
+            assert_eq!(Snapshot::from_bytes(foreign), Err(SnapshotError::Foreign));
+        }
+        let snapshot = Snapshot {
+            component: "a".into(),
+            tools: Vec::new(),
+            data: Vec::new(),
+        };
+        assert_eq!(snapshot.check("a"), Ok(()));
+        assert!(
+            snapshot
+                .check("b")
+                .unwrap_err()
+                .to_string()
+                .contains("component a")
+        );
+    }
+}

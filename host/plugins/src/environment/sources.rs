@@ -1,0 +1,221 @@
+//! Environments written in Python: a folder of files, one server each, handed to the interpreter when it is loaded, so that
+//! every session starts from memory in which they are imported.
+
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The scenarios that `env check` plays, beside the servers.
+pub const SCENARIOS_FILE: &str = "scenarios.json";
+
+/// Larger files are refused, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most servers of one environment.
+const MAX_SERVERS: usize = 256;
+
+/// `[plugins.<alias>.environment]` of an interpreter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PythonEnvironment {
+    /// A folder of files in EnvFactory's format, or one such file: each is a server under its file's name, which tasks name
+    /// with the state that it begins in. Default: none, for tasks that bring functions of their own.
+    pub servers: Option<PathBuf>,
+}
+
+impl PythonEnvironment {
+    /// What is relative to the configuration.
+    pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.servers.iter_mut()
+    }
+
+    /// The names of its servers.
+    pub fn names(&self) -> Result<Vec<String>, String> {
+        let read = self.read()?;
+        let servers = read["servers"].as_object();
+        Ok(servers
+            .map(|servers| servers.keys().cloned().collect())
+            .unwrap_or_default())
+    }
+
+    /// What the interpreter's `init` is given. The error says what is wrong, and where.
+    pub(crate) fn read(&self) -> Result<Value, String> {
+        let mut servers = Map::new();
+        let mut scenarios = Value::Array(Vec::new());
+        if let Some(path) = &self.servers {
+            let (folder, only) = match path.extension() {
+                Some(_) if path.is_file() => (
+                    path.parent().unwrap_or(Path::new(".")),
+                    path.file_name()
+                        .map(|name| name.to_string_lossy().into_owned()),
+                ),
+                _ => (path.as_path(), None),
+            };
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            let files = Files::open(folder)?;
+            for (name, source) in files.servers(only.as_deref())? {
+                let file = format!("{name}.py");
+                servers.insert(name, json!({ "source": source, "file": file }));
+            }
+            if let Some(text) = files.text_if_there(SCENARIOS_FILE)? {
+                scenarios = serde_json::from_str(&text).map_err(|error| {
+                    format!("{}: {error}", folder.join(SCENARIOS_FILE).display())
+                })?;
+                keep_those_of(&mut scenarios, &servers);
+            }
+        }
+        Ok(json!({ "servers": servers, "scenarios": scenarios }))
+    }
+}
+
+/// Leaves out the scenarios of servers that are not loaded.
+fn keep_those_of(scenarios: &mut Value, servers: &Map<String, Value>) {
+    let Some(list) = scenarios.as_array_mut() else {
+        return;
+    };
+    list.retain(|scenario| {
+        let named = scenario.pointer("/task/servers").and_then(Value::as_object);
+        named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))
+    });
+}
+
+struct Files<'a> {
+    folder: &'a Path,
+    open: Dir,
+}
+
+impl<'a> Files<'a> {
+    fn open(folder: &'a Path) -> Result<Self, String> {
+        let open = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
+        Ok(Self { folder, open })
+    }
+
+    /// Name and source of every server, by name.
+    fn servers(&self, only: Option<&str>) -> Result<Vec<(String, String)>, String> {
+        let failed =
+            |error: std::io::Error| format!("cannot list {}: {error}", self.folder.display());
+        let mut names = Vec::new();
+        for entry in self.open.entries().map_err(failed)? {
+            let name = entry
+                .map_err(failed)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
+            if only.is_none_or(|only| only == name)
+                && let Some(stem) = name.strip_suffix(".py")
+                // What does not begin with a capital is a file that helps, by EnvFactory's convention.
+                && (only.is_some() || stem.starts_with(|first: char| first.is_ascii_uppercase()))
+            {
+                names.push(stem.to_owned());
+            }
+        }
+        names.sort_unstable();
+        if names.is_empty() {
+            return Err(format!(
+                "there is no server in {}: a server is a file `Name.py`, with a capital",
+                self.folder.display()
+            ));
+        }
+        if names.len() > MAX_SERVERS {
+            return Err(format!(
+                "{} has {} servers; at most {MAX_SERVERS} are taken",
+                self.folder.display(),
+                names.len()
+            ));
+        }
+        let read = |name: String| {
+            let text = self.text(&format!("{name}.py"))?;
+            Ok((name, text))
+        };
+        names.into_iter().map(read).collect()
+    }
+
+    fn text_if_there(&self, name: &str) -> Result<Option<String>, String> {
+        if self.open.exists(name) {
+            self.text(name).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let shown = self.folder.join(name);
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
+        let metadata = self.open.metadata(name).map_err(|error| failed(&error))?;
+        if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+            let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
+            return Err(failed(&why));
+        }
+        self.open
+            .read_to_string(name)
+            .map_err(|error| failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &str)], at: &str) -> Result<Value, String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let environment = PythonEnvironment {
+            servers: Some(folder.path().join(at)),
+        };
+        environment
+            .read()
+            .map_err(|error| error.replace(&folder.path().display().to_string(), "."))
+    }
+
+    #[test]
+    fn a_folder_is_one_server_a_file_and_scenarios_of_those() {
+        let files = [
+            ("Door.py", "a"),
+            ("Lamp.py", "b"),
+            ("make_tasks.py", "c"),
+            (
+                "scenarios.json",
+                r#"[{"task": {"servers": {"Door": {}}}}, {"task": {"servers": {"Gone": {}}}}]"#,
+            ),
+        ];
+        let all = read(&files, "").unwrap();
+        assert_eq!(
+            all,
+            json!({
+                "servers": {
+                    "Door": {"source": "a", "file": "Door.py"},
+                    "Lamp": {"source": "b", "file": "Lamp.py"},
+                },
+                "scenarios": [{"task": {"servers": {"Door": {}}}}],
+            })
+        );
+        let one = read(&files, "Lamp.py").unwrap();
+        assert_eq!(one["servers"].as_object().unwrap().len(), 1);
+        assert_eq!(one["scenarios"], json!([]));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_folder_is_said_with_its_place() {
+        assert_eq!(
+            read(&[("door.py", "")], "").unwrap_err(),
+            "there is no server in ./: a server is a file `Name.py`, with a capital"
+        );
+        assert!(
+            read(&[], "gone")
+                .unwrap_err()
+                .starts_with("cannot open ./gone: ")
+        );
+        let broken = read(&[("Door.py", ""), ("scenarios.json", "[")], "").unwrap_err();
+        assert!(broken.starts_with("./scenarios.json: EOF"), "{broken}");
+    }
+}

@@ -1,0 +1,82 @@
+"""Plays episodes in the environments of this folder, natively: load, call, save.
+
+The environments need the packages pydantic and mcp. The stand-ins of ../python/environments are taken where they are
+there, for they are what the sandbox has; RLF_ENVIRONMENTS=installed takes the installed packages instead.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import pathlib
+import random
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+STAND_INS = FOLDER.parent / "python" / "environments"
+STATE_TOOLS = ("load_scenario", "save_scenario")
+
+
+def uses_stand_ins():
+    """Whether the project's own packages are taken, rather than installed ones."""
+    there = all((STAND_INS / package / "__init__.py").exists() for package in ("pydantic", "mcp"))
+    return there and os.environ.get("RLF_ENVIRONMENTS") != "installed"
+
+
+if uses_stand_ins() and str(STAND_INS) not in sys.path:
+    sys.path.insert(0, str(STAND_INS))
+
+
+def names():
+    """The environments: files that begin with a capital letter."""
+    return sorted(path.stem for path in FOLDER.glob("[A-Z]*.py"))
+
+
+def load_module(name):
+    """An environment as a module of its own, with its own `api`."""
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def registered(module):
+    """All tools by name: description and schema of the arguments."""
+    if uses_stand_ins():
+        return {name: (tool.description, tool.parameters) for name, tool in module.mcp.tools.items()}
+    return {tool.name: (tool.description, tool.inputSchema) for tool in asyncio.run(module.mcp.list_tools())}
+
+
+def tools_of(module):
+    """What a model may call, out of `registered`."""
+    return {name: about for name, about in registered(module).items() if name not in STATE_TOOLS}
+
+
+class Refused(Exception):
+    """A tool raised, or took not the arguments it was given."""
+
+
+class Episode:
+    """Some environments side by side, as one task has them."""
+
+    def __init__(self, servers, seed):
+        random.seed(seed)
+        self.modules = {name: load_module(name) for name in servers}
+        for name, scenario in servers.items():
+            self.modules[name].load_scenario(scenario)
+
+    def call(self, tool, arguments):
+        """What NAME-tool answers; raises `Refused` with its message."""
+        name, _, function = tool.partition("-")
+        if name not in self.modules or function in STATE_TOOLS:
+            raise Refused(f"no tool {tool!r} in this episode")
+        mcp = self.modules[name].mcp
+        call = mcp.call if uses_stand_ins() else lambda *given: asyncio.run(mcp.call_tool(*given))
+        try:
+            return call(function, arguments)
+        except Exception as error:
+            raise Refused(str(error)) from error
+
+    def state(self):
+        """The complete states by name, as JSON has them."""
+        return {name: json.loads(json.dumps(module.save_scenario())) for name, module in self.modules.items()}

@@ -1,0 +1,12 @@
+"""Environments written as one Python file, as sessions: what a host calls, with texts of JSON in and out.
+
+`load` runs once, before the snapshot that every session starts from; `open` begins the one session of this process
+image. No function raises for what a task, a model or a file of tools does: what went wrong is in the answer.
+
+In order of reading: `servers` executes files and keeps what they made, `functions` is the same for tools that are single
+functions, `session` is an episode, `snapshots` carries one to another image, `comparison` judges a final state.
+"""
+
+from .session import call, load, open, restore, say, scenarios, snapshot, state, verify
+
+__all__ = ["call", "load", "open", "restore", "say", "scenarios", "snapshot", "state", "verify"]

@@ -1,0 +1,54 @@
+"""What goes back to the host: texts of JSON that are valid whatever a tool put into them."""
+
+import json
+
+INVALID, NOT_FOUND, INTERNAL = "invalid-arguments", "not-found", "internal"
+
+
+class Refused(Exception):
+    """A request that is not carried out; the host is told why."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind = kind
+
+
+def clean(text):
+    """Text that UTF-8 has: a surrogate on its own has no place in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def encoded(value):
+    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def canonical(value):
+    """The one text of a state. Refuses what JSON has no numbers for."""
+    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False))
+
+
+def error(kind, message):
+    return encoded({"error": {"kind": kind, "message": message}})
+
+
+def decoded(text, what):
+    """The object that a text of JSON is."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise Refused(INVALID, f"{what} is not valid JSON: {fault}") from None
+    if not isinstance(found, dict):
+        raise Refused(INVALID, f"{what} has to be a JSON object, not {type(found).__name__}")
+    return found
+
+
+def described(fault):
+    """`Type: message`, also of an exception that cannot say what it is."""
+    try:
+        return clean(f"{type(fault).__name__}: {fault}")
+    except BaseException:
+        return type(fault).__name__

@@ -1,0 +1,217 @@
+"""The one session of this process image, and the functions that the host calls."""
+
+import json
+import random
+
+from . import snapshots
+from .answers import INTERNAL, INVALID, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
+from .comparison import difference
+from .functions import functions_of
+from .servers import HIDDEN, executed
+
+
+class Session:
+    """A task under way. `loaded` are all servers of the image, `servers` those that the task names."""
+
+    def __init__(self, task, seed, loaded):
+        self.task, self.seed, self.loaded = task, seed, loaded
+        servers = task.get("servers") or {}
+        if not isinstance(servers, dict):
+            raise Refused(INVALID, "servers has to be an object of names and scenarios")
+        for name, scenario in servers.items():
+            if name not in loaded:
+                known = ", ".join(sorted(loaded)) or "none"
+                raise Refused(NOT_FOUND, f"there is no server {name!r}; there are: {known}")
+            if scenario is not None and not isinstance(scenario, dict):
+                raise Refused(INVALID, f"the scenario of {name!r} has to be an object or null")
+        self.servers = servers
+        self.functions = functions_of(task)
+        self.tools = self.offered(task.get("tools"))
+
+    def offered(self, allowed):
+        """Tool name to its encoded description, in the order of the files; only the allowed ones if the task says so."""
+        found = {}
+        for name in self.servers:
+            found.update(self.loaded[name].encoded)
+        found.update((name, encoded(function.tool)) for name, function in self.functions.items())
+        if allowed is None:
+            return found
+        if not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+            raise Refused(INVALID, "tools has to be a list of names")
+        unknown = sorted(set(allowed) - found.keys())
+        if unknown:
+            raise Refused(NOT_FOUND, f"the task allows tools that its servers do not have: {', '.join(unknown)}")
+        return {name: text for name, text in found.items() if name in set(allowed)}
+
+    def begin(self):
+        """Puts every server into its scenario."""
+        for name, scenario in self.servers.items():
+            if scenario is None:
+                continue
+            try:
+                self.loaded[name].load_scenario(scenario)
+            except Refused:
+                raise
+            except BaseException as fault:
+                raise Refused(INVALID, f"load_scenario of {name!r} failed: {described(fault)}") from None
+
+    def call(self, name, arguments):
+        """`(text, failed)`."""
+        if name not in self.tools:
+            raise Refused(NOT_FOUND, f"there is no tool {name!r}")
+        if name in self.functions:
+            return self.functions[name].call(arguments)
+        server, _, tool = name.partition("-")
+        if server not in self.servers or tool in HIDDEN:
+            # A server's own name may have a dash.
+            server = next(known for known in self.servers if name in self.loaded[known].tools)
+            tool = name[len(server) + 1 :]
+        return self.loaded[server].call(tool, arguments)
+
+    def state(self):
+        found = {}
+        for name in self.servers:
+            try:
+                found[name] = self.loaded[name].save_scenario()
+            except BaseException as fault:
+                raise Refused(INTERNAL, f"save_scenario of {name!r} failed: {described(fault)}") from None
+        return found
+
+
+_SERVERS = {}
+_SCENARIOS = []
+_SESSION = None
+
+
+def answered(function):
+    """Makes what a function refuses, or fails with, an answer."""
+
+    def answering(*arguments):
+        try:
+            return function(*arguments)
+        except Refused as refused:
+            return error(refused.kind, str(refused))
+        except BaseException as fault:
+            return error(INTERNAL, described(fault))
+
+    answering.__name__, answering.__doc__ = function.__name__, function.__doc__
+    return answering
+
+
+def current():
+    if _SESSION is None:
+        raise Refused(INVALID, "no session is open")
+    return _SESSION
+
+
+@answered
+def load(sources_json):
+    """Executes the files of tools. Answers the servers with their tools' names, or where which file failed."""
+    sources = decoded(sources_json, "what is loaded")
+    servers = sources.get("servers") or {}
+    if not isinstance(servers, dict):
+        raise Refused(INVALID, "servers has to be an object of names and sources")
+    made = {}
+    # By name, so that neither modules nor hashes depend on the order in which files were found.
+    for name in sorted(servers):
+        about = servers[name]
+        if not isinstance(about, dict) or not isinstance(about.get("source"), str):
+            raise Refused(INVALID, f"servers.{name} has to be an object with the text source")
+        random.seed(0)
+        made[name] = executed(name, about["source"], about.get("file") or f"{name}.py")
+    _SERVERS.update(made)
+    given = sources.get("scenarios")
+    if given is not None:
+        if not isinstance(given, list):
+            raise Refused(INVALID, "scenarios has to be a list")
+        _SCENARIOS[:] = given
+    return encoded({"servers": {name: list(server.tools) for name, server in made.items()}})
+
+
+@answered
+def open(task_json, seed):
+    """Begins the session. Answers its tools and the messages it begins with, of which there are none."""
+    global _SESSION
+    session = Session(decoded(task_json, "the task"), seed, _SERVERS)
+    random.seed(seed)
+    session.begin()
+    _SESSION = session
+    return '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]}'
+
+
+@answered
+def call(name, arguments_json):
+    """Calls a tool. What the tool does wrong is an observation; only a tool that is not there is an error."""
+    session = current()
+    if name not in session.tools:
+        raise Refused(NOT_FOUND, f"there is no tool {name!r}")
+    try:
+        arguments = decoded(arguments_json, "the arguments") if arguments_json.strip() else {}
+    except Refused as refused:
+        return encoded({"text": str(refused), "failed": True})
+    text, failed = session.call(name, arguments)
+    return encoded({"text": clean(text), "failed": failed})
+
+
+@answered
+def say(text):
+    """What the model says to a user who is not there ends the episode."""
+    current()
+    return encoded({"terminated": True})
+
+
+@answered
+def state():
+    """The canonical text of all servers' states."""
+    try:
+        return canonical(current().state())
+    except ValueError as fault:
+        raise Refused(INTERNAL, f"the state has no canonical JSON: {fault}") from None
+
+
+@answered
+def snapshot():
+    """The session as a text."""
+    return encoded(snapshots.taken(current()))
+
+
+@answered
+def restore(text):
+    """Continues a session from a snapshot, in an image with the same files."""
+    global _SESSION
+    given = decoded(text, "the snapshot")
+    if not isinstance(given.get("task"), dict):
+        raise Refused(INVALID, "the snapshot has no task")
+    session = Session(given["task"], given.get("seed"), _SERVERS)
+    by_scenario = snapshots.put_back(session, given)
+    _SESSION = session
+    answer = '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]'
+    return answer + (',"by_scenario":' + encoded(by_scenario) if by_scenario else "") + "}"
+
+
+@answered
+def verify(answer, reference_json):
+    """The share of the reference's servers whose state is the reference's. Changes nothing."""
+    reference = decoded(reference_json, "the reference")
+    wanted = reference.get("state")
+    if not isinstance(wanted, dict) or not wanted:
+        raise Refused(INVALID, 'the reference has to have a "state" of at least one server')
+    before = random.getstate()
+    try:
+        found = json.loads(canonical(current().state()))
+    finally:
+        random.setstate(before)
+    faults = []
+    for name in sorted(wanted):
+        fault = f"server {name} is not part of the task" if name not in found else difference(found[name], wanted[name])
+        if fault:
+            faults.append(fault if name not in found else f"{name}: {fault}")
+    score = (len(wanted) - len(faults)) / len(wanted)
+    reason = "; ".join(faults) or "all states are as they should be"
+    return encoded({"success": not faults, "score": score, "reason": reason})
+
+
+@answered
+def scenarios():
+    """The scenarios that the environment is checked by, as they were loaded."""
+    return encoded(_SCENARIOS)

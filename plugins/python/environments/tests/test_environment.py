@@ -1,0 +1,312 @@
+"""What the host is promised of `rlf_environment`. Each test is a process image of its own, as each session is."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+SHOP = '''
+import random
+from typing import Dict, List, Optional
+
+from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel, Field
+
+opened = []
+sold = 0
+
+
+class Item(BaseModel):
+    """Something for sale."""
+    name: str = Field(..., min_length=1)
+    price: float = Field(..., ge=0)
+
+
+class ShopScenario(BaseModel):
+    items: Dict[str, Item] = {}
+    cash: float = 0.0
+
+
+Scenario_Schema = [Item, ShopScenario]
+
+
+class ShopAPI:
+    def __init__(self):
+        self.items, self.cash = {}, 0.0
+
+    def load_scenario(self, scenario: dict):
+        model = ShopScenario(**scenario)
+        self.items, self.cash = model.items, model.cash
+
+    def save_scenario(self) -> dict:
+        return {"items": {k: v.model_dump() for k, v in self.items.items()}, "cash": self.cash}
+
+
+shop = ShopAPI()
+mcp = FastMCP(name="Shop")
+
+
+@mcp.tool()
+def load_scenario(scenario: dict) -> str:
+    """Loads."""
+    shop.load_scenario(scenario)
+    return "ok"
+
+
+@mcp.tool()
+def save_scenario() -> dict:
+    """Saves."""
+    return shop.save_scenario()
+
+
+@mcp.tool()
+def sell(item: str, tags: Optional[List[str]] = None) -> dict:
+    """Sells an item."""
+    global sold
+    if item not in shop.items:
+        raise ValueError(f"{item} is not for sale")
+    sold += 1
+    opened.append(item)
+    shop.cash += shop.items.pop(item).price
+    return {"cash": shop.cash, "tags": tags, "sold": sold}
+
+
+@mcp.tool()
+def roll() -> int:
+    """Rolls a die."""
+    return random.randint(1, 10**9)
+
+
+@mcp.tool()
+def leave(how: str) -> str:
+    """Ends."""
+    raise {"exit": SystemExit, "interrupt": KeyboardInterrupt}[how]("now")
+
+
+@mcp.tool()
+def listed() -> list:
+    """Lists."""
+    return ["a", {"b": 1}, None]
+
+
+@mcp.tool()
+async def waits(n: int) -> str:
+    """Waits."""
+    return "x" * n
+
+
+@mcp.tool()
+def lies() -> str:
+    """Says it returns a text."""
+    return 3
+
+
+if __name__ == "__main__":
+    mcp.run()
+'''
+
+SCENARIO = {"items": {"pen": {"name": "Pen", "price": 2}, "cup": {"name": "Cup", "price": 5.5}}, "cash": 1}
+TASK = {"servers": {"Shop": SCENARIO}}
+DRIVER = """
+import json, sys
+import rlf_environment as environment
+answers = []
+for name, *arguments in json.load(sys.stdin):
+    arguments = [answers[a["answer"]] if isinstance(a, dict) else a for a in arguments]
+    answers.append(getattr(environment, name)(*arguments))
+sys.stderr.write(json.dumps(answers))
+"""
+
+
+def image(*calls, load=None, hashes="0"):
+    """The answers of one process image that has the shop's file loaded, as texts; and what was printed."""
+    load = json.dumps(load or {"servers": {"Shop": {"source": SHOP, "file": "Shop.py"}}})
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER], input=json.dumps([["load", load], *calls]), capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONHASHSEED": hashes, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stderr)
+
+
+def opened(*calls, task=None, seed=7, **how):
+    """The answers after `open`."""
+    return image(["open", json.dumps(task or TASK), seed], *calls, **how)[2:]
+
+
+def call(tool, **arguments):
+    return ["call", tool, json.dumps(arguments)]
+
+
+class Servers(unittest.TestCase):
+    def test_a_session_offers_the_tools_but_those_of_the_host(self):
+        answer = json.loads(image(["open", json.dumps(TASK), 1])[1])
+        names = [tool["name"] for tool in answer["tools"]]
+        self.assertEqual(names, ["Shop-sell", "Shop-roll", "Shop-leave", "Shop-listed", "Shop-waits", "Shop-lies"])
+        self.assertEqual(answer["messages"], [])
+        self.assertEqual(answer["tools"][0]["description"], "Sells an item.")
+        self.assertEqual(
+            answer["tools"][0]["input_schema"],
+            {
+                "properties": {
+                    "item": {"title": "Item", "type": "string"},
+                    "tags": {
+                        "anyOf": [{"items": {"type": "string"}, "type": "array"}, {"type": "null"}],
+                        "default": None,
+                        "title": "Tags",
+                    },
+                },
+                "required": ["item"],
+                "title": "sellArguments",
+                "type": "object",
+            },
+        )
+
+    def test_a_task_may_allow_some_tools_only(self):
+        task = json.dumps({**TASK, "tools": ["Shop-roll"]})
+        _, answer, refused = image(["open", task, 1], call("Shop-sell", item="pen"))
+        self.assertEqual([tool["name"] for tool in json.loads(answer)["tools"]], ["Shop-roll"])
+        self.assertEqual(json.loads(refused)["error"]["kind"], "not-found")
+
+    def test_a_result_is_what_fastmcp_shows(self):
+        sold, listed, waited = opened(call("Shop-sell", item="pen", tags='["x"]'), call("Shop-listed"), call("Shop-waits", n=3))
+        text = '{\n  "cash": 3.0,\n  "tags": [\n    "x"\n  ],\n  "sold": 1\n}'
+        self.assertEqual(json.loads(sold), {"text": text, "failed": False})
+        self.assertEqual(json.loads(listed), {"text": 'a,{\n  "b": 1\n}', "failed": False})
+        self.assertEqual(json.loads(waited), {"text": "xxx", "failed": False})
+
+    def test_what_a_tool_does_wrong_is_a_failed_observation(self):
+        missing, exits, interrupted, lies, bad = map(
+            json.loads,
+            opened(
+                call("Shop-sell", item="hat"), call("Shop-leave", how="exit"), call("Shop-leave", how="interrupt"),
+                call("Shop-lies"), ["call", "Shop-roll", "[1"],
+            ),
+        )  # fmt: skip
+        self.assertEqual(missing, {"text": "Error executing tool sell: hat is not for sale", "failed": True})
+        self.assertEqual(exits, {"text": "Error executing tool leave: SystemExit: now", "failed": True})
+        self.assertEqual(interrupted, {"text": "Error executing tool leave: KeyboardInterrupt: now", "failed": True})
+        self.assertIn("1 validation error for liesOutput\nresult\n  Input should be a valid string", lies["text"])
+        self.assertTrue(bad["failed"])
+
+    def test_unknown_and_hidden_tools_are_errors(self):
+        for answer in opened(call("Shop-nothing"), call("Shop-save_scenario"), call("sell")):
+            self.assertEqual(json.loads(answer)["error"]["kind"], "not-found")
+
+    def test_a_scenario_that_does_not_fit_is_told(self):
+        bad = json.dumps({"servers": {"Shop": {"items": {"pen": {"name": "", "price": 1}}}}})
+        answer = json.loads(image(["open", bad, 1])[1])
+        self.assertEqual(answer["error"]["kind"], "invalid-arguments")
+        self.assertIn("items.pen.name\n  String should have at least 1 character", answer["error"]["message"])
+        unknown = json.loads(image(["open", json.dumps({"servers": {"Bank": None}}), 1])[1])
+        self.assertEqual(unknown["error"]["kind"], "not-found")
+
+    def test_a_file_that_fails_is_told_with_file_line_and_exception(self):
+        for source, text in (
+            ("x = 1\nimport requests_of_nobody\n", "Bad.py:2: ModuleNotFoundError: No module named 'requests_of_nobody'"),
+            ("def f(:\n", "Bad.py:1: SyntaxError"),
+            ("import sys\nsys.exit(3)\n", "Bad.py:2: SystemExit: 3"),
+            ("x = 1\n", "Bad.py: makes no FastMCP"),
+        ):
+            answer = json.loads(image(load={"servers": {"Bad": {"source": source, "file": "Bad.py"}}})[0])
+            self.assertIn(text, answer["error"]["message"])
+
+    def test_the_state_is_canonical(self):
+        (state,) = opened(["state"])
+        self.assertEqual(
+            state,
+            '{"Shop":{"cash":1.0,"items":{"cup":{"name":"Cup","price":5.5},"pen":{"name":"Pen","price":2.0}}}}',
+        )
+
+    def test_the_same_seed_gives_the_same_bytes(self):
+        calls = [call("Shop-roll"), call("Shop-sell", item="cup"), ["state"], ["snapshot"]]
+        self.assertEqual(opened(*calls), opened(*calls))
+        self.assertNotEqual(opened(*calls, seed=8)[0], opened(*calls)[0])
+
+    def test_saying_something_ends_the_episode(self):
+        self.assertEqual(opened(["say", "done"]), ['{"terminated":true}'])
+
+
+class Snapshots(unittest.TestCase):
+    def test_a_restored_session_goes_on_as_the_first_one_would_have(self):
+        before = [call("Shop-roll"), call("Shop-sell", item="pen")]
+        after = [call("Shop-roll"), call("Shop-sell", item="cup"), ["state"]]
+        *_, snapshot = opened(*before, ["snapshot"])
+        straight = opened(*before, *after)[2:]
+        _, restored, *answers = image(["restore", snapshot], *after)
+        self.assertEqual(answers, straight)
+        self.assertIn('"sold\\": 2', answers[1])
+        self.assertNotIn("by_scenario", json.loads(restored))
+
+    def test_what_cannot_be_pickled_comes_back_by_its_scenario(self):
+        source = SHOP.replace("self.items, self.cash = {}, 0.0", "self.items, self.cash, self.f = {}, 0.0, lambda: 1")
+        load = {"servers": {"Shop": {"source": source, "file": "Shop.py"}}}
+        _, _, _, snapshot, state = image(["open", json.dumps(TASK), 1], call("Shop-sell", item="pen"), ["snapshot"], ["state"], load=load)  # fmt: skip
+        self.assertIn("fallback", json.loads(snapshot)["servers"]["Shop"])
+        _, restored, again = image(["restore", snapshot], ["state"], load=load)
+        self.assertEqual(again, state)
+        self.assertIn("Shop", json.loads(restored)["by_scenario"])
+
+    def test_nonsense_is_refused(self):
+        for text in ("{", "{}", '{"task":{},"version":9,"servers":{}}'):
+            self.assertEqual(json.loads(image(["restore", text])[1])["error"]["kind"], "invalid-arguments")
+
+
+class Verification(unittest.TestCase):
+    def test_the_score_is_the_share_of_servers_in_the_wanted_state(self):
+        wanted = {"cash": 3, "items": {"cup": {"name": "Cup", "price": 5.5}}}
+        right, wrong, state, again = opened(
+            call("Shop-sell", item="pen"),
+            ["verify", "", json.dumps({"state": {"Shop": wanted}})],
+            ["verify", "", json.dumps({"state": {"Shop": {**wanted, "cash": 4}}})],
+            ["state"], ["state"],
+        )[1:]  # fmt: skip
+        self.assertEqual(json.loads(right)["score"], 1.0)
+        self.assertEqual(json.loads(wrong), {"success": False, "score": 0.0, "reason": "Shop: cash differs"})
+        self.assertEqual(state, again)
+
+    def test_the_loaded_scenarios_are_handed_out(self):
+        given = [{"id": "one", "task": TASK, "seed": 1, "calls": [["Shop-roll", {}]], "expect": {}}]
+        load = {"servers": {"Shop": {"source": SHOP, "file": "Shop.py"}}, "scenarios": given}
+        self.assertEqual(json.loads(image(["scenarios"], load=load)[1]), given)
+
+
+class Functions(unittest.TestCase):
+    SOURCE = "import json\nLIMIT = 3\ndef helper(x):\n    return x * LIMIT\ndef triple(x):\n    return {'é': helper(x)}\n"
+
+    def answers(self, scoping, source=SOURCE, name="triple", **arguments):
+        task = {"functions": [{"name": name, "description": "d", "parameters": {"type": "object"}, "source": source}], "scoping": scoping}
+        return json.loads(opened(["call", name, json.dumps(arguments)], task=task)[0])
+
+    def test_clean_scoping_sees_what_stands_beside_the_function(self):
+        self.assertEqual(self.answers("clean", x=2), {"text": '{"é": 6}', "failed": False})
+
+    def test_published_scoping_does_not(self):
+        text = "an error occured when call triple: name 'helper' is not defined"
+        self.assertEqual(self.answers("published", x=2), {"text": text, "failed": True})
+
+    def test_published_scoping_has_what_the_executors_own_file_imports(self):
+        source = "def f():\n    return json.dumps([sha256(b'').hexdigest()[:4], 1])\n"
+        self.assertEqual(self.answers("published", source, "f"), {"text": '["e3b0", 1]', "failed": False})
+
+    def test_results_are_shown_as_each_scoping_shows_them(self):
+        source = "def f(x):\n    return x\n"
+        self.assertEqual(self.answers("clean", source, "f", x=True)["text"], "true")
+        self.assertEqual(self.answers("published", source, "f", x=True)["text"], "True")
+        self.assertEqual(self.answers("clean", source, "f", x="as is")["text"], "as is")
+
+    def test_a_failure_is_an_observation(self):
+        self.assertEqual(self.answers("clean"), {
+            "text": "error: TypeError: triple() missing 1 required positional argument: 'x'", "failed": True,
+        })  # fmt: skip
+        self.assertTrue(self.answers("clean", "def f(:", "f")["text"].startswith("error: SyntaxError:"))
+        self.assertEqual(self.answers("clean", "def f():\n    raise SystemExit(1)", "f")["text"], "error: SystemExit: 1")
+
+
+if __name__ == "__main__":
+    unittest.main()

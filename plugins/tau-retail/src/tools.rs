@@ -1,0 +1,161 @@
+//! The tools of the store: their names, and what a call of each leads to.
+//!
+//! A tool reads the session's store and says what is to change; it changes nothing itself. So a
+//! refused call leaves the store as it was, whatever it had found out before.
+
+mod delivered;
+mod edit;
+mod items;
+mod lookup;
+mod pending;
+
+use rlf_plugin::environment::arguments;
+use rlf_plugin::serde_json::{Map, Value};
+use rlf_plugin::{Error, internal};
+use serde::Deserialize;
+
+use crate::calculate::calculate;
+use crate::store::{Changes, Store};
+
+/// A tool by the name that `tools.json` gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Calculate,
+    CancelPendingOrder,
+    ExchangeDeliveredOrderItems,
+    FindUserIdByEmail,
+    FindUserIdByNameZip,
+    GetOrderDetails,
+    GetProductDetails,
+    GetUserDetails,
+    ListAllProductTypes,
+    ModifyPendingOrderAddress,
+    ModifyPendingOrderItems,
+    ModifyPendingOrderPayment,
+    ModifyUserAddress,
+    ReturnDeliveredOrderItems,
+    Think,
+    TransferToHumanAgents,
+}
+
+/// What a call shows, and what it changes.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) shown: String,
+    pub(crate) changes: Changes,
+}
+
+impl Done {
+    fn shown(shown: impl Into<String>) -> Self {
+        Self {
+            shown: shown.into(),
+            changes: Changes::default(),
+        }
+    }
+}
+
+/// Why a call did nothing.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// For the model to read. `Error: ` goes before it.
+    Refused(String),
+    /// For the host.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn refused(reason: impl Into<String>) -> Stop {
+    Stop::Refused(reason.into())
+}
+
+/// A record that `init` or `restore` took in and that is not what they took it for.
+fn broken(what: &str) -> Stop {
+    Stop::Failed(internal(format!("a record has no {what}")))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expression {
+    expression: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thought {
+    #[serde(rename = "thought")]
+    _thought: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Summary {
+    #[serde(rename = "summary")]
+    _summary: String,
+}
+
+/// The arguments of a tool that takes none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl Tool {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "calculate" => Self::Calculate,
+            "cancel_pending_order" => Self::CancelPendingOrder,
+            "exchange_delivered_order_items" => Self::ExchangeDeliveredOrderItems,
+            "find_user_id_by_email" => Self::FindUserIdByEmail,
+            "find_user_id_by_name_zip" => Self::FindUserIdByNameZip,
+            "get_order_details" => Self::GetOrderDetails,
+            "get_product_details" => Self::GetProductDetails,
+            "get_user_details" => Self::GetUserDetails,
+            "list_all_product_types" => Self::ListAllProductTypes,
+            "modify_pending_order_address" => Self::ModifyPendingOrderAddress,
+            "modify_pending_order_items" => Self::ModifyPendingOrderItems,
+            "modify_pending_order_payment" => Self::ModifyPendingOrderPayment,
+            "modify_user_address" => Self::ModifyUserAddress,
+            "return_delivered_order_items" => Self::ReturnDeliveredOrderItems,
+            "think" => Self::Think,
+            "transfer_to_human_agents" => Self::TransferToHumanAgents,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn run(self, store: &Store, given: Map<String, Value>) -> Result<Done, Stop> {
+        match self {
+            Self::Calculate => {
+                let Expression { expression } = arguments(given)?;
+                calculate(&expression).map(Done::shown).map_err(refused)
+            }
+            Self::CancelPendingOrder => pending::cancel(store, &arguments(given)?),
+            Self::ExchangeDeliveredOrderItems => delivered::exchange(store, &arguments(given)?),
+            Self::FindUserIdByEmail => lookup::user_by_email(store, &arguments(given)?),
+            Self::FindUserIdByNameZip => lookup::user_by_name(store, &arguments(given)?),
+            Self::GetOrderDetails => lookup::order(store, &arguments(given)?),
+            Self::GetProductDetails => lookup::product(store, &arguments(given)?),
+            Self::GetUserDetails => lookup::user(store, &arguments(given)?),
+            Self::ListAllProductTypes => {
+                let Nothing {} = arguments(given)?;
+                Ok(Done::shown(&store.world.product_types))
+            }
+            Self::ModifyPendingOrderAddress => pending::modify_address(store, given),
+            Self::ModifyPendingOrderItems => pending::modify_items(store, &arguments(given)?),
+            Self::ModifyPendingOrderPayment => pending::modify_payment(store, &arguments(given)?),
+            Self::ModifyUserAddress => edit::modify_user_address(store, given),
+            Self::ReturnDeliveredOrderItems => delivered::return_items(store, &arguments(given)?),
+            Self::Think => {
+                let Thought { .. } = arguments(given)?;
+                Ok(Done::default())
+            }
+            Self::TransferToHumanAgents => {
+                let Summary { .. } = arguments(given)?;
+                Ok(Done::shown("Transfer successful"))
+            }
+        }
+    }
+}

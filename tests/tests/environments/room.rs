@@ -1,0 +1,121 @@
+//! Sessions beyond what there is room for are neither refused nor lost: those that wait make room, and come back.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::scene::{POLICY, Scene, add, call, count, scene_for, shown};
+
+fn narrow() -> Scene {
+    scene_for(3, Duration::from_mins(10), POLICY)
+}
+
+#[tokio::test]
+async fn twenty_sessions_live_in_three_places() {
+    let scene = narrow();
+    let mut sessions = Vec::new();
+    for start in 0..20 {
+        sessions.push(scene.open(json!({ "start": start })).await);
+    }
+    for _ in 0..3 {
+        for session in &mut sessions {
+            call(session, "add", add(10)).await;
+        }
+    }
+    for (start, session) in sessions.iter_mut().enumerate() {
+        let outcome = call(session, "add", add(0)).await;
+        assert_eq!(shown(&outcome), (start + 30).to_string());
+    }
+    let counts = scene.environments.sessions();
+    assert_eq!(counts.opened, 20);
+    assert!(
+        counts.live <= 3 && counts.evicted >= 57 && counts.revived >= 57,
+        "{counts:?}"
+    );
+    drop(sessions);
+    let empty = async {
+        while scene.environments.sessions().live > 0 || scene.sandbox.in_use().permits > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let freed = tokio::time::timeout(Duration::from_secs(20), empty).await;
+    assert!(freed.is_ok(), "{:?}", scene.sandbox.in_use());
+    assert_eq!(scene.sandbox.in_use(), rlf_sandbox::InUse::default());
+}
+
+#[tokio::test]
+async fn many_at_once_share_few_places() {
+    let scene = narrow();
+    let mut tasks = tokio::task::JoinSet::new();
+    for start in 0..40_i64 {
+        let session = scene.environments.clone();
+        tasks.spawn(async move {
+            let task = json!({ "start": start });
+            let mut session = session
+                .open("world", "test", &task, 0)
+                .await
+                .expect("there is room");
+            for _ in 0..5 {
+                call(&mut session, "add", add(1)).await;
+                tokio::task::yield_now().await;
+            }
+            count(&session).await == start + 5
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        assert!(done.expect("nothing panics"));
+    }
+}
+
+#[tokio::test]
+async fn one_that_gives_no_snapshot_is_played_again_from_its_beginning() {
+    let scene = narrow();
+    let mut session = scene.open(json!({"start": 2, "snapshot": "error"})).await;
+    for _ in 0..4 {
+        call(&mut session, "add", add(1)).await;
+    }
+    let drawn = call(&mut session, "draw", json!({})).await;
+    assert!(session.evict().await);
+    assert!(!session.evict().await, "it has no instance any more");
+    assert_eq!(count(&session).await, 6);
+    let mut twin = scene.open(json!({"start": 2, "snapshot": "error"})).await;
+    for _ in 0..4 {
+        call(&mut twin, "add", add(1)).await;
+    }
+    assert_eq!(
+        shown(&call(&mut twin, "draw", json!({})).await),
+        shown(&drawn)
+    );
+}
+
+#[tokio::test]
+async fn one_that_waits_long_frees_its_instance() {
+    let scene = scene_for(4, Duration::from_millis(30), POLICY);
+    let mut session = scene.open(json!({})).await;
+    call(&mut session, "add", add(1)).await;
+    let gone = async {
+        while scene.environments.sessions().live > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone)
+        .await
+        .expect("it is freed");
+    assert_eq!(count(&session).await, 1);
+    assert_eq!(scene.environments.sessions().revived, 1);
+}
+
+#[tokio::test]
+async fn one_that_comes_back_otherwise_than_it_was_is_given_up_and_says_why() {
+    let scene = narrow();
+    let mut session = scene.open(json!({"restore": "trap"})).await;
+    call(&mut session, "add", add(1)).await;
+    assert!(session.evict().await);
+    let outcome = call(&mut session, "add", add(1)).await;
+    assert!(
+        outcome.observation.is_none()
+            || session.lost().is_some()
+            || outcome.ended.as_str() == "trap",
+        "{outcome:?}"
+    );
+}

@@ -1,0 +1,129 @@
+//! The environment of `tests/guests/world`, loaded, and what is asked of its sessions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rlf_dialogue::message::plain_text;
+use rlf_dialogue::tool::{CallOutcome, ToolCall};
+use rlf_plugins::environment::{EnvironmentConfig, Environments, Session};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_sandbox::{Sandbox, SandboxConfig};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use xtask::guests::Family;
+use xtask::project::Project;
+
+/// A sandbox with the world in it, and a tool and a reward beside.
+pub(crate) struct Scene {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) registry: Registry,
+    pub(crate) environments: Environments,
+    pub(crate) tools: ToolManager,
+    _folder: TempDir,
+}
+
+pub(crate) const POLICY: &str =
+    "[world.limits]\ncpu_ms = 300\nmemory_bytes = 16777216\noutput_stop_bytes = 1048576\n";
+
+/// With room for this many live sessions, which wait for so long at the most.
+pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene {
+    let project = Project::find().expect("tests run inside a checkout");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (family, name) in [
+        (Family::Test, "world"),
+        (Family::FirstParty, "calculator"),
+        (Family::FirstParty, "reward-verdict"),
+    ] {
+        let built = xtask::plugins::ready(&project, family)
+            .unwrap_or_else(|error| panic!("{error:#}"))
+            .join(name);
+        copy(&built, &folder.path().join(name));
+    }
+    let sandbox = Sandbox::new(&SandboxConfig {
+        instances: Some(8),
+        sessions: Some(sessions),
+        workers: Some(2),
+        cache: Some(project.host_target().join("end-to-end/environments")),
+        ..SandboxConfig::default()
+    })
+    .expect("the machine can hold a small sandbox");
+    let policies: BTreeMap<String, PluginPolicy> =
+        rlf_config::parse(policies, "policies.toml").expect("policies are well written");
+    let registry = Registry::load(folder.path(), &policies, &sandbox);
+    assert_eq!(registry.problems(), []);
+    let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig { idle });
+    let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("the defaults");
+    Scene {
+        sandbox,
+        registry,
+        environments,
+        tools,
+        _folder: folder,
+    }
+}
+
+pub(crate) fn scene() -> Scene {
+    scene_for(16, Duration::from_mins(10), POLICY)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("can be made");
+    for entry in fs::read_dir(from).expect("was built") {
+        let path = entry.expect("can be listed").path();
+        let name = path.file_name().expect("has a name");
+        fs::copy(&path, to.join(name)).expect("can be copied");
+    }
+}
+
+impl Scene {
+    pub(crate) async fn open(&self, task: Value) -> Session {
+        self.open_seeded(task, 7).await
+    }
+
+    pub(crate) async fn open_seeded(&self, task: Value, seed: u64) -> Session {
+        self.environments
+            .open("world", "test", &task, seed)
+            .await
+            .expect("the task is a good one")
+    }
+}
+
+pub(crate) fn turn(number: u32) -> TurnContext {
+    TurnContext {
+        trajectory_id: "test".into(),
+        turn: number,
+        seed: 1,
+    }
+}
+
+pub(crate) async fn call(session: &mut Session, name: &str, arguments: Value) -> CallOutcome {
+    let call = ToolCall {
+        call_id: "test/0/0".into(),
+        name: name.into(),
+        arguments,
+    };
+    session.call(call, &turn(0)).await
+}
+
+/// What the model would read.
+pub(crate) fn shown(outcome: &CallOutcome) -> String {
+    let observation = outcome.observation.as_ref();
+    observation.map_or_else(String::new, |seen| plain_text(&seen.content))
+}
+
+pub(crate) async fn count(session: &Session) -> Value {
+    state(session).await["count"].clone()
+}
+
+pub(crate) async fn state(session: &Session) -> Value {
+    let text = session.state().await.expect("it has a state");
+    serde_json::from_str(&text).expect("canonical JSON")
+}
+
+pub(crate) fn add(by: i64) -> Value {
+    json!({ "by": by })
+}

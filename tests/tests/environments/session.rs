@@ -1,0 +1,224 @@
+//! A session is a world of its own: its state follows from its calls and its seed, and from nothing else.
+
+use rlf_dialogue::tool::Ended;
+use rlf_plugins::environment::OpenError;
+use rlf_plugins::environment::session::Heard;
+use rlf_plugins::environment::snapshot::SnapshotError;
+use serde_json::json;
+
+use crate::scene::{add, call, count, scene, shown, state, turn};
+
+#[tokio::test]
+async fn what_one_session_does_no_other_sees() {
+    let scene = scene();
+    let (mut one, other) = (
+        scene.open(json!({"start": 1})).await,
+        scene.open(json!({"start": 1})).await,
+    );
+    let outcome = call(&mut one, "add", add(5)).await;
+    assert_eq!(
+        (shown(&outcome).as_str(), outcome.step_reward),
+        ("6", Some(5.0))
+    );
+    assert_eq!(count(&one).await, 6);
+    assert_eq!(count(&other).await, 1);
+}
+
+#[tokio::test]
+async fn equal_calls_leave_equal_hashes_and_others_leave_others() {
+    let scene = scene();
+    let mut hashes = Vec::new();
+    for steps in [[2, 3], [2, 3], [3, 2], [4, 1]] {
+        let mut session = scene.open(json!({})).await;
+        let mut last = None;
+        for by in steps {
+            last = call(&mut session, "add", add(by)).await.state;
+        }
+        hashes.push(last.expect("every call of an environment has one"));
+    }
+    // The world counts, and forgets how.
+    assert!(
+        hashes
+            .iter()
+            .all(|hash| *hash == hashes[0] && hash.len() == 32)
+    );
+    let mut session = scene.open(json!({})).await;
+    assert_ne!(
+        call(&mut session, "add", add(1)).await.state.as_ref(),
+        Some(&hashes[0])
+    );
+}
+
+#[tokio::test]
+async fn the_seed_decides_everything_random() {
+    let scene = scene();
+    let mut drawn = Vec::new();
+    for seed in [1, 1, 2] {
+        let mut session = scene.open_seeded(json!({}), seed).await;
+        call(&mut session, "draw", json!({})).await;
+        drawn.push(shown(&call(&mut session, "draw", json!({})).await));
+    }
+    assert_eq!(drawn[0], drawn[1]);
+    assert_ne!(drawn[0], drawn[2]);
+}
+
+#[tokio::test]
+async fn tools_come_and_go_and_those_that_went_cannot_be_called() {
+    let scene = scene();
+    let mut session = scene.open(json!({})).await;
+    let names = |session: &rlf_plugins::environment::Session| -> Vec<String> {
+        session.tools().map(|tool| tool.name.clone()).collect()
+    };
+    assert!(!names(&session).contains(&"secret".to_owned()));
+    assert!(!session.take_tools_changed());
+    call(&mut session, "open_door", json!({})).await;
+    assert!(session.take_tools_changed() && !session.take_tools_changed());
+    assert!(names(&session).contains(&"secret".to_owned()));
+    let gone = call(&mut session, "open_door", json!({})).await;
+    assert_eq!(gone.ended, Ended::InvalidArguments);
+    assert_eq!(
+        shown(&gone),
+        "error: there is no tool \"open_door\" any more"
+    );
+    assert!(!session.is_terminated());
+    call(&mut session, "secret", json!({})).await;
+    assert!(session.is_terminated());
+    let late = call(&mut session, "add", add(1)).await;
+    assert_eq!(late.ended, Ended::Denied);
+    assert_eq!(
+        shown(&late),
+        "error: the episode is over; this call was not made"
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_reach_it() {
+    let scene = scene();
+    let mut session = scene.open(json!({"start": 3})).await;
+    let outcome = call(&mut session, "add", json!({"by": "x"})).await;
+    assert_eq!(outcome.ended, Ended::InvalidArguments);
+    assert!(
+        shown(&outcome).starts_with("error: invalid arguments: "),
+        "{}",
+        shown(&outcome)
+    );
+    assert_eq!(count(&session).await, 3);
+}
+
+#[tokio::test]
+async fn a_user_answers_until_the_environment_ends_the_episode() {
+    let scene = scene();
+    let mut session = scene.open(json!({})).await;
+    let Ok(Heard::Said(said)) = session.say("hello", &turn(0)).await else {
+        panic!("someone answers");
+    };
+    assert_eq!(rlf_dialogue::message::plain_text(&said), "you said: hello");
+    assert_eq!(session.say("end", &turn(1)).await, Ok(Heard::Ended));
+    assert!(session.is_terminated());
+}
+
+#[tokio::test]
+async fn a_snapshot_goes_on_in_another_session_of_the_same_component_and_in_no_other() {
+    let scene = scene();
+    let mut first = scene.open(json!({})).await;
+    call(&mut first, "add", add(4)).await;
+    call(&mut first, "draw", json!({})).await;
+    let snapshot = first.snapshot().await.expect("it gives one");
+    let mut second = scene.open(json!({"start": 99})).await;
+    second.restore(&snapshot).await.expect("it takes it");
+    assert_eq!(state(&second).await, state(&first).await);
+    let next = [
+        call(&mut first, "draw", json!({})).await,
+        call(&mut second, "draw", json!({})).await,
+    ];
+    assert_eq!(shown(&next[0]), shown(&next[1]));
+    assert_eq!(next[0].state, next[1].state);
+
+    let mut foreign = snapshot.clone();
+    foreign.component = "0".repeat(64);
+    let error = second
+        .restore(&foreign)
+        .await
+        .expect_err("another component's");
+    assert!(
+        matches!(error, SnapshotError::OtherComponent { .. }),
+        "{error}"
+    );
+    let mut broken = snapshot;
+    broken.data = b"{".to_vec();
+    let before = state(&second).await;
+    assert!(second.restore(&broken).await.is_err());
+    assert_eq!(
+        state(&second).await,
+        before,
+        "what cannot be restored changes nothing"
+    );
+}
+
+#[tokio::test]
+async fn the_end_is_judged_by_a_reference_that_only_then_is_shown() {
+    let scene = scene();
+    let mut session = scene.open(json!({})).await;
+    call(&mut session, "add", add(2)).await;
+    let ending = session
+        .end(Some("two"), &json!({"count": 2, "answer": "two"}))
+        .await;
+    let verdict = ending.verdict.expect("it judges");
+    assert!(verdict.success && ending.problem.is_none());
+    assert_eq!(ending.state.expect("it has one")["count"], 2);
+    let wrong = session.end(None, &json!({"count": 3})).await;
+    assert!(!wrong.verdict.expect("it judges").success);
+    let broken = session.end(None, &json!("no reference")).await;
+    assert!(broken.verdict.is_none() && broken.problem.is_some());
+}
+
+#[tokio::test]
+async fn what_cannot_be_opened_is_said_with_its_reason() {
+    let scene = scene();
+    let open = async |name: &str, task: serde_json::Value| {
+        let opened = scene.environments.open(name, "test", &task, 0).await;
+        opened.expect_err("it cannot be opened")
+    };
+    let error = open("wrold", json!({})).await;
+    assert_eq!(
+        error.to_string(),
+        "there is no environment `wrold`; did you mean `world`?"
+    );
+    let error = open("world", json!({"start": "x"})).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error}");
+    for how in ["trap", "spin"] {
+        let error = open("world", json!({"open": how})).await;
+        assert!(matches!(error, OpenError::Broke { .. }), "{how}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_environment_that_keeps_its_promises_passes_its_own_check() {
+    let scene = scene();
+    let report = scene
+        .environments
+        .check("world", 0)
+        .await
+        .expect("it can be checked");
+    assert!(report.scenarios.len() >= 2);
+    let problems: Vec<_> = report
+        .scenarios
+        .iter()
+        .flat_map(|one| &one.problems)
+        .collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    // Tools that trap are found by arguments that their schemas allow.
+    let report = scene
+        .environments
+        .check("world", 2)
+        .await
+        .expect("it can be checked");
+    let broken: Vec<&str> = (report.tools.iter())
+        .filter(|tool| !tool.problems.is_empty())
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert!(
+        broken.contains(&"trap") && !broken.contains(&"add"),
+        "{broken:?}"
+    );
+}

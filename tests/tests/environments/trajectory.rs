@@ -1,0 +1,331 @@
+//! From the model's text through an environment to the score: what each way of ending makes of a trajectory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
+use rlf_dialogue::{
+    BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Message, Role, Task, Tokenizer,
+};
+use rlf_plugins::reward::Split;
+use rlf_plugins::reward_stack::RewardStack;
+use rlf_plugins::score::Graded;
+use rlf_policy::{Purpose, Sampler, SamplingParams};
+use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
+use rlf_rollout::rollout::rollout;
+use rlf_rollout::shown_tools::ShownTools;
+use rlf_rollout::{Settings, Workshop};
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, scene};
+
+/// A model that says these things in turn, sample by sample.
+struct Script {
+    dialogue: Arc<Dialogue>,
+    turns: Vec<Vec<String>>,
+    said: Mutex<HashMap<u64, usize>>,
+}
+
+#[async_trait]
+impl Generator for Script {
+    async fn generate(&self, request: GenerateRequest) -> Result<Generated, GenerateError> {
+        let sample = request.key.sample;
+        let text = {
+            let mut said = self.said.lock().expect("nothing panics inside");
+            let turn = said.entry(sample).or_default();
+            *turn += 1;
+            let turns = &self.turns[usize::try_from(sample).expect("few samples")];
+            turns
+                .get(*turn - 1)
+                .cloned()
+                .unwrap_or_else(|| "nothing more".into())
+        };
+        let mut ids = self.dialogue.tokenizer().encode_trusted(&text);
+        ids.push(self.dialogue.end_of_turn());
+        let log_probs = vec![-0.5; ids.len()];
+        Ok(Generated { ids, log_probs })
+    }
+
+    fn close(&self, _: SequenceId) {}
+}
+
+fn calls(text: &[(&str, Value)]) -> String {
+    let written: Vec<String> = text
+        .iter()
+        .map(|(name, arguments)| {
+            let call = json!({"name": name, "arguments": arguments});
+            format!("<tool_call>\n{call}\n</tool_call>\n")
+        })
+        .collect();
+    written.concat()
+}
+
+fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
+    Task {
+        id: "t".into(),
+        source: "test".into(),
+        prompt: vec![Message::text(Role::User, "Count to three.")],
+        tools: tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        reference: json!({"count": 3}),
+        environment: Some("world".into()),
+        setup,
+        extra: serde_json::from_value(extra).expect("an object"),
+    }
+}
+
+/// Plays one sample for each script, with the sequences' text.
+async fn play(
+    scene: &Scene,
+    history: &str,
+    task: Task,
+    scripts: &[&[String]],
+) -> (Vec<Trajectory>, Vec<Graded>, Arc<Dialogue>) {
+    let corpus = ["Count to three. {\"by\": 1} add tool_call name arguments answer"];
+    let corpus = corpus.map(String::from).into_iter().cycle().take(40);
+    let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).expect("trained");
+    let config: DialogueConfig = rlf_config::parse(
+        &format!("context = 100000\nmax_tokens_per_turn = 10000\nhistory = \"{history}\"\n"),
+        "dialogue.toml",
+    )
+    .expect("well written");
+    let dialogue = Dialogue::new(Arc::new(tokenizer), ChatTemplate::small(), config, &[]);
+    let dialogue = Arc::new(dialogue.expect("they fit"));
+    let rewards =
+        "success = \"reward-verdict.success >= 1\"\n[[stack]]\nplugin = \"reward-verdict\"\n";
+    let rewards = rlf_config::parse(rewards, "rewards.toml").expect("well written");
+    let workshop = Arc::new(Workshop {
+        scene: rlf_rollout::Scene {
+            dialogue: Arc::clone(&dialogue),
+            tools: scene.tools.clone(),
+            environments: scene.environments.clone(),
+            shown: ShownTools::default(),
+            user: None,
+        },
+        rewards: Arc::new(RewardStack::new(&scene.registry, &rewards).expect("it is there")),
+        generator: Arc::new(Script {
+            dialogue: Arc::clone(&dialogue),
+            turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
+            said: Mutex::default(),
+        }),
+    });
+    let settings = Settings {
+        sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),
+        seed: 1,
+        step: 1,
+        steps: 2,
+        split: Split::Train,
+    };
+    let tasks = [(0, Arc::new(task))];
+    let mut groups = rollout(&workshop, &tasks, scripts.len(), &settings)
+        .await
+        .expect("nothing an environment does is an error of the rollout");
+    let group = groups.remove(0);
+    (group.trajectories, group.scores, dialogue)
+}
+
+fn outcomes(trajectory: &Trajectory) -> Vec<(&str, Option<&str>)> {
+    (trajectory.events.iter())
+        .filter_map(|event| match event {
+            Event::Outcome(outcome) => Some((outcome.ended.as_str(), outcome.state.as_deref())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn each_sample_has_a_world_of_its_own_and_is_judged_by_where_it_led() {
+    let scene = scene();
+    let one = calls(&[("add", json!({"by": 1}))]);
+    let three = calls(&[("add", json!({"by": 2})), ("add", json!({"by": 1}))]);
+    let (trajectories, scores, _) = play(
+        &scene,
+        "as-sampled",
+        task(json!({}), None, json!({})),
+        &[
+            &[one.clone(), "end".into()],
+            &[three, one, "end".into()],
+            &[calls(&[("add", json!({"by": 3}))]), "end".into()],
+        ],
+    )
+    .await;
+    let ends: Vec<_> = trajectories
+        .iter()
+        .map(|one| one.final_state.as_ref().map(|state| state["count"].clone()))
+        .collect();
+    assert_eq!(ends, [Some(json!(1)), Some(json!(4)), Some(json!(3))]);
+    let success: Vec<bool> = scores
+        .iter()
+        .map(|score| score.as_ref().expect("graded").success)
+        .collect();
+    assert_eq!(success, [false, false, true]);
+    for trajectory in &trajectories {
+        assert_eq!(trajectory.finish, Finish::Terminated);
+        assert!(
+            outcomes(trajectory)
+                .iter()
+                .all(|(ended, state)| *ended == "ok" && state.is_some())
+        );
+        assert!(trajectory.verdict.is_some() && trajectory.excluded.is_none());
+    }
+    // Calls of one turn run in their order: 2, then 3.
+    let states = outcomes(&trajectories[1]);
+    assert_eq!(states.len(), 3);
+    assert_ne!(states[0].1, states[1].1);
+}
+
+#[tokio::test]
+async fn a_simulated_user_answers_and_its_words_are_not_the_models() {
+    let scene = scene();
+    let (trajectories, ..) = play(
+        &scene,
+        "as-sampled",
+        task(json!({}), None, json!({})),
+        &[&[
+            "Which number?".into(),
+            calls(&[("add", json!({"by": 3}))]),
+            "end".into(),
+        ]],
+    )
+    .await;
+    let said: Vec<String> = (trajectories[0].events.iter())
+        .filter_map(|event| match event {
+            Event::User(message) => Some(message.plain_text()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, ["you said: Which number?"]);
+    let masked = trajectories[0].sequences[0]
+        .masked()
+        .expect("it was sampled");
+    let model: usize = (trajectories[0].events.iter())
+        .map(|event| match event {
+            Event::Turn(turn) => turn.tokens as usize,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(
+        masked.mask.count(),
+        model,
+        "what the user said is no token of the model's"
+    );
+    assert!(trajectories[0].verdict.as_ref().expect("judged").success);
+}
+
+#[tokio::test]
+async fn tools_that_change_are_told_as_they_were_sampled_or_rendered_anew() {
+    let scene = scene();
+    let script: &[String] = &[
+        calls(&[("open_door", json!({}))]),
+        calls(&[("secret", json!({}))]),
+    ];
+    for (history, sequences) in [("as-sampled", 1), ("template", 2)] {
+        let (trajectories, _, dialogue) =
+            play(&scene, history, task(json!({}), None, json!({})), &[script]).await;
+        let trajectory = &trajectories[0];
+        assert_eq!(trajectory.finish, Finish::Terminated, "{history}");
+        assert_eq!(trajectory.sequences.len(), sequences, "{history}");
+        let last = trajectory.sequences.last().expect("there is one");
+        let text = dialogue
+            .tokenizer()
+            .decode(&last.masked().expect("sampled").ids);
+        let told = text.contains("The tools have changed. No longer there: open_door. New:");
+        assert_eq!(told, history == "as-sampled", "{history}: {text}");
+        assert!(text.contains("secret"), "{history}: {text}");
+        assert!(
+            outcomes(trajectory).iter().all(|(ended, _)| *ended == "ok"),
+            "{history}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_world_that_breaks_costs_its_own_trajectory() {
+    let scene = scene();
+    let trap = calls(&[("trap", json!({}))]);
+    let good = calls(&[("add", json!({"by": 3}))]);
+    let (trajectories, scores, _) = play(
+        &scene,
+        "as-sampled",
+        task(json!({}), None, json!({})),
+        &[
+            &[trap.clone(), trap.clone(), "end".into()],
+            &[trap, good.clone(), "end".into()],
+            &[good, "end".into()],
+        ],
+    )
+    .await;
+    assert_eq!(trajectories[0].finish, Finish::Aborted);
+    assert!(scores[0].is_err(), "it is excluded, not scored 0");
+    for index in [1, 2] {
+        let score = scores[index].as_ref().expect("graded");
+        assert!(score.success, "{index}");
+    }
+}
+
+#[tokio::test]
+async fn a_world_that_does_not_open_excludes_its_trajectories() {
+    let scene = scene();
+    let (trajectories, scores, _) = play(
+        &scene,
+        "as-sampled",
+        task(json!({"open": "trap"}), None, json!({})),
+        &[&["end".into()], &["end".into()]],
+    )
+    .await;
+    for (trajectory, score) in trajectories.iter().zip(&scores) {
+        assert_eq!(trajectory.finish, Finish::Aborted);
+        let why = trajectory.excluded.as_deref().expect("it says why");
+        assert!(
+            why.starts_with("environment `world` broke while it opened the task: "),
+            "{why}"
+        );
+        assert!(score.is_err());
+    }
+}
+
+#[tokio::test]
+async fn tools_of_plugins_stand_beside_those_of_the_world_where_a_task_names_them() {
+    let scene = scene();
+    let both = calls(&[
+        ("calculate", json!({"expression": "1+2"})),
+        ("add", json!({"by": 3})),
+    ]);
+    let held_out = calls(&[("draw", json!({}))]);
+    let (trajectories, ..) = play(
+        &scene,
+        "as-sampled",
+        task(json!({}), Some(&["add", "calculate"]), json!({})),
+        &[&[both, held_out, "end".into()]],
+    )
+    .await;
+    let names: Vec<&str> = trajectories[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(names, ["add", "calculate"]);
+    let ended: Vec<_> = outcomes(&trajectories[0]);
+    assert_eq!(ended.len(), 2, "a tool that is held out cannot be called");
+    assert_eq!((ended[0].1, ended[1].1.is_some()), (None, true));
+}
+
+#[tokio::test]
+async fn a_row_renames_and_holds_out_and_rewards_read_the_authors_names() {
+    let scene = scene();
+    let row = json!({"shown_tools": {"rename": {"add": "plus"}, "hold_out": ["show"], "permute_parameters": true}});
+    let (trajectories, scores, _) = play(
+        &scene,
+        "as-sampled",
+        task(json!({}), None, row),
+        &[&[calls(&[("plus", json!({"by": 3}))]), "end".into()]],
+    )
+    .await;
+    let names: Vec<&str> = trajectories[0]
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert!(names.contains(&"plus") && !names.contains(&"add") && !names.contains(&"show"));
+    assert!(scores[0].as_ref().expect("graded").success);
+}

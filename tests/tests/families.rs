@@ -1,0 +1,178 @@
+//! One configuration for each family of environments trains from a fresh checkpoint and evaluates by the family's own
+//! metric. The policies are random, and their success is reported as what it is.
+
+use std::fs;
+use std::path::Path;
+
+use rlf_tests::{Experiment, Host};
+use serde_json::Value;
+
+const SMALL: [&str; 8] = [
+    "device=cpu",
+    "rl.steps=1",
+    "rl.prompts_per_step=2",
+    "rl.group_size=2",
+    "rl.mini_batches=1",
+    "eval.tasks=2",
+    "eval.samples=2",
+    "eval.every=0",
+];
+
+fn absolute(path: &Path) -> String {
+    fs::canonicalize(path)
+        .expect("is there")
+        .display()
+        .to_string()
+}
+
+/// Imports published rows into a file of tasks.
+fn import(host: &Host, rows: &Path, into: &Path, most: &str) -> String {
+    let (rows, output) = (absolute(rows), into.display().to_string());
+    host.run([
+        "data", "import", &rows, "--output", &output, "--limit", most,
+    ])
+    .succeeded();
+    absolute(into)
+}
+
+#[test]
+fn worlds_in_python_are_learnt_from_gold_calls_and_end_states() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = folder.path().join("run");
+    let run = run.to_str().expect("a plain name");
+    let plugins = host.plugins().to_str().expect("a plain name");
+    let mut arguments = vec![
+        "train",
+        "configs/worlds.toml",
+        "--run",
+        run,
+        "--plugins",
+        plugins,
+    ];
+    let further = ["sft.steps=1", "sft.batch_size=2"];
+    for setting in SMALL.iter().chain(&further) {
+        arguments.extend(["--set", setting]);
+    }
+    let trained = host.run(arguments);
+    trained.succeeded();
+    let metrics = fs::read_to_string(Path::new(run).join("metrics.jsonl")).expect("was written");
+    let lines: Vec<Value> = metrics
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("is JSON"))
+        .collect();
+    let step = lines
+        .iter()
+        .find(|line| line["reward/reward-envfactory.trace"].is_number());
+    let step = step.expect("a step of RL is graded by gold calls and states");
+    assert!(step["sessions_opened"].as_f64() >= Some(4.0), "{step}");
+    let last = lines.last().expect("there is one");
+    assert_eq!(last["eval/excluded"], 0.0, "{last}");
+    assert!(
+        last["eval/terms"]["reward-verdict.score"].is_number(),
+        "{last}"
+    );
+    let evaluated = host.run([
+        "eval",
+        run,
+        "--plugins",
+        plugins,
+        "--tasks",
+        "2",
+        "--samples",
+        "2",
+    ]);
+    assert!(
+        evaluated.succeeded().stdout.contains("pass^2"),
+        "{evaluated}"
+    );
+    let shown = host.run(["rollout", run, "--plugins", plugins, "--task", "0"]);
+    assert!(shown.succeeded().stdout.contains("reference:"), "{shown}");
+}
+
+/// Trains a published family for one step with a checkpoint made here; its last line of metrics and its trajectories.
+fn published(config: &str, experiment: &Experiment, settings: &[String]) -> Value {
+    let host = experiment.host();
+    let checkpoint = experiment.train("made", &[]).checkpoint("rl-000001");
+    let run = experiment.run("run");
+    let checkpoint = format!("model.checkpoint={}", absolute(&checkpoint));
+    let plugins = host.plugins().to_str().expect("a plain name");
+    let mut arguments = vec!["train", config, "--run", run.shown(), "--plugins", plugins];
+    arguments.extend(["--set", &checkpoint]);
+    let short = ["dialogue.max_tokens_per_turn=16", "dialogue.max_turns=2"];
+    for setting in SMALL.iter().chain(&short) {
+        arguments.extend(["--set", setting]);
+    }
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
+    host.run(arguments).succeeded();
+    run.metrics().pop().expect("there is a line")
+}
+
+fn experiment(context: i64) -> Experiment {
+    Experiment::tiny()
+        .with("model.init.max_position_embeddings", context)
+        .with("sft.steps", 1)
+        .with("rl.steps", 1)
+        .with("eval.every", 0)
+}
+
+#[test]
+fn tau_retail_is_judged_by_its_database_and_reports_pass_hat_k() {
+    let made = experiment(16_384);
+    let host = made.host();
+    let Some(data) = host.shared_data("tau-retail") else {
+        eprintln!("SKIPPED: no ../shared/data/tau-retail beside the repository");
+        return;
+    };
+    let tasks = import(
+        host,
+        &data.join("tasks_train_dev.json"),
+        &made.path("tasks.jsonl"),
+        "6",
+    );
+    let last = published(
+        "configs/tau-retail.toml",
+        &made,
+        &[
+            format!("tasks.train={tasks}"),
+            format!("plugins.tau-retail.data.retail={}", absolute(&data)),
+        ],
+    );
+    assert_eq!(last["eval/excluded"], 0.0, "{last}");
+    assert_eq!(
+        last["eval/pass_hat_k"]["2"], 0.0,
+        "a random policy serves nobody: {last}"
+    );
+    assert_eq!(last["eval/terms"]["reward-verdict.success"], 0.0, "{last}");
+    assert_eq!(last["users"], serde_json::json!({"mode": "solo"}), "{last}");
+}
+
+#[test]
+fn ftrls_rows_are_graded_by_solve_f1_in_their_own_functions() {
+    let made = experiment(16_384);
+    let host = made.host();
+    let Some(data) = host.shared_data("ftrl-sample") else {
+        eprintln!("SKIPPED: no ../shared/data/ftrl-sample beside the repository");
+        return;
+    };
+    let tasks = import(
+        host,
+        &data.join("sample.jsonl"),
+        &made.path("tasks.jsonl"),
+        "6",
+    );
+    let last = published(
+        "configs/ftrl.toml",
+        &made,
+        &[format!("tasks.train={tasks}")],
+    );
+    assert_eq!(last["eval/excluded"], 0.0, "{last}");
+    for term in ["solve_f1", "solve_p", "solve_r", "final"] {
+        assert!(
+            last["eval/terms"][format!("reward-ftrl.{term}")].is_number(),
+            "{last}"
+        );
+    }
+}
