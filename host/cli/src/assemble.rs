@@ -159,7 +159,11 @@ impl Parts {
             user: user.clone(),
         };
         tasks.check(&scene)?;
-        if config.sft.is_some() && tasks.demonstration(0, config.dialogue.answer)?.is_none() {
+        if config.sft.is_some()
+            && tasks
+                .demonstration(0, config.dialogue.answer, &config.shown_tools)?
+                .is_none()
+        {
             bail!(
                 "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have gold \
                  calls, or remove [sft]"
@@ -293,6 +297,9 @@ impl Parts {
         for plugin in self.registry.plugins() {
             if takes_part(plugin) {
                 hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());
+                if let Some(files) = plugin.environment_hash() {
+                    hashes.insert(format!("{} files", plugin.name()), files.to_owned());
+                }
                 if let Some(data) = plugin.data_hash() {
                     hashes.insert(format!("{} data", plugin.name()), data);
                 }

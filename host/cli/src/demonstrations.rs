@@ -102,7 +102,7 @@ async fn make(
         plays.spawn(async move {
             let rule = workshop.scene.dialogue.config().answer;
             let demonstration = tasks
-                .demonstration(step * size as u64 + place, rule)?
+                .demonstration(step * size as u64 + place, rule, &workshop.scene.shown)?
                 .context("these tasks come without demonstrations")?;
             let trajectory = match demonstration {
                 Demonstration::Played(task, mut demonstrator) => {

@@ -4,6 +4,7 @@
 use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::task::Task;
 use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::shown_tools::Showing;
 use serde_json::{Value, json};
 
 use crate::commands::data::gold_calls;
@@ -18,9 +19,14 @@ pub(crate) struct GoldCalls {
 }
 
 impl GoldCalls {
-    /// None of a task that names no calls.
-    pub(crate) fn of(task: &Task, rule: AnswerRule) -> Option<Self> {
+    /// None of a task that names no calls, or calls of tools that its model is not offered.
+    pub(crate) fn of(task: &Task, rule: AnswerRule, showing: &Showing) -> Option<Self> {
         let calls = gold_calls(&task.reference);
+        let shown = |(name, arguments): (String, Value)| {
+            let name = showing.shown_name(&name)?.to_owned();
+            Some((name, arguments))
+        };
+        let calls: Vec<(String, Value)> = calls.into_iter().map(shown).collect::<Option<_>>()?;
         if calls.is_empty() || task.environment.is_none() {
             return None;
         }
@@ -74,19 +80,31 @@ mod tests {
     fn gold_calls_are_made_one_a_turn_and_then_it_answers() {
         let row =
             task(&json!({"calls": [{"name": "f", "arguments": {"x": 1}}], "outputs": ["10", "a"]}));
-        let mut gold = GoldCalls::of(&row, AnswerRule::FinalTurn).unwrap();
+        let mut gold = GoldCalls::of(&row, AnswerRule::FinalTurn, &Showing::default()).unwrap();
         assert_eq!(
             gold.next_turn(&[]).unwrap(),
             "<tool_call>\n{\"name\":\"f\",\"arguments\":{\"x\":1}}\n</tool_call>"
         );
         assert_eq!(gold.next_turn(&[]).unwrap(), "10, a");
-        let mut tagged = GoldCalls::of(&row, AnswerRule::Tag).unwrap();
+        let mut tagged = GoldCalls::of(&row, AnswerRule::Tag, &Showing::default()).unwrap();
         tagged.next_turn(&[]).unwrap();
         assert_eq!(tagged.next_turn(&[]).unwrap(), "<answer>10, a</answer>");
     }
 
     #[test]
+    fn calls_have_the_names_that_the_model_sees() {
+        let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
+        let mut showing = Showing::default();
+        showing.rename.insert("f".into(), "g".into());
+        let mut gold = GoldCalls::of(&row, AnswerRule::FinalTurn, &showing).unwrap();
+        assert!(gold.next_turn(&[]).unwrap().contains("\"name\":\"g\""));
+        showing.hold_out.insert("f".into());
+        assert!(GoldCalls::of(&row, AnswerRule::FinalTurn, &showing).is_none());
+    }
+
+    #[test]
     fn a_task_without_calls_has_no_demonstration() {
-        assert!(GoldCalls::of(&task(&json!({"answer": "x"})), AnswerRule::Tag).is_none());
+        let row = task(&json!({"answer": "x"}));
+        assert!(GoldCalls::of(&row, AnswerRule::Tag, &Showing::default()).is_none());
     }
 }

@@ -14,6 +14,7 @@ use rlf_forge::{FactsWorld, Split, Stage};
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::world::rehearse;
 
 use crate::config::TasksConfig;
@@ -263,6 +264,7 @@ impl TaskSource {
         &self,
         number: u64,
         rule: AnswerRule,
+        shown: &ShownTools,
     ) -> anyhow::Result<Option<Demonstration>> {
         let files = match self {
             Self::Facts(world) => {
@@ -278,16 +280,21 @@ impl TaskSource {
             let demonstration = files.demonstrations[written].clone();
             return Ok(Some(Demonstration::Written(demonstration)));
         }
-        let solved = files
-            .train
-            .iter()
-            .filter(|task| GoldCalls::of(task, rule).is_some());
-        let solved: Vec<&Arc<Task>> = solved.collect();
+        let gold = |task: &Task| -> anyhow::Result<Option<GoldCalls>> {
+            let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
+            Ok(GoldCalls::of(task, rule, &showing))
+        };
+        let mut solved = Vec::new();
+        for task in &files.train {
+            if gold(task)?.is_some() {
+                solved.push(task);
+            }
+        }
         if solved.is_empty() {
             return Ok(None);
         }
         let task = solved[files.shuffle("demonstrations", number, solved.len())];
-        Ok(GoldCalls::of(task, rule)
+        Ok(gold(task)?
             .map(|gold| Demonstration::Played(Box::new(Task::clone(task)), Box::new(gold))))
     }
 

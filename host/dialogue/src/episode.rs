@@ -139,6 +139,8 @@ pub struct Episode {
     in_environment: bool,
     /// The tools that the model knows of.
     told_tools: Vec<ToolDefinition>,
+    /// Tools that were on offer and are not any more.
+    gone_tools: Vec<ToolDefinition>,
 }
 
 impl Episode {
@@ -174,6 +176,7 @@ impl Episode {
             verdict: None,
             in_environment: false,
             told_tools: Vec::new(),
+            gone_tools: Vec::new(),
         };
         episode.told_tools.clone_from(&episode.tools);
         let rendered = episode.render()?;
@@ -281,6 +284,13 @@ impl Episode {
         self.take_outcomes(outcomes, Some(Finish::Terminated))
     }
 
+    /// The same where the trajectory cannot go on for a reason of the host's: it is excluded from its group.
+    pub fn abort_with(&mut self, outcomes: Vec<CallOutcome>, reason: String) -> Step {
+        let step = self.take_outcomes(outcomes, Some(Finish::Aborted));
+        self.excluded.get_or_insert(reason);
+        step
+    }
+
     fn take_outcomes(&mut self, outcomes: Vec<CallOutcome>, end: Option<Finish>) -> Step {
         let acting = std::mem::replace(&mut self.state, State::Sampling);
         let State::Acting {
@@ -370,7 +380,15 @@ impl Episode {
     /// Other tools are on offer from now on. Called before the outcomes of the calls, or the reply, that made the change
     /// are pushed: the model reads of it there, or, with `history = "template"`, in a new rendering of the conversation.
     pub fn change_tools(&mut self, tools: Vec<ToolDefinition>) {
-        self.tools = tools;
+        let before = std::mem::replace(&mut self.tools, tools);
+        let is_there =
+            |all: &[ToolDefinition], name: &str| all.iter().any(|tool| tool.name == name);
+        self.gone_tools
+            .retain(|tool| !is_there(&self.tools, &tool.name));
+        let gone = before
+            .into_iter()
+            .filter(|tool| !is_there(&self.tools, &tool.name));
+        self.gone_tools.extend(gone);
     }
 
     /// Adds what the model does not know of its tools to what it reads next.
@@ -380,6 +398,12 @@ impl Episode {
         if self.dialogue.config().history == History::AsSampled
             && let (Some(news), Some(body)) = (news, bodies.last_mut())
         {
+            // A guest's words as any others: escaped, and no longer than an observation may be.
+            let max_tokens = self.dialogue.config().max_observation_tokens as usize;
+            let news = [Content::Text(news)];
+            let news = self
+                .dialogue
+                .on_stage(|stage| observation::body(&news, stage, max_tokens));
             body.push_str("\n\n");
             body.push_str(&news);
         }
@@ -419,7 +443,7 @@ impl Episode {
         Trajectory {
             id: self.id,
             task: self.task,
-            tools: self.tools,
+            tools: self.tools.into_iter().chain(self.gone_tools).collect(),
             events: self.events,
             sequences: self.sequences.into_all(),
             answer: self.answer,

@@ -100,6 +100,11 @@ pub(crate) fn load(
             problem(&path, (ProblemKind::Policy, what, mend))
         })?;
     }
+    let environment_hash = config.get("environment").map(|files| {
+        blake3::hash(files.to_string().as_bytes())
+            .to_hex()
+            .to_string()
+    });
     let config_json = config.to_string();
     let most_memory = sandbox.pools().max_memory_bytes;
     let (pool, files, limits) = if is_interpreter {
@@ -172,6 +177,7 @@ pub(crate) fn load(
         template,
         exports,
     );
+    plugin.environment_hash = environment_hash.filter(|_| plugin.policy.environment.is_some());
     ask(&mut plugin, sources).map_err(|refusal| problem(&component_path, refusal))?;
     Ok(plugin)
 }

@@ -54,6 +54,7 @@ pub struct Plugin {
     pub(crate) is_named: bool,
     pub(crate) languages: Vec<Language>,
     pub(crate) functions: Option<Functions>,
+    pub(crate) environment_hash: Option<String>,
     identity: String,
     last_trap: Mutex<Option<String>>,
     successor: RwLock<Option<Arc<Plugin>>>,
@@ -116,6 +117,7 @@ impl Plugin {
             is_named: false,
             languages: Vec::new(),
             functions: None,
+            environment_hash: None,
             identity,
             last_trap: Mutex::default(),
             successor: RwLock::default(),
@@ -155,6 +157,19 @@ impl Plugin {
     /// BLAKE3 of the component as its author built it, hexadecimal.
     pub fn hash(&self) -> &str {
         &self.template.info().hash
+    }
+
+    /// Names the world that an environment is: its component, and where that is an interpreter, the files it has loaded.
+    pub fn world_hash(&self) -> String {
+        match &self.environment_hash {
+            Some(files) => format!("{}+{files}", self.hash()),
+            None => self.hash().to_owned(),
+        }
+    }
+
+    /// BLAKE3 of the environment's files that an interpreter has loaded, hexadecimal.
+    pub fn environment_hash(&self) -> Option<&str> {
+        self.environment_hash.as_deref()
     }
 
     /// What its answers depend on beside their calls: component, data and config, by their hashes.

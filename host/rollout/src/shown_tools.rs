@@ -120,13 +120,23 @@ impl Showing {
         Ok(shown)
     }
 
-    /// The author's name of a tool.
-    pub fn own_name<'a>(&'a self, shown: &'a str) -> &'a str {
-        self.rename
-            .iter()
-            .find(|(_, name)| name.as_str() == shown)
-            .map_or(shown, |(own, _)| own)
+    /// What the model sees a tool called; nothing of one that it is not offered.
+    pub fn shown_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
+        if self.hold_out.contains(own) {
+            return None;
+        }
+        Some(self.rename.get(own).map_or(own, String::as_str))
     }
+}
+
+/// The author's name of a tool that is shown.
+pub(crate) fn own_name<'a>(shown: &'a [ToolDefinition], name: &'a str) -> &'a str {
+    let tool = shown.iter().find(|tool| tool.name == name);
+    tool.and_then(|tool| {
+        let (_, own) = tool.extra.iter().find(|(key, _)| key == OWN_NAME)?;
+        own.as_str()
+    })
+    .unwrap_or(name)
 }
 
 /// Puts the parameters of a schema into an order that follows from the task and the tool.
@@ -179,8 +189,10 @@ mod tests {
         let shown = showing.apply(tools.clone(), "t").unwrap();
         let names: Vec<&str> = shown.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["x", "y", "e"]);
-        assert_eq!(showing.own_name("x"), "b");
-        assert_eq!(showing.own_name("e"), "e");
+        assert_eq!(own_name(&shown, "x"), "b");
+        assert_eq!(own_name(&shown, "e"), "e");
+        assert_eq!(showing.shown_name("b"), Some("x"));
+        assert_eq!(showing.shown_name("a"), None);
         assert_eq!(shown[0].extra, [(OWN_NAME.to_owned(), json!("b"))]);
         let train = config.of(Split::Train, &task(&json!({}))).unwrap();
         assert_eq!(train.apply(tools.clone(), "t").unwrap(), tools);

@@ -13,7 +13,7 @@ use rlf_plugins::environment::{Environments, OpenError, Session};
 use rlf_plugins::reward::Split;
 use rlf_plugins::tool_manager::TurnContext;
 
-use crate::shown_tools::Showing;
+use crate::shown_tools::{Showing, own_name};
 use crate::user::{Conversation, STOP, UserTurn};
 use crate::{RolloutError, Scene};
 
@@ -215,19 +215,18 @@ impl<'a> World<'a> {
     ) -> Result<Vec<CallOutcome>, RolloutError> {
         match step {
             Step::Act(calls) | Step::Grade(calls) => {
-                let outcomes = self.invoke(calls, context).await;
+                let outcomes = self.invoke(calls, context).await?;
                 if let Some(session) = &mut self.session
                     && session.take_tools_changed()
                 {
                     episode.change_tools(self.tools()?);
                 }
-                if self.session.as_ref().is_some_and(Session::is_terminated) {
+                if let Some(why) = self.session.as_ref().and_then(Session::lost) {
+                    episode.abort_with(outcomes.clone(), format!("environment: {why}"));
+                } else if self.session.as_ref().is_some_and(Session::is_terminated) {
                     episode.push_last_outcomes(outcomes.clone());
                 } else {
                     episode.push_outcomes(outcomes.clone());
-                }
-                if let Some(why) = self.session.as_ref().and_then(Session::lost) {
-                    episode.abort(format!("environment: {why}"));
                 }
                 Ok(outcomes)
             }
@@ -240,20 +239,21 @@ impl<'a> World<'a> {
     }
 
     /// The calls of the environment's tools one after the other, the others beside them.
-    async fn invoke(&mut self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
-        let showing = &self.showing;
-        let is_of_plugin = |name: &str| {
-            self.plugins
-                .iter()
-                .any(|tool| tool.name == showing.own_name(name))
-        };
+    async fn invoke(
+        &mut self,
+        calls: Vec<ToolCall>,
+        context: &TurnContext,
+    ) -> Result<Vec<CallOutcome>, RolloutError> {
+        let shown_tools = self.tools()?;
+        let own_name = |shown: &str| own_name(&shown_tools, shown).to_owned();
+        let is_of_plugin = |name: &str| self.plugins.iter().any(|tool| tool.name == name);
         let in_world = self.session.is_some();
         let count = calls.len();
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (place, mut call) in calls.into_iter().enumerate() {
             let shown = call.name.clone();
-            showing.own_name(&shown).clone_into(&mut call.name);
-            let list = if in_world && !is_of_plugin(&shown) {
+            call.name = own_name(&shown);
+            let list = if in_world && !is_of_plugin(&call.name) {
                 &mut own
             } else {
                 &mut others
@@ -286,7 +286,7 @@ impl<'a> World<'a> {
             all.push((place, outcome));
         }
         all.sort_unstable_by_key(|(place, _)| *place);
-        all.into_iter().map(|(_, outcome)| outcome).collect()
+        Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
     async fn say(

@@ -52,9 +52,7 @@ pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
             let found = find(options, &operator, path, bindings)?;
             let runtime = super::runtime()?;
             let report = runtime.block_on(found.environments.check(&found.name, *inputs))?;
-            if options.json {
-                say!("{}", serde_json::to_string_pretty(&report)?);
-            } else if report.scenarios.is_empty() {
+            if report.scenarios.is_empty() {
                 bail!(
                     "environment `{}` has no scenarios to be checked by; {}",
                     found.name,
@@ -65,6 +63,9 @@ pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
                         None => "return some from its `scenarios`",
                     }
                 );
+            }
+            if options.json {
+                say!("{}", serde_json::to_string_pretty(&report)?);
             } else {
                 show(&report.scenarios, "scenario");
                 show(&report.tools, "tool");

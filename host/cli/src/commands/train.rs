@@ -367,7 +367,12 @@ fn template(parts: &Parts) -> String {
 }
 
 fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
-    let tools = parts.tools.definitions(None).unwrap_or_default();
+    let environments = parts.tasks.environments();
+    // Tasks of an environment that name no tools are offered its own alone.
+    let tools = match parts.tasks.tools() {
+        Some(named) if named.is_empty() && !environments.is_empty() => Vec::new(),
+        _ => parts.tools.definitions(None).unwrap_or_default(),
+    };
     let parameters: usize = model.parameters().map(|(_, var)| var.elem_count()).sum();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     say!(
@@ -376,7 +381,17 @@ fn describe(parts: &Parts, model: &Model, checkpoint: Option<&Checkpoint>) {
         parameters as f64 / 1e6,
         parts.tokenizer.vocab_size()
     );
-    say!("{} {}", style("tools").bold(), names.join(", "));
+    if !environments.is_empty() {
+        let environments: Vec<&str> = environments.iter().map(String::as_str).collect();
+        say!(
+            "{} {}",
+            style("environments").bold(),
+            environments.join(", ")
+        );
+    }
+    if !names.is_empty() || environments.is_empty() {
+        say!("{} {}", style("tools").bold(), names.join(", "));
+    }
     say!("{} {}", style("template").bold(), template(parts));
     let rewards: Vec<&str> = parts.rewards.plugins().collect();
     say!(

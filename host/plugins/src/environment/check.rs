@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::generate::Generator;
 use super::live::{Beginning, Live, Time};
+use super::sources::PythonEnvironment;
 use super::{Environments, OpenError, Session, state_hash};
 use crate::arguments::canonical_json;
 use crate::convert::error_text;
@@ -160,7 +161,7 @@ impl Environments {
             });
         }
         let mut tried: BTreeSet<String> = BTreeSet::new();
-        for scenario in &scenarios {
+        for scenario in scenarios.iter().chain(&self.untold(name, &scenarios)?) {
             let session = self
                 .open(name, &scenario.id, &scenario.task, scenario.seed)
                 .await?;
@@ -174,6 +175,33 @@ impl Environments {
             }
         }
         Ok(report)
+    }
+
+    /// The servers of an environment in Python that no scenario takes place in, in the state that they begin in.
+    fn untold(&self, name: &str, scenarios: &[Scenario]) -> Result<Vec<Scenario>, OpenError> {
+        let environment = self.plugin(name)?.policy().environment.as_ref();
+        let servers = environment.map(PythonEnvironment::names).transpose();
+        let servers = servers.map_err(|reason| OpenError::Broke {
+            environment: name.to_owned(),
+            reason,
+        })?;
+        let is_told = |server: &String| {
+            let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);
+            tasks.any(|servers| servers.get(server).is_some())
+        };
+        let untold = servers
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|server| !is_told(server));
+        Ok(untold
+            .map(|server| Scenario {
+                task: json!({ "servers": { server.as_str(): null } }),
+                id: server,
+                seed: 0,
+                calls: Vec::new(),
+                expect: Value::Null,
+            })
+            .collect())
     }
 
     /// Calls a tool with generated arguments, each time in a world of its own.
@@ -259,6 +287,10 @@ impl Check<'_> {
         let mut restored = None;
         for (number, (tool, arguments)) in self.scenario.calls.iter().enumerate() {
             let place = format!("call {} ({tool})", number + 1);
+            if first.tools().all(|offered| offered.name != *tool) {
+                self.problem(format!("{place}: there is no such tool"));
+                return Ok(());
+            }
             let outcome = first
                 .call(call(tool, arguments, number), &turn(number))
                 .await;
@@ -325,7 +357,9 @@ impl Check<'_> {
             }
         };
         // That it judges nothing of a reference that is not its own is no matter here.
-        let _ = session.verify(None, &Value::Null).await;
+        for reference in [Value::Null, json!({ "state": self.scenario.expect })] {
+            let _ = session.verify(None, &reference).await;
+        }
         match session.state().await {
             Ok(after) if after == state => {}
             _ => self.problem(format!(

@@ -17,6 +17,9 @@ const UNIT: u64 = 64 << 10;
 /// What a session that waits is taken to have of its own, beside what it has grown by.
 const IDLE_BYTES: u64 = 512 << 10;
 
+/// How long whoever waits for room waits before looking around again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// Counts of what the pool did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SessionCounts {
@@ -49,6 +52,15 @@ pub(crate) struct SessionPool {
     pub(crate) recovered: AtomicU64,
 }
 
+/// See [`SessionPool::note_idle_at_the_end`].
+pub(crate) struct NoteIdle<'a>(&'a SessionPool);
+
+impl Drop for NoteIdle<'_> {
+    fn drop(&mut self) {
+        self.0.note_idle();
+    }
+}
+
 /// A session's hold on a place and on the memory that it has while it waits.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -56,6 +68,13 @@ pub(crate) struct Held {
     memory: OwnedSemaphorePermit,
     /// What the instance had when it was new, in bytes.
     pub(crate) baseline: u64,
+}
+
+impl Held {
+    /// What it has set aside, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.num_permits() as u64 * UNIT
+    }
 }
 
 impl SessionPool {
@@ -114,6 +133,11 @@ impl SessionPool {
         self.freed.notify_waiters();
     }
 
+    /// Says so when it is dropped: made before a session is locked, so that whoever is woken finds it unlocked.
+    pub(crate) fn note_idle_at_the_end(&self) -> NoteIdle<'_> {
+        NoteIdle(self)
+    }
+
     /// A place and the memory of a session that waits.
     pub(crate) async fn hold(&self, wall: Duration) -> Result<Held, Stopped> {
         let deadline = Instant::now() + wall;
@@ -138,8 +162,12 @@ impl SessionPool {
         self.set_aside(bytes, Instant::now() + wall).await
     }
 
-    /// Brings what a session holds while it waits to what it has grown to, as far as it is to be had: whoever has more than
-    /// that is the first to go.
+    /// The units that a number of bytes has.
+    pub(crate) fn units(bytes: u64) -> usize {
+        units(bytes) as usize
+    }
+
+    /// Brings what a session holds while it waits to what it has grown to, as far as it is to be had.
     pub(crate) fn settle(&self, held: &mut Held, memory: u64) {
         let wanted = units(IDLE_BYTES + memory.saturating_sub(held.baseline)) as usize;
         let has = held.memory.num_permits();
@@ -180,6 +208,7 @@ impl SessionPool {
         permits: u32,
         deadline: Instant,
     ) -> Option<OwnedSemaphorePermit> {
+        let is_memory = Arc::ptr_eq(semaphore, &self.memory);
         loop {
             // Before looking: what is freed meanwhile is not missed.
             let freed = self.freed.notified();
@@ -188,19 +217,23 @@ impl SessionPool {
             if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(permits) {
                 return Some(permit);
             }
-            if self.evict_one().await {
+            let missing = (permits as usize).saturating_sub(semaphore.available_permits());
+            if self.evict_one(if is_memory { missing } else { 0 }).await {
                 continue;
             }
             tokio::select! {
                 permit = Arc::clone(semaphore).acquire_many_owned(permits) => return permit.ok(),
                 () = freed => {}
+                // Others who wait may have been given a part of what is missing, and give it back.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
                 () = tokio::time::sleep_until(deadline.into()) => return None,
             }
         }
     }
 
-    /// Frees the instance of the session that has waited longest; false where all that have one run.
-    async fn evict_one(&self) -> bool {
+    /// Frees the instance of the session that has waited longest; false where all that have one run, or where what those that
+    /// wait have of memory together is less than `units`: they would make no room that suffices.
+    async fn evict_one(&self, units: usize) -> bool {
         let mut waiting: Vec<(Instant, Arc<Slot>)> = {
             let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             slots
@@ -209,6 +242,10 @@ impl SessionPool {
                 .filter_map(|slot| Some((slot.waiting_since()?, slot)))
                 .collect()
         };
+        let held: usize = waiting.iter().map(|(_, slot)| slot.held_units()).sum();
+        if held < units {
+            return false;
+        }
         waiting.sort_unstable_by_key(|(since, _)| *since);
         for (_, slot) in waiting {
             if slot.evict(None).await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::message::{Content, Message};
-use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::Verdict;
 use serde_json::Value;
 
@@ -190,7 +190,7 @@ impl Session {
             let policy = self.slot.plugin.policy().clone();
             let is_kept = move |step: &environment::Step| {
                 check_step(step, &policy).is_ok()
-                    && End::of_result(Ok(step.observation.clone()), most).fault == Fault::Model
+                    && took_effect(&End::of_result(Ok(step.observation.clone()), most))
             };
             match self.slot.act(act, is_kept).await {
                 Ok((Ok(step), state)) => return self.of_step(step, state, most),
@@ -241,13 +241,14 @@ impl Session {
             }
         };
         let end = End::of_result(Ok(step.observation), most);
-        if end.fault == Fault::Model {
-            self.acts += 1;
-            self.terminated |= step.terminated;
-            if let Some(tools) = tools {
-                self.tools = tools;
-                self.tools_changed = true;
-            }
+        if !took_effect(&end) {
+            return (without_effect(end), None, Some(state));
+        }
+        self.acts += 1;
+        self.terminated |= step.terminated;
+        if let Some(tools) = tools {
+            self.tools = tools;
+            self.tools_changed = true;
         }
         (end, step.reward, Some(state))
     }
@@ -262,7 +263,10 @@ impl Session {
         };
         let most = self.slot.plugin.policy().limits.result_bytes;
         let policy = self.slot.plugin.policy().clone();
-        let is_kept = move |step: &environment::Step| check_step(step, &policy).is_ok();
+        let is_kept = move |step: &environment::Step| {
+            check_step(step, &policy).is_ok()
+                && took_effect(&End::of_result(Ok(step.observation.clone()), most))
+        };
         let (end, _, _) = match self.slot.act(act, is_kept).await {
             Ok((Ok(step), state)) => self.of_step(step, state, most),
             Ok((Err(error), _)) => (End::of_result(Err(error), most), None, None),
@@ -312,8 +316,9 @@ impl Session {
     pub async fn snapshot(&self) -> Result<Snapshot, String> {
         match self.slot.snapshot().await {
             Ok(Ok(data)) => Ok(Snapshot {
-                component: self.slot.plugin.hash().to_owned(),
+                component: self.slot.plugin.world_hash(),
                 tools: self.tools().cloned().collect(),
+                acts: self.acts,
                 data,
             }),
             Ok(Err(error)) => Err(error_text(&error)),
@@ -323,7 +328,7 @@ impl Session {
 
     /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
     pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        snapshot.check(self.slot.plugin.hash())?;
+        snapshot.check(&self.slot.plugin.world_hash())?;
         let tools = loaded_again(&snapshot.tools, self.slot.plugin.policy())
             .map_err(SnapshotError::Refused)?;
         match self.slot.restore(snapshot.data.clone()).await {
@@ -331,6 +336,8 @@ impl Session {
                 self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
                 self.tools = tools;
                 self.terminated = false;
+                self.acts = snapshot.acts;
+                self.stopped.clear();
                 Ok(())
             }
             Ok(Err(error)) => Err(SnapshotError::Refused(error_text(&error))),
@@ -396,6 +403,11 @@ fn why(fallen: Fallen) -> String {
         Fallen::Stopped(stopped) => stopped.to_string(),
         Fallen::Lost(why) => why,
     }
+}
+
+/// Whether what the environment returned is taken: what is too large, or against the contract, is as if never asked for.
+fn took_effect(end: &End) -> bool {
+    matches!(end.ended, Ended::Ok | Ended::Failed)
 }
 
 /// What the model reads of a call that was stopped: its own words, and that it changed nothing.

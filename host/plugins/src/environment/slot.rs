@@ -2,7 +2,7 @@
 //! which it comes back when it was evicted or a call broke it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub(crate) struct Slot {
     inner: tokio::sync::Mutex<Inner>,
     /// Since when it has an instance that nobody uses.
     waiting: Mutex<Option<Instant>>,
+    /// What it has set aside while it waits, in the pool's units.
+    held: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +81,10 @@ impl Slot {
             seed,
             inner: tokio::sync::Mutex::default(),
             waiting: Mutex::new(None),
+            held: AtomicUsize::new(0),
         });
+        let pool = Arc::clone(&slot.pool);
+        let _idle = pool.note_idle_at_the_end();
         let mut inner = slot.inner.lock().await;
         let started = match slot.begin(&mut inner, None).await? {
             Ok(started) => started,
@@ -103,7 +108,8 @@ impl Slot {
     ) -> Result<Result<Started, types::Error>, Stopped> {
         let time = Time::of(&self.plugin);
         let mut held = self.pool.hold(time.wall).await?;
-        let _room = self.pool.room(self.limit(), time.wall).await?;
+        let more = self.limit().saturating_sub(held.bytes());
+        let _room = self.pool.room(more, time.wall).await?;
         let seed = self.seed;
         let beginning = match snapshot {
             Some(snapshot) => Beginning::Restore { snapshot, seed },
@@ -136,11 +142,19 @@ impl Slot {
         act: Act,
         is_kept: impl Fn(&environment::Step) -> bool,
     ) -> Result<(Result<environment::Step, types::Error>, String), Fallen> {
+        let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         self.revive(&mut inner).await?;
         let time = Time::of(&self.plugin);
-        let room = self.pool.room(self.limit(), time.wall).await;
-        let _room = room.map_err(Fallen::Stopped)?;
+        let held = inner.live.as_ref().map_or(0, |(_, held)| held.bytes());
+        let more = self.limit().saturating_sub(held);
+        let _room = match self.pool.room(more, time.wall).await {
+            Ok(room) => room,
+            Err(stopped) => {
+                self.rest(&mut inner);
+                return Err(Fallen::Stopped(stopped));
+            }
+        };
         let Some((live, _)) = &mut inner.live else {
             return Err(Fallen::Lost("it has no instance".into()));
         };
@@ -155,6 +169,13 @@ impl Slot {
                 self.drop_instance(&mut inner);
                 return Err(Fallen::Stopped(stopped));
             }
+        };
+        // A state that cannot be read would be lost where the episode ends.
+        let step = match serde_json::from_str::<serde_json::Value>(&state) {
+            Ok(_) => step,
+            Err(error) => Err(types::Error::Internal(format!(
+                "the state it leads to is no JSON that can be read: {error}"
+            ))),
         };
         let state = state_hash(&state);
         let took_effect = step.as_ref().is_ok_and(is_kept);
@@ -172,6 +193,7 @@ impl Slot {
 
     /// Canonical state, as JSON.
     pub(crate) async fn state(self: &Arc<Self>) -> Result<Result<String, types::Error>, Fallen> {
+        let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         self.revive(&mut inner).await?;
         let time = Time::of(&self.plugin);
@@ -188,6 +210,7 @@ impl Slot {
         answer: Option<&str>,
         reference: String,
     ) -> Result<Result<types::Verdict, types::Error>, Fallen> {
+        let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         self.revive(&mut inner).await?;
         let time = Time::of(&self.plugin);
@@ -202,6 +225,7 @@ impl Slot {
     pub(crate) async fn snapshot(
         self: &Arc<Self>,
     ) -> Result<Result<Vec<u8>, types::Error>, Fallen> {
+        let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         self.revive(&mut inner).await?;
         let time = Time::of(&self.plugin);
@@ -217,6 +241,7 @@ impl Slot {
         self: &Arc<Self>,
         snapshot: Vec<u8>,
     ) -> Result<Result<(), types::Error>, Fallen> {
+        let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         // Its place first: there may be no other. What cannot be restored comes back as it was.
         inner.live = None;
@@ -232,6 +257,11 @@ impl Slot {
             Ok(Err(error)) => Ok(Err(error)),
             Err(stopped) => Err(Fallen::Stopped(stopped)),
         }
+    }
+
+    /// What it has set aside while it waits, in the pool's units.
+    pub(crate) fn held_units(&self) -> usize {
+        self.held.load(Relaxed)
     }
 
     /// Since when it has an instance that nobody uses.
@@ -349,8 +379,8 @@ impl Slot {
             return;
         };
         self.pool.settle(held, live.memory());
+        self.held.store(SessionPool::units(held.bytes()), Relaxed);
         self.set_waiting(Some(Instant::now()));
-        self.pool.note_idle();
         if !std::mem::replace(&mut inner.watched, true) {
             let (slot, idle) = (Arc::downgrade(self), self.pool.idle());
             tokio::spawn(async move {

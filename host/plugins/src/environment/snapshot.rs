@@ -10,10 +10,12 @@ const MAGIC: &str = "rlf-host session 1";
 /// A session at rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// BLAKE3 of the component, hexadecimal.
+    /// BLAKE3 of the component, hexadecimal; of an environment in Python, of the interpreter and its files.
     pub component: String,
     /// As the model sees them.
     pub tools: Vec<ToolDefinition>,
+    /// How often the session had been acted in.
+    pub acts: u64,
     /// The environment's own.
     pub data: Vec<u8>,
 }
@@ -40,19 +42,24 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    /// As a file: three lines of text, then the environment's bytes.
+    /// As a file: four lines of text, then the environment's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools = serde_json::to_string(&self.tools).unwrap_or_else(|_| "[]".into());
-        let mut bytes = format!("{MAGIC}\n{}\n{tools}\n", self.component).into_bytes();
+        let mut bytes =
+            format!("{MAGIC}\n{}\n{tools}\n{}\n", self.component, self.acts).into_bytes();
         bytes.extend_from_slice(&self.data);
         bytes
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut parts = bytes.splitn(4, |byte| *byte == b'\n');
+        let mut parts = bytes.splitn(5, |byte| *byte == b'\n');
         let mut part = || parts.next().ok_or(SnapshotError::Foreign);
-        let (magic, component, tools, data) = (part()?, part()?, part()?, part()?);
+        let (magic, component, tools) = (part()?, part()?, part()?);
+        let (acts, data) = (part()?, part()?);
+        let acts = std::str::from_utf8(acts)
+            .ok()
+            .and_then(|text| text.parse().ok());
         let component = std::str::from_utf8(component).map_err(|_| SnapshotError::Foreign)?;
         if magic != MAGIC.as_bytes() {
             return Err(SnapshotError::Foreign);
@@ -60,6 +67,7 @@ impl Snapshot {
         Ok(Self {
             component: component.to_owned(),
             tools: serde_json::from_slice(tools).map_err(|_| SnapshotError::Foreign)?,
+            acts: acts.ok_or(SnapshotError::Foreign)?,
             data: data.to_vec(),
         })
     }
@@ -88,6 +96,7 @@ mod tests {
                 serde_json::from_str(r#"{"name": "a", "description": "b\nc", "input-schema": {}}"#)
                     .unwrap(),
             ],
+            acts: 7,
             data: b"\n\x00two\nlines".to_vec(),
         };
         assert_eq!(Snapshot::from_bytes(&snapshot.to_bytes()), Ok(snapshot));
@@ -99,14 +108,16 @@ mod tests {
             &b""[..],
             b"x",
             b"x\ny\nz",
-            b"rlf-host session 1\n\xff\n[]\n",
-            b"rlf-host session 1\nab\n{\n",
+            b"rlf-host session 1\n\xff\n[]\n0\n",
+            b"rlf-host session 1\nab\n{\n0\n",
+            b"rlf-host session 1\nab\n[]\nx\n",
         ] {
             assert_eq!(Snapshot::from_bytes(foreign), Err(SnapshotError::Foreign));
         }
         let snapshot = Snapshot {
             component: "a".into(),
             tools: Vec::new(),
+            acts: 0,
             data: Vec::new(),
         };
         assert_eq!(snapshot.check("a"), Ok(()));

@@ -67,7 +67,9 @@ impl PythonEnvironment {
                 scenarios = serde_json::from_str(&text).map_err(|error| {
                     format!("{}: {error}", folder.join(SCENARIOS_FILE).display())
                 })?;
-                keep_those_of(&mut scenarios, &servers);
+                if only.is_some() {
+                    keep_those_of(&mut scenarios, &servers);
+                }
             }
         }
         Ok(json!({ "servers": servers, "scenarios": scenarios }))
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_one_server_a_file_and_scenarios_of_those() {
+    fn a_folder_is_one_server_a_file_and_all_scenarios() {
         let files = [
             ("Door.py", "a"),
             ("Lamp.py", "b"),
@@ -196,7 +198,8 @@ mod tests {
                     "Door": {"source": "a", "file": "Door.py"},
                     "Lamp": {"source": "b", "file": "Lamp.py"},
                 },
-                "scenarios": [{"task": {"servers": {"Door": {}}}}],
+                // One that names a server which is not there is found when it is played.
+                "scenarios": [{"task": {"servers": {"Door": {}}}}, {"task": {"servers": {"Gone": {}}}}],
             })
         );
         let one = read(&files, "Lamp.py").unwrap();

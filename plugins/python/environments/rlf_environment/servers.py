@@ -2,6 +2,7 @@
 
 import builtins
 import copy
+import enum
 import linecache
 import sys
 import types
@@ -149,3 +150,17 @@ def mutable_globals(server):
     return {name: vars(server.module)[name] for name in sorted(assigned)}
 
 
+def class_attributes(server):
+    """What the file's own plain classes keep as attributes, which a method may change: neither methods nor descriptors."""
+    found = {}
+    for name, value in sorted(vars(server.module).items()):
+        if not isinstance(value, type) or value.__module__ != server.module.__name__ or hasattr(value, "model_fields"):
+            continue
+        attributes = {
+            key: held
+            for key, held in vars(value).items()
+            if not key.startswith("__") and not callable(held) and not hasattr(held, "__get__")
+        }
+        if attributes and not issubclass(value, enum.Enum):
+            found[name] = attributes
+    return found

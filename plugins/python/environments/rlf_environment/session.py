@@ -7,7 +7,10 @@ from . import snapshots
 from .answers import INTERNAL, INVALID, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
 from .comparison import difference
 from .functions import functions_of
-from .servers import HIDDEN, executed
+from .servers import executed
+
+
+_KEYS = frozenset(("servers", "tools", "functions", "scoping", "user"))
 
 
 class Session:
@@ -15,6 +18,9 @@ class Session:
 
     def __init__(self, task, seed, loaded):
         self.task, self.seed, self.loaded = task, seed, loaded
+        unknown = sorted(set(task) - _KEYS)
+        if unknown:
+            raise Refused(INVALID, f"there is no key {unknown[0]!r} in a task; there are: {', '.join(sorted(_KEYS))}")
         servers = task.get("servers") or {}
         if not isinstance(servers, dict):
             raise Refused(INVALID, "servers has to be an object of names and scenarios")
@@ -61,11 +67,9 @@ class Session:
             raise Refused(NOT_FOUND, f"there is no tool {name!r}")
         if name in self.functions:
             return self.functions[name].call(arguments)
-        server, _, tool = name.partition("-")
-        if server not in self.servers or tool in HIDDEN:
-            # A server's own name may have a dash.
-            server = next(known for known in self.servers if name in self.loaded[known].tools)
-            tool = name[len(server) + 1 :]
+        # A server's own name may have a dash.
+        server = next(known for known in self.servers if name in self.loaded[known].tools)
+        tool = name[len(server) + 1 :]
         return self.loaded[server].call(tool, arguments)
 
     def state(self):
@@ -183,10 +187,9 @@ def restore(text):
     if not isinstance(given.get("task"), dict):
         raise Refused(INVALID, "the snapshot has no task")
     session = Session(given["task"], given.get("seed"), _SERVERS)
-    by_scenario = snapshots.put_back(session, given)
+    snapshots.put_back(session, given)
     _SESSION = session
-    answer = '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]'
-    return answer + (',"by_scenario":' + encoded(by_scenario) if by_scenario else "") + "}"
+    return '{"tools":[' + ",".join(session.tools.values()) + '],"messages":[]}'
 
 
 @answered

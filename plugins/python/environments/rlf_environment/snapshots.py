@@ -5,8 +5,8 @@ import io
 import pickle
 import random
 
-from .answers import INVALID, Refused, described
-from .servers import mutable_globals, plain
+from .answers import INTERNAL, INVALID, Refused, described
+from .servers import class_attributes, mutable_globals
 
 VERSION = 1
 
@@ -23,41 +23,24 @@ def unpacked(text):
 
 
 def taken(session):
-    """The session's snapshot, as plain JSON."""
+    """The session's snapshot, as plain JSON. One that would lack anything is refused: a host that has none plays the
+    session's calls again."""
     servers = {}
     for name in session.servers:
         server = session.loaded[name]
-        globals_, left_out = {}, []
-        for key, value in mutable_globals(server).items():
-            try:
-                packed(value)
-                globals_[key] = value
-            except Exception:
-                left_out.append(key)
         api = server.api
-        entry = {}
-        try:
-            # One pickle, so that what the object and the module share stays shared.
-            entry["pickle"] = packed((None if api is None else vars(api), globals_))
-        except Exception as fault:
-            entry["scenario"] = plain(server.save_scenario())
-            entry["fallback"] = f"the object {server.api_name!r} cannot be pickled ({described(fault)}); its scenario is kept"
-        if left_out:
-            entry["left_out"] = left_out
-        servers[name] = entry
+        # One pickle, so that what the object, its class and the module share stays shared.
+        whole = (None if api is None else vars(api), mutable_globals(server), class_attributes(server))
+        servers[name] = kept(whole, name)
     functions = {}
     for name, function in session.functions.items():
         if function.module is not None:
-            kept = {}
+            found = {}
             for key, value in vars(function.module).items():
                 if key.startswith("__") or callable(value) or type(value).__name__ == "module":
                     continue
-                try:
-                    packed(value)
-                    kept[key] = value
-                except Exception:
-                    continue
-            functions[name] = packed(kept)
+                found[key] = value
+            functions[name] = kept(found, name)
     return {
         "version": VERSION,
         "task": session.task,
@@ -68,24 +51,30 @@ def taken(session):
     }
 
 
+def kept(value, name):
+    """`value` as text; says whose it is where it cannot be."""
+    try:
+        return packed(value)
+    except Exception as fault:
+        raise Refused(INTERNAL, f"{name!r} cannot be kept in a snapshot: {described(fault)}") from None
+
+
 def put_back(session, given):
-    """Makes the session, opened with the snapshot's task, what it was. Answers which servers came back by scenario only."""
+    """Makes the session, opened with the snapshot's task, what it was."""
     if given.get("version") != VERSION:
         raise Refused(INVALID, f"the snapshot is of version {given.get('version')!r}, not {VERSION}")
-    by_scenario = {}
     try:
-        for name, entry in given["servers"].items():
+        for name, text in given["servers"].items():
             server = session.loaded[name]
-            if "pickle" in entry:
-                attributes, globals_ = unpacked(entry["pickle"])
-                if attributes is not None:
-                    held = vars(server.api)
-                    held.clear()
-                    held.update(attributes)
-                vars(server.module).update(globals_)
-            else:
-                server.load_scenario(entry["scenario"])
-                by_scenario[name] = entry["fallback"]
+            attributes, globals_, classes = unpacked(text)
+            if attributes is not None:
+                held = vars(server.api)
+                held.clear()
+                held.update(attributes)
+            vars(server.module).update(globals_)
+            for class_name, values in classes.items():
+                for key, value in values.items():
+                    setattr(vars(server.module)[class_name], key, value)
         for name, text in given["functions"].items():
             function = session.functions[name]
             function.loaded()
@@ -95,6 +84,3 @@ def put_back(session, given):
         raise
     except Exception as fault:
         raise Refused(INVALID, f"the snapshot cannot be restored here: {described(fault)}") from None
-    return by_scenario
-
-

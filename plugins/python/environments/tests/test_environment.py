@@ -241,16 +241,24 @@ class Snapshots(unittest.TestCase):
         _, restored, *answers = image(["restore", snapshot], *after)
         self.assertEqual(answers, straight)
         self.assertIn('"sold\\": 2', answers[1])
-        self.assertNotIn("by_scenario", json.loads(restored))
+        self.assertNotIn("error", json.loads(restored))
 
-    def test_what_cannot_be_pickled_comes_back_by_its_scenario(self):
+    def test_what_cannot_be_kept_whole_is_not_kept_at_all(self):
         source = SHOP.replace("self.items, self.cash = {}, 0.0", "self.items, self.cash, self.f = {}, 0.0, lambda: 1")
         load = {"servers": {"Shop": {"source": source, "file": "Shop.py"}}}
-        _, _, _, snapshot, state = image(["open", json.dumps(TASK), 1], call("Shop-sell", item="pen"), ["snapshot"], ["state"], load=load)  # fmt: skip
-        self.assertIn("fallback", json.loads(snapshot)["servers"]["Shop"])
-        _, restored, again = image(["restore", snapshot], ["state"], load=load)
-        self.assertEqual(again, state)
-        self.assertIn("Shop", json.loads(restored)["by_scenario"])
+        _, _, snapshot, state = image(["open", json.dumps(TASK), 1], ["snapshot"], ["state"], load=load)
+        self.assertEqual(json.loads(snapshot)["error"]["kind"], "internal")
+        self.assertNotIn("error", json.loads(state))
+
+    def test_what_a_class_counts_is_part_of_a_snapshot(self):
+        source = SHOP.replace("self.items, self.cash = {}, 0.0", "self.items, self.cash = {}, 0.0\n        type(self).opened += 1")
+        source = source.replace("    def __init__(self", "    opened = 0\n\n    def __init__(self", 1)
+        self.assertIn("opened = 0", source)
+        load = {"servers": {"Shop": {"source": source, "file": "Shop.py"}}}
+        _, _, _, snapshot = image(["open", json.dumps(TASK), 1], call("Shop-sell", item="pen"), ["snapshot"], load=load)
+        _, restored, again = image(["restore", snapshot], ["snapshot"], load=load)
+        self.assertNotIn("error", json.loads(restored))
+        self.assertNotIn("error", json.loads(again))
 
     def test_nonsense_is_refused(self):
         for text in ("{", "{}", '{"task":{},"version":9,"servers":{}}'):

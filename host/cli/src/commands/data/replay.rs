@@ -86,9 +86,16 @@ async fn replay(
     let differs = reference.get("state").is_some_and(|state| *state != end);
     reference.insert("initial".into(), initial);
     reference.insert("state".into(), end);
-    Ok(differs.then(|| {
-        "its gold calls lead to another state than its row has; the one they lead to is kept".into()
-    }))
+    Ok(if differs {
+        Some(
+            "its gold calls lead to another state than its row has; the one they lead to is kept"
+                .into(),
+        )
+    } else if failed.is_empty() {
+        None
+    } else {
+        Some(format!("gold calls that fail: {}", failed.join(", ")))
+    })
 }
 
 async fn state(session: &Session) -> anyhow::Result<Value> {

@@ -56,6 +56,8 @@ struct Play<'a> {
     /// What the acts began from, if not from the task.
     base: Option<Snapshot>,
     acts: Vec<Act>,
+    /// The state now, and the one before the last act.
+    now: Value,
     before: Value,
     as_json: bool,
 }
@@ -75,6 +77,7 @@ pub(super) async fn run(
         session,
         base: None,
         acts: Vec::new(),
+        now: Value::Null,
         before: Value::Null,
         as_json,
     };
@@ -93,7 +96,8 @@ pub(super) async fn run(
             play.list();
         }
     }
-    play.before = play.state().await?;
+    play.now = play.state().await?;
+    play.before.clone_from(&play.now);
     let mut failed = false;
     for line in prompted(interactive) {
         let line = line.context("cannot read standard input")?;
@@ -143,10 +147,7 @@ impl Play<'_> {
             "help" => say!("{}", HELP),
             "list" => self.list(),
             "state" => say!("{}", serde_json::to_string_pretty(&self.state().await?)?),
-            "diff" => {
-                let now = self.state().await?;
-                self.show_difference(&now);
-            }
+            "diff" => self.show_difference(),
             "call" => {
                 let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
                 self.call(name, arguments).await?;
@@ -167,7 +168,9 @@ impl Play<'_> {
                     .with_context(|| format!("cannot read {rest:?}"))?;
                 let snapshot = Snapshot::from_bytes(&bytes)?;
                 self.session.restore(&snapshot).await?;
-                self.before = self.state().await?;
+                self.session.take_tools_changed();
+                self.now = self.state().await?;
+                self.before.clone_from(&self.now);
                 self.base = Some(snapshot);
                 self.acts.clear();
             }
@@ -259,10 +262,10 @@ impl Play<'_> {
             self.list();
         }
         let now = self.state().await?;
+        self.before = std::mem::replace(&mut self.now, now);
         if !self.as_json {
-            self.show_difference(&now);
+            self.show_difference();
         }
-        self.before = now;
         Ok(())
     }
 
@@ -294,28 +297,32 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn show_difference(&self, now: &Value) {
-        for line in difference(&self.before, now) {
+    /// What the last act changed.
+    fn show_difference(&self) {
+        for line in difference(&self.before, &self.now) {
             say!("  {}", style(printable(&line)).dim());
         }
     }
 
     async fn undo(&mut self) -> anyhow::Result<()> {
-        let Some(undone) = self.acts.pop() else {
+        let Some((undone, acts)) = self.acts.split_last() else {
             bail!("there is nothing to undo");
         };
+        let (undone, acts) = (undone.clone(), acts.to_vec());
         // Played again from its beginning: tools that came and an end that was reached are undone too.
         let mut session = open(self.environments, self.name, &self.begin).await?;
         if let Some(base) = &self.base {
             session.restore(base).await?;
         }
-        for (number, act) in self.acts.iter().enumerate() {
+        for (number, act) in acts.iter().enumerate() {
             perform(&mut session, act, number).await?;
         }
+        session.take_tools_changed();
         self.session = session;
+        self.acts = acts;
         let now = self.state().await?;
-        self.show_difference(&now);
-        self.before = now;
+        self.before = std::mem::replace(&mut self.now, now);
+        self.show_difference();
         say!(
             "undone: {}",
             match undone {
