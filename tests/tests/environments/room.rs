@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
 use crate::scene::{POLICY, Scene, add, call, count, scene_for, shown};
@@ -106,16 +107,11 @@ async fn one_that_waits_long_frees_its_instance() {
 }
 
 #[tokio::test]
-async fn one_that_comes_back_otherwise_than_it_was_is_given_up_and_says_why() {
+async fn one_that_breaks_as_it_comes_back_ends_the_call_as_the_plugins_doing() {
     let scene = narrow();
     let mut session = scene.open(json!({"restore": "trap"})).await;
     call(&mut session, "add", add(1)).await;
     assert!(session.evict().await);
     let outcome = call(&mut session, "add", add(1)).await;
-    assert!(
-        outcome.observation.is_none()
-            || session.lost().is_some()
-            || outcome.ended.as_str() == "trap",
-        "{outcome:?}"
-    );
+    assert_eq!((outcome.ended, outcome.fault), (Ended::Trap, Fault::Plugin));
 }

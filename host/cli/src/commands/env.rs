@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use console::style;
+use rlf_plugins::environment::Environments;
 use rlf_plugins::environment::check::{Finding, Scenario};
 use rlf_plugins::environment::sources::PythonEnvironment;
-use rlf_plugins::environment::{EnvironmentConfig, Environments};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use serde_json::{Map, Value, json};
@@ -131,7 +131,7 @@ fn find(
     {
         bail!("{}", operator.explained(problem, &policy));
     }
-    let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig::default());
+    let environments = Environments::new(&registry, &sandbox, &operator.environments);
     if let Some(plugin) = registry.plugin(&name)
         && !plugin.is_environment()
     {
