@@ -454,13 +454,17 @@ fn what_has_come_of_bodies_never_sums_to_more_than_the_budget() {
          [plugins.bad-reward]\nconfig.mode = \"error\"\n"
     ));
     let large = program(&"x".repeat(1_000_000)).to_string();
-    let held = begun(&service, &large, large.len() - 1);
     let other = program(&format!("print a{}", " ".repeat(200_000)));
     let is_refused = |_| {
         let answer = service.post("/run_code", &other);
         answer.status == 504 && answer.body.contains("serve.body_budget_bytes")
     };
-    assert!((0..100).any(is_refused));
+    // On a busy machine it may itself have waited too long for what the others have, and been refused.
+    let held = (0..20).find_map(|_| {
+        let held = begun(&service, &large, large.len() - 1);
+        (0..50).any(is_refused).then_some(held)
+    });
+    assert!(held.is_some());
     assert_eq!(
         service.posted("/run_code", &program("print b"))["status"],
         "Success"

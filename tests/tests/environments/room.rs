@@ -115,3 +115,15 @@ async fn one_that_breaks_as_it_comes_back_ends_the_call_as_the_plugins_doing() {
     let outcome = call(&mut session, "add", add(1)).await;
     assert_eq!((outcome.ended, outcome.fault), (Ended::Trap, Fault::Plugin));
 }
+
+#[tokio::test]
+async fn one_that_comes_back_otherwise_than_it_was_is_given_up_and_says_why() {
+    let scene = narrow();
+    let mut session = scene.open(json!({"drift": 1})).await;
+    call(&mut session, "add", add(1)).await;
+    assert!(session.evict().await);
+    let outcome = call(&mut session, "add", add(1)).await;
+    assert_eq!(outcome.ended, Ended::Unavailable);
+    let why = session.lost().expect("it is given up");
+    assert!(why.contains("another state than it had"), "{why}");
+}

@@ -99,8 +99,9 @@ impl Environment for Session {
     }
 
     fn restore((): &'static (), snapshot: &[u8]) -> Result<Self, Error> {
-        let session: Self = serde_json::from_slice(snapshot).map_err(internal)?;
+        let mut session: Self = serde_json::from_slice(snapshot).map_err(internal)?;
         session.task.restore.strike("restore")?;
+        session.count = session.count.wrapping_add(session.task.drift);
         Ok(session)
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Task {
     pub(crate) restore: Fault,
     pub(crate) snapshot: Fault,
     pub(crate) verify: Fault,
+    /// What is added to the count where a session is restored, which must not be.
+    pub(crate) drift: i64,
 }
 
 impl Default for Task {
@@ -33,6 +35,7 @@ impl Default for Task {
             restore: Fault::default(),
             snapshot: Fault::default(),
             verify: Fault::default(),
+            drift: 0,
         }
     }
 }

@@ -104,6 +104,8 @@ fn a_task_asks_for_what_goes_wrong() {
     );
     let (session, _) = testing::open::<Plugin>(json!({ "snapshot": "error" }), 0).unwrap();
     assert!(session.restored().is_err());
+    let (session, _) = testing::open::<Plugin>(json!({ "drift": 2 }), 0).unwrap();
+    assert_eq!(session.restored().unwrap().state()["count"], 2);
     let task = json!({ "state": "big", "mib": 1 });
     let (session, _) = testing::open::<Plugin>(task, 0).unwrap();
     assert!(session.state().to_string().len() > 1 << 20);
