@@ -20,7 +20,7 @@ BREADS = ["rye loaf", "plum tart", "seed roll", "almond bun", "cheese twist", "s
 def library(draw, person, **held):
     titles, ids, (member,) = draw.two(TITLES), draw.ids("b"), draw.ids("m", 1)
     books = {ids[0]: {"title": titles[0]}, ids[1]: {"title": titles[1]}}
-    members, today = {member: {"name": person, **held}}, draw.randint(1, 60)
+    members, today = {member: {"name": person, **held}}, draw.randint(5, 60)
     world = {"books": shuffled(draw, books), "members": members, "today": today}
     return world, titles, ids, member
 
@@ -286,14 +286,27 @@ def by_number(draw, person):
 
 
 def question(draw, person):
-    """A question that changes nothing."""
+    """A question whose answer decides what is to be done: one that changed nothing would be solved by doing nothing."""
     if draw.random() < 0.5:
-        world, titles, _, _ = library(draw, person)
-        text = f"{person} asks whether the library has a free copy of {titles[0]}."
-        return Part("Library", world, text, [("find_books", {"text": titles[0]})])
-    world, _, _, _, day = gym(draw, person, draw.randint(0, 4))
-    text = f"{person} asks which gym classes there are on {DAYS[day]}."
-    return Part("Gym", world, text, [("list_classes", {"day": day})])
+        world, titles, ids, member = library(draw, person)
+        looked, lent = [("find_books", {"text": titles[0]})], ids[0]
+        if draw.random() < 0.5:
+            world["books"][ids[0]]["copies"] = 0
+            looked, lent = [*looked, ("find_books", {"text": titles[1]})], ids[1]
+        text = f"{person} would like {titles[0]}, or {titles[1]} if no copy of it is free. Lend one of them."
+        return Part("Library", world, text, [
+            *looked,
+            ("find_member", {"name": person}),
+            ("lend", {"book_id": lent, "member_id": member}),
+        ])
+    world, _, _, member, day = gym(draw, person, draw.randint(1, 5))
+    first = min(world["classes"], key=lambda key: world["classes"][key]["start"])
+    text = f"Which gym class starts first on {DAYS[day]}? {person} wants a place in that one."
+    return Part("Gym", world, text, [
+        ("list_classes", {"day": day}),
+        ("find_member", {"name": person}),
+        ("book_class", {"class_id": first, "member_id": member}),
+    ])
 
 
 TEMPLATES = [

@@ -14,12 +14,14 @@
 // Failing the test at hand is what they do.
 #![allow(clippy::missing_panics_doc)]
 
+mod chat;
 mod experiment;
 mod host;
 mod process;
 mod run_folder;
 mod service;
 
+pub use chat::{ChatEndpoint, Question, Reply};
 pub use experiment::Experiment;
 pub use host::Host;
 pub use process::{Ended, Running};

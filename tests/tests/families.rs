@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use rlf_tests::{Experiment, Host};
-use serde_json::Value;
+use rlf_tests::{Experiment, Host, RunFolder};
+use serde_json::{Value, json};
 
 const SMALL: [&str; 8] = [
     "device=cpu",
@@ -92,10 +92,22 @@ fn worlds_in_python_are_learnt_from_gold_calls_and_end_states() {
 
 /// Trains a published family for one step with a checkpoint made here; its last line of metrics and its trajectories.
 fn published(config: &str, experiment: &Experiment, settings: &[String]) -> Value {
-    let host = experiment.host();
     let checkpoint = experiment.train("made", &[]).checkpoint("rl-000001");
-    let run = experiment.run("run");
-    let checkpoint = format!("model.checkpoint={}", absolute(&checkpoint));
+    let run = shortly(config, experiment, "run", &checkpoint, settings);
+    run.metrics().pop().expect("there is a line")
+}
+
+/// Trains a checkpoint for one step by a configuration, into the folder `name` of the experiment.
+fn shortly(
+    config: &str,
+    experiment: &Experiment,
+    name: &str,
+    checkpoint: &Path,
+    settings: &[String],
+) -> RunFolder {
+    let host = experiment.host();
+    let run = experiment.run(name);
+    let checkpoint = format!("model.checkpoint={}", absolute(checkpoint));
     let plugins = host.plugins().to_str().expect("a plain name");
     let mut arguments = vec!["train", config, "--run", run.shown(), "--plugins", plugins];
     arguments.extend(["--set", &checkpoint]);
@@ -107,7 +119,7 @@ fn published(config: &str, experiment: &Experiment, settings: &[String]) -> Valu
         arguments.extend(["--set", setting]);
     }
     host.run(arguments).succeeded();
-    run.metrics().pop().expect("there is a line")
+    run
 }
 
 fn experiment(context: i64) -> Experiment {
@@ -174,5 +186,120 @@ fn ftrls_rows_are_graded_by_solve_f1_in_their_own_functions() {
             last["eval/terms"][format!("reward-ftrl.{term}")].is_number(),
             "{last}"
         );
+    }
+}
+
+/// Questions with a function of their own and the call that answers them.
+fn areas(protocol: &str) -> String {
+    let function = json!({
+        "name": "area",
+        "description": "Area of a rectangle.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+            "required": ["a", "b"],
+        },
+        "source": "def area(a, b):\n    return a * b\n",
+    });
+    let task = |(number, (a, b)): (usize, (u64, u64))| {
+        let answer = (a * b).to_string();
+        let row = json!({
+            "id": format!("{protocol}-{number}"),
+            "source": "areas",
+            "prompt": [{"role": "user", "content": format!("How large is {a} by {b}?")}],
+            "environment": "functions",
+            "setup": {"functions": [function]},
+            "reference": {
+                "answer": answer,
+                "unsolved": {"area": [answer]},
+                "calls": [{"name": "area", "arguments": {"a": a, "b": b}}],
+            },
+        });
+        format!("{row}\n")
+    };
+    let sizes = [(3, 4), (2, 5), (6, 7), (8, 3), (5, 5), (9, 2)];
+    sizes.into_iter().enumerate().map(task).collect()
+}
+
+#[test]
+fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
+    let made = experiment(16_384);
+    let host = made.host();
+    let checkpoint = made.train("made", &[]).checkpoint("rl-000001");
+    for protocol in ["hermes", "llama-3.1"] {
+        let tasks = made.write(&format!("{protocol}.jsonl"), areas(protocol));
+        let own = |more: &[&str]| -> Vec<String> {
+            let tasks = format!("tasks.validation={}", absolute(&tasks));
+            let always = [
+                format!("dialogue.protocol={protocol}"),
+                "dialogue.max_tokens_per_turn=64".into(),
+                tasks,
+            ];
+            let more = more.iter().map(|setting| (*setting).to_owned());
+            always.into_iter().chain(more).collect()
+        };
+        // Gold calls are demonstrated until the policy makes calls, well or badly.
+        let train = format!("tasks.train={}", absolute(&tasks));
+        let run = shortly(
+            "configs/ftrl.toml",
+            &made,
+            &format!("run-{protocol}"),
+            &checkpoint,
+            &own(&[
+                &train,
+                "sft.steps=40",
+                "sft.batch_size=4",
+                "sft.optimizer.learning_rate=5e-3",
+                "rl.group_size=4",
+            ]),
+        );
+        let samples = made.path(&format!("steps-{protocol}.jsonl"));
+        let imported = host.run([
+            "data",
+            "import",
+            &absolute(&tasks),
+            "--steps-of",
+            run.shown(),
+            "--output",
+            samples.to_str().expect("a plain name"),
+        ]);
+        imported.succeeded();
+        let written = fs::read_to_string(&samples).expect("was written");
+        let rows = written
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("is JSON"));
+        let begun: Vec<Value> = rows
+            .filter(|row| row["extra"]["turns"].is_number())
+            .collect();
+        assert!(!begun.is_empty(), "{protocol}: {imported}");
+        for row in &begun {
+            let last = row["prompt"].as_array().and_then(|prompt| prompt.last());
+            assert_eq!(last.expect("there is one")["role"], "tool", "{row}");
+            assert!(row["reference"]["calls"].is_null(), "{row}");
+        }
+        // They are read back as the beginnings of conversations, and their one turn is graded.
+        let only: Vec<String> = begun.iter().map(Value::to_string).collect();
+        let only = made.write(&format!("begun-{protocol}.jsonl"), only.join("\n"));
+        let train = format!("tasks.train={}", absolute(&only));
+        let policy = run.checkpoint("rl-000001");
+        let stepped = shortly(
+            "configs/ftrl.toml",
+            &made,
+            &format!("stepped-{protocol}"),
+            &policy,
+            &own(&[
+                &train,
+                "dialogue.max_turns=1",
+                "dialogue.last_turn_calls=grade",
+                "rewards.stack=[{plugin=\"reward-ftrl\",weights={step=1.0}}]",
+            ]),
+        );
+        let step = &stepped.steps("rl")[0];
+        assert_eq!(step["excluded"], 0.0, "{step}");
+        assert!(step["reward/reward-ftrl.step"].is_number(), "{step}");
+        for line in stepped.trajectories().values().flatten() {
+            let task = line["task"].as_str().expect("is a text");
+            assert!(begun.iter().any(|row| row["id"] == task), "{task}");
+        }
     }
 }

@@ -303,8 +303,9 @@ pub(crate) struct Import {
     /// Take FTRL's step-level rows, whose conversation has begun, as tasks of one turn
     #[arg(long)]
     pub(crate) steps: bool,
-    /// Make FTRL's step-level samples of the trajectories that a run kept; FILE is then the tasks it was given
-    #[arg(long, value_name = "TRAJECTORIES")]
+    /// Make FTRL's step-level samples of the trajectories that a run kept (its folder, or a file of `trajectories` in it);
+    /// FILE is then the tasks it was given
+    #[arg(long, value_name = "RUN")]
     pub(crate) steps_of: Option<PathBuf>,
     /// Who speaks for tau-bench's customer: solo, or a model
     #[arg(long, default_value = "solo", value_name = "solo|model")]

@@ -27,7 +27,9 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_train::checkpoint::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
-use crate::tasks::{FACTS_TABLE, Numbered, TaskSource, plugins_split};
+use crate::gold::Pen;
+use crate::progress::loading;
+use crate::tasks::{DemonstrationSet, FACTS_TABLE, Numbered, TaskSource, plugins_split};
 use crate::user;
 
 /// Everything of a run but its weights.
@@ -40,6 +42,8 @@ pub(crate) struct Parts {
     pub(crate) environments: Environments,
     pub(crate) rewards: Arc<RewardStack>,
     pub(crate) tasks: Arc<TaskSource>,
+    /// What SFT goes through, where there is one.
+    demonstrations: Option<Arc<DemonstrationSet>>,
     /// Plays users, where some task wants that.
     user: Option<Arc<dyn User>>,
     /// Serves later calls from plugins that are replaced on disk.
@@ -136,7 +140,8 @@ impl Parts {
                 plugins.display()
             );
         }
-        let registry = Registry::load(plugins, &bindings(&config.plugins, run), &sandbox);
+        let registry =
+            loading(|| Registry::load(plugins, &bindings(&config.plugins, run), &sandbox));
         let tools = ToolManager::new(&registry, &config.tools)
             .context("[tools]")?
             .keeping_outputs_in(&run.join("outputs"));
@@ -159,17 +164,14 @@ impl Parts {
             user: user.clone(),
         };
         tasks.check(&scene)?;
-        if config.sft.is_some()
-            && tasks
-                .demonstration(0, config.dialogue.answer, &config.shown_tools)?
-                .is_none()
-        {
-            bail!(
-                "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have gold \
-                 calls, or remove [sft]"
-            );
-        }
         let dialogue = scene.dialogue;
+        let tasks = Arc::new(tasks);
+        let demonstrations = if config.sft.is_some() {
+            let set = tasks.demonstrations(Pen::of(&dialogue)?, &config.shown_tools)?;
+            Some(Arc::new(set))
+        } else {
+            None
+        };
         Ok(Self {
             config,
             tokenizer,
@@ -180,7 +182,8 @@ impl Parts {
             environments,
             user,
             _follower: follower,
-            tasks: Arc::new(tasks),
+            tasks,
+            demonstrations,
         })
     }
 
@@ -306,6 +309,12 @@ impl Parts {
             }
         }
         hashes
+    }
+
+    /// What SFT goes through.
+    pub(crate) fn demonstrations(&self) -> anyhow::Result<Arc<DemonstrationSet>> {
+        let set = self.demonstrations.clone();
+        set.context("the configuration has no [sft], and so no demonstrations")
     }
 
     /// What episodes take place in.

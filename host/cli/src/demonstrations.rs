@@ -10,7 +10,7 @@ use rlf_train::rollouts::{BoxError, DemonstrationSource};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::tasks::{Demonstration, TaskSource};
+use crate::tasks::{Demonstration, DemonstrationSet};
 
 /// Batches that wait to be trained on.
 const AHEAD: usize = 3;
@@ -20,7 +20,7 @@ type Batch = anyhow::Result<Vec<MaskedTokens>>;
 /// Plays demonstrations in the background, in the order of steps.
 pub(crate) struct Demonstrations {
     workshop: Arc<Workshop>,
-    tasks: Arc<TaskSource>,
+    set: Arc<DemonstrationSet>,
     seed: u64,
     /// Steps of an earlier phase whose demonstrations are not to come again.
     skip: u64,
@@ -29,10 +29,10 @@ pub(crate) struct Demonstrations {
 }
 
 impl Demonstrations {
-    pub(crate) fn new(workshop: Arc<Workshop>, tasks: Arc<TaskSource>, seed: u64) -> Self {
+    pub(crate) fn new(workshop: Arc<Workshop>, set: Arc<DemonstrationSet>, seed: u64) -> Self {
         Self {
             workshop,
-            tasks,
+            set,
             seed,
             skip: 0,
             making: None,
@@ -48,10 +48,10 @@ impl Demonstrations {
     fn start(&self, first: u64, size: usize) -> (mpsc::Receiver<Batch>, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let first = first + self.skip;
-        let (workshop, tasks, seed) = (self.workshop.clone(), self.tasks.clone(), self.seed);
+        let (workshop, set, seed) = (self.workshop.clone(), self.set.clone(), self.seed);
         let maker = tokio::spawn(async move {
             for step in first.. {
-                let batch = make(&workshop, &tasks, seed, step, size).await;
+                let batch = make(&workshop, &set, seed, step, size).await;
                 if sender.send(batch).await.is_err() {
                     break;
                 }
@@ -91,19 +91,16 @@ impl DemonstrationSource for Demonstrations {
 
 async fn make(
     workshop: &Arc<Workshop>,
-    tasks: &Arc<TaskSource>,
+    set: &Arc<DemonstrationSet>,
     seed: u64,
     step: u64,
     size: usize,
 ) -> Batch {
     let mut plays = JoinSet::new();
     for place in 0..size as u64 {
-        let (workshop, tasks) = (workshop.clone(), tasks.clone());
+        let (workshop, set) = (workshop.clone(), set.clone());
         plays.spawn(async move {
-            let rule = workshop.scene.dialogue.config().answer;
-            let demonstration = tasks
-                .demonstration(step * size as u64 + place, rule, &workshop.scene.shown)?
-                .context("these tasks come without demonstrations")?;
+            let demonstration = set.get(step * size as u64 + place)?;
             let trajectory = match demonstration {
                 Demonstration::Played(task, mut demonstrator) => {
                     demonstrate(&workshop, &task, demonstrator.as_mut(), seed).await?

@@ -54,6 +54,7 @@ impl Rollouts for Player {
             for (name, count) in [
                 ("opened", now.opened - sessions.opened),
                 ("evicted", now.evicted - sessions.evicted),
+                ("revived", now.revived - sessions.revived),
                 ("recovered", now.recovered - sessions.recovered),
             ] {
                 metrics.push((format!("sessions_{name}"), count as f64));

@@ -1,13 +1,39 @@
-//! Progress: a live line on a terminal, one quiet line a step in a pipe.
+//! Progress: a live line on a terminal, one quiet line a step in a pipe; a word where one waits.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_train::metrics::{Line, Phase};
 
 use crate::display::percent;
+
+/// How long people are left to wait without a word.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Loads plugins, and says so on a terminal where it takes a while.
+pub(crate) fn loading<T>(load: impl FnOnce() -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return load();
+    }
+    let (done, waits) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                eprintln!(
+                    "loading plugins: a component that is new on this machine is compiled first"
+                );
+            }
+        });
+        let loaded = load();
+        drop(done);
+        loaded
+    })
+}
 
 /// Shows how a run goes.
 pub(crate) struct Progress {

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::protocol::Protocol;
 use rlf_dialogue::task::Task;
-use rlf_forge::{FactsWorld, Split, Stage};
+use rlf_forge::{DemonstratedTurn, FactsWorld, Split, Stage};
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
@@ -18,7 +18,7 @@ use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::world::rehearse;
 
 use crate::config::TasksConfig;
-use crate::gold::GoldCalls;
+use crate::gold::{Gold, Pen};
 
 /// Name of the generator's table within a run, as `data.<slot> = "run:facts.csv"` binds it.
 pub(crate) const FACTS_TABLE: &str = "facts.csv";
@@ -258,44 +258,40 @@ impl TaskSource {
         }
     }
 
-    /// The `number`-th demonstration: one of the generator, or of a file, or the gold calls of a training task. None where
-    /// there are none of these.
-    pub(crate) fn demonstration(
-        &self,
-        number: u64,
-        rule: AnswerRule,
+    /// What SFT goes through, in the order of files, written by `pen`. An error names the task whose gold calls or answer
+    /// no model could write like that; so does there being nothing.
+    pub(crate) fn demonstrations(
+        self: &Arc<Self>,
+        pen: Pen,
         shown: &ShownTools,
-    ) -> anyhow::Result<Option<Demonstration>> {
-        let files = match self {
-            Self::Facts(world) => {
-                let task = world.task(Split::Train, Stage::Sft, number);
-                let demonstrator = Box::new(Facts(world.demonstration(&task)?));
-                return Ok(Some(Demonstration::Played(Box::new(task), demonstrator)));
+    ) -> anyhow::Result<DemonstrationSet> {
+        let mut gold = Vec::new();
+        if let Self::Files(files) = &**self
+            && files.demonstrations.is_empty()
+        {
+            for task in &files.train {
+                let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
+                let written = Gold::of(task, &pen, &showing).with_context(|| {
+                    format!(
+                        "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
+                         mend or remove the row, or name other demonstrations as `tasks.demonstrations`",
+                        task.id
+                    )
+                })?;
+                gold.extend(written);
             }
-            Self::Files(files) => files,
-        };
-        if !files.demonstrations.is_empty() {
-            let size = files.demonstrations.len();
-            let written = files.shuffle("demonstrations", number, size);
-            let demonstration = files.demonstrations[written].clone();
-            return Ok(Some(Demonstration::Written(demonstration)));
-        }
-        let gold = |task: &Task| -> anyhow::Result<Option<GoldCalls>> {
-            let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
-            Ok(GoldCalls::of(task, rule, &showing))
-        };
-        let mut solved = Vec::new();
-        for task in &files.train {
-            if gold(task)?.is_some() {
-                solved.push(task);
+            if gold.is_empty() {
+                bail!(
+                    "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have \
+                     gold calls, or remove [sft]"
+                );
             }
         }
-        if solved.is_empty() {
-            return Ok(None);
-        }
-        let task = solved[files.shuffle("demonstrations", number, solved.len())];
-        Ok(gold(task)?
-            .map(|gold| Demonstration::Played(Box::new(Task::clone(task)), Box::new(gold))))
+        Ok(DemonstrationSet {
+            tasks: self.clone(),
+            gold,
+            pen,
+        })
     }
 
     /// Text to train a tokenizer on.
@@ -373,20 +369,78 @@ impl Files {
 /// What shows how a task is solved.
 pub(crate) enum Demonstration {
     /// A demonstrator that plays it against the real tools.
-    Played(Box<Task>, Box<dyn Demonstrator>),
+    Played(Arc<Task>, Box<dyn Demonstrator>),
     /// A conversation of a data set.
     Written(Arc<rlf_import::Demonstration>),
 }
 
-/// The generator's demonstrator, writing the protocol of the small template.
-struct Facts(rlf_forge::Demonstrator);
+/// What shows how the tasks of a run are solved: demonstrations of the generator, or of a file, or the gold calls of
+/// training tasks.
+pub(crate) struct DemonstrationSet {
+    tasks: Arc<TaskSource>,
+    gold: Vec<Gold>,
+    pen: Pen,
+}
+
+impl DemonstrationSet {
+    /// The `number`-th over all epochs, each of which has an order of its own.
+    pub(crate) fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+        let files = match &*self.tasks {
+            TaskSource::Facts(world) => {
+                let task = world.task(Split::Train, Stage::Sft, number);
+                let demonstrator = Facts {
+                    writer: world.demonstration(&task)?,
+                    pen: self.pen.clone(),
+                };
+                return Ok(Demonstration::Played(
+                    Arc::new(task),
+                    Box::new(demonstrator),
+                ));
+            }
+            TaskSource::Files(files) => files,
+        };
+        let pick = |size| files.shuffle("demonstrations", number, size);
+        if files.demonstrations.is_empty() {
+            let gold = &self.gold[pick(self.gold.len())];
+            Ok(Demonstration::Played(
+                gold.task.clone(),
+                Box::new(gold.play()),
+            ))
+        } else {
+            let written = files.demonstrations[pick(files.demonstrations.len())].clone();
+            Ok(Demonstration::Written(written))
+        }
+    }
+}
+
+/// The generator's demonstrator, writing as the run's model does.
+struct Facts {
+    writer: rlf_forge::Demonstrator,
+    pen: Pen,
+}
 
 impl Demonstrator for Facts {
     fn next_turn(&mut self, observations: &[String]) -> Result<String, String> {
-        match self.0.next_turn(observations) {
-            Ok(Some(turn)) => Ok(turn.to_hermes()),
-            Ok(None) => Err("the demonstration is over, but the episode is not".into()),
-            Err(error) => Err(error.to_string()),
+        let turn = match self.writer.next_turn(observations) {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Err("the demonstration is over, but the episode is not".into()),
+            Err(error) => return Err(error.to_string()),
+        };
+        match turn {
+            // Without any white space: a small model pays for every token.
+            turn if self.pen.protocol() == Protocol::Hermes => {
+                Ok(self.pen.behind_prompt(&turn.to_hermes()))
+            }
+            DemonstratedTurn::Act(calls) => {
+                let calls: Vec<_> = calls
+                    .iter()
+                    .map(|call| (call.name.as_str(), &call.arguments))
+                    .collect();
+                self.pen.calls(&calls).map_err(|error| error.to_string())
+            }
+            DemonstratedTurn::Answer(answer) => {
+                self.pen.answer(&answer).map_err(|error| error.to_string())
+            }
         }
     }
 }

@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(turn, Ok(UserTurn::Stops));
         config.retries = 0;
         let turn = user(&config).reply(&persona(), &said[..2]).await;
-        assert!(turn.unwrap_err().0.contains("was not reached"));
+        assert!(turn.unwrap_err().0.contains("gave no answer"));
     }
 
     #[test]

@@ -10,27 +10,25 @@
 //!
 //! It owns the rules of the trajectory: nothing that was sampled is ever changed or derived again
 //! from text, everything between two turns is an observation, and nothing is cut from the left.
+//!
+//! - `speaking`: what becomes of a turn of the model
+//! - `reading`: what the model reads before its next turn
 
-use std::borrow::Cow;
+mod reading;
+mod speaking;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::config::{AnswerRule, History, LastTurnCalls, OnNoAnswer};
+use crate::config::History;
 use crate::dialogue::{Dialogue, DialogueError};
-use crate::history::assistant_message;
 use crate::message::{Content, Message, Role};
 use crate::observation::{self, Speaker};
-use crate::parser::{self, Diagnostic, Malformed};
 use crate::sequences::Sequences;
 use crate::task::Task;
-use crate::template::{RenderInput, TemplateError};
 use crate::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
-use crate::tool_news::tool_news;
-use crate::trajectory::{
-    Event, Finish, MalformedCall, ModelSegment, ModelTurn, Trajectory, Verdict,
-};
-use crate::turn::TurnOutcome;
+use crate::trajectory::{Event, Finish, Heard, ModelSegment, Trajectory, Verdict};
 
 /// What the generator must read before it samples the next turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +134,7 @@ pub struct Episode {
     excluded: Option<String>,
     final_state: Option<Value>,
     verdict: Option<Verdict>,
+    unjudged: Option<String>,
     in_environment: bool,
     /// The tools that the model knows of.
     told_tools: Vec<ToolDefinition>,
@@ -174,6 +173,7 @@ impl Episode {
             excluded: None,
             final_state: None,
             verdict: None,
+            unjudged: None,
             in_environment: false,
             told_tools: Vec::new(),
             gone_tools: Vec::new(),
@@ -341,7 +341,17 @@ impl Episode {
         self.in_environment = true;
     }
 
-    /// What the environment makes of what the model said ([`Step::Say`]).
+    /// What the environment made of what the model said ([`Step::Say`]), or of its user's leaving. Before
+    /// [`Episode::push_reply`].
+    pub fn note_heard(&mut self, heard: Heard) {
+        if let (State::Speaking { .. }, Some(Event::Turn(turn))) =
+            (&self.state, self.events.last_mut())
+        {
+            turn.heard.push(heard);
+        }
+    }
+
+    /// What becomes of the conversation after what the model said ([`Step::Say`]).
     pub fn push_reply(&mut self, reply: Reply) -> Step {
         let speaking = std::mem::replace(&mut self.state, State::Sampling);
         let State::Speaking { answer, last } = speaking else {
@@ -391,24 +401,6 @@ impl Episode {
         self.gone_tools.extend(gone);
     }
 
-    /// Adds what the model does not know of its tools to what it reads next.
-    fn tell_of_tools(&mut self, bodies: &mut [String]) {
-        let news = tool_news(&self.told_tools, &self.tools);
-        self.told_tools.clone_from(&self.tools);
-        if self.dialogue.config().history == History::AsSampled
-            && let (Some(news), Some(body)) = (news, bodies.last_mut())
-        {
-            // A guest's words as any others: escaped, and no longer than an observation may be.
-            let max_tokens = self.dialogue.config().max_observation_tokens as usize;
-            let news = [Content::Text(news)];
-            let news = self
-                .dialogue
-                .on_stage(|stage| observation::body(&news, stage, max_tokens));
-            body.push_str("\n\n");
-            body.push_str(&news);
-        }
-    }
-
     /// The episode ends on the environment's terms, whatever the model would have done next.
     pub fn terminate(&mut self) {
         if !matches!(self.state, State::Finished(_)) {
@@ -416,9 +408,15 @@ impl Episode {
         }
     }
 
-    /// What the environment was in the end, however the episode ended, and how it judges that.
-    pub fn judge(&mut self, final_state: Option<Value>, verdict: Option<Verdict>) {
-        (self.final_state, self.verdict) = (final_state, verdict);
+    /// What the environment was in the end, however the episode ended, and how it judges that; beside them, why one of them
+    /// is not there.
+    pub fn judge(
+        &mut self,
+        final_state: Option<Value>,
+        verdict: Option<Verdict>,
+        unjudged: Option<String>,
+    ) {
+        (self.final_state, self.verdict, self.unjudged) = (final_state, verdict, unjudged);
     }
 
     /// The answer so far.
@@ -452,6 +450,7 @@ impl Episode {
             closed_turns: self.closed_turns,
             final_state: self.final_state,
             verdict: self.verdict,
+            unjudged: self.unjudged,
         }
     }
 
@@ -484,239 +483,6 @@ impl Episode {
     /// What happened so far.
     pub fn events(&self) -> &[Event] {
         &self.events
-    }
-
-    /// `text[..spoken]` is the turn without the token that ended it.
-    fn push_turn(
-        &mut self,
-        segment: ModelSegment,
-        text: &str,
-        spoken: usize,
-        finished: bool,
-        tokens: usize,
-    ) -> Step {
-        match &self.state {
-            State::Finished(finish) => return Step::Finished(*finish),
-            State::Acting { .. } | State::Speaking { .. } => {
-                return self.misuse("a turn came while the one before is not dealt with");
-            }
-            State::Ready { .. } | State::Sampling => {}
-        }
-        let dialogue = Arc::clone(&self.dialogue);
-        let mut said = Cow::Borrowed(text);
-        if matches!(segment, ModelSegment::Text(_)) {
-            // An endpoint keeps the end of its turns to itself.
-            let end = dialogue.tokenizer().decode(&[dialogue.end_of_turn()]);
-            said.to_mut().push_str(&end);
-        }
-        self.sequences.push_model(segment, tokens, &said);
-
-        let config = dialogue.config();
-        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let protocol = dialogue.protocol().spec();
-        let spoken = text.get(..spoken).unwrap_or(text);
-        let parsed = parser::parse(spoken, self.in_think, protocol, &names);
-        let mut calls = Vec::new();
-        let mut attempts = Vec::new();
-        for (_, call) in parsed.attempts() {
-            attempts.push(match call {
-                Ok((name, arguments)) => {
-                    let call_id = format!("{}/{}/{}", self.id, self.turn, calls.len());
-                    let (name, arguments) = (name.clone(), arguments.clone());
-                    calls.push(ToolCall {
-                        call_id,
-                        name,
-                        arguments,
-                    });
-                    Attempt::Call(calls.len() - 1)
-                }
-                Err(malformed) => Attempt::Mend(mend(malformed, protocol.example, &names)),
-            });
-        }
-        let malformed = parsed
-            .diagnostics()
-            .map(|(text, diagnostic)| MalformedCall {
-                text: text.to_owned(),
-                diagnostic: diagnostic.as_str().to_owned(),
-            });
-        self.events.push(Event::Turn(ModelTurn {
-            text: text.to_owned(),
-            reasoning: parsed.reasoning(),
-            visible: parsed.visible(),
-            calls: calls.clone(),
-            malformed: malformed.collect(),
-            tokens: tokens as u32,
-        }));
-        self.messages
-            .push(assistant_message(&parsed, &calls, dialogue.style()));
-        self.turn += 1;
-        let last = self.turn >= config.max_turns;
-
-        match TurnOutcome::of(&parsed, config.answer, finished) {
-            outcome @ (TurnOutcome::Answer(_) | TurnOutcome::Nothing)
-                if self.in_environment && finished =>
-            {
-                let answer = match outcome {
-                    TurnOutcome::Answer(answer) => Some(answer),
-                    TurnOutcome::Action | TurnOutcome::Nothing => None,
-                };
-                self.state = State::Speaking { answer, last };
-                Step::Say(parsed.visible())
-            }
-            TurnOutcome::Answer(answer) => self.answered(answer),
-            TurnOutcome::Action => self.act(calls, attempts, last),
-            TurnOutcome::Nothing => self.no_answer(finished, last),
-        }
-    }
-
-    fn answered(&mut self, answer: String) -> Step {
-        self.answer = Some(answer);
-        self.end(Finish::Answered)
-    }
-
-    fn act(&mut self, calls: Vec<ToolCall>, attempts: Vec<Attempt>, last: bool) -> Step {
-        let config = self.dialogue.config();
-        if last {
-            if config.last_turn_calls == LastTurnCalls::Skip || calls.is_empty() {
-                return self.end(Finish::MaxTurns);
-            }
-            self.state = State::Acting {
-                calls: calls.clone(),
-                attempts,
-                grade: true,
-            };
-            return Step::Grade(calls);
-        }
-        let frame = match self.dialogue.frame(Speaker::Tools(attempts.len())) {
-            Ok(frame) => frame,
-            Err(error) => return self.exclude(error.to_string()),
-        };
-        // Calls whose observations cannot be read any more are not run.
-        let least = frame.fixed_tokens + usize::from(self.open_turn);
-        if self.sequences.length() + least >= config.context as usize {
-            return self.end(Finish::Length);
-        }
-        self.state = State::Acting {
-            calls: calls.clone(),
-            attempts,
-            grade: false,
-        };
-        if calls.is_empty() {
-            self.push_outcomes(Vec::new())
-        } else {
-            Step::Act(calls)
-        }
-    }
-
-    fn no_answer(&mut self, finished: bool, last: bool) -> Step {
-        let dialogue = Arc::clone(&self.dialogue);
-        let config = dialogue.config();
-        let full = self.sequences.length() >= config.context as usize;
-        let remind =
-            config.answer != AnswerRule::FinalTurn && config.on_no_answer == OnNoAnswer::Remind;
-        if full || (!finished && !remind) {
-            return self.end(Finish::Length);
-        }
-        if !remind {
-            return self.end(Finish::Answered);
-        }
-        if last {
-            return self.end(Finish::MaxTurns);
-        }
-        let reminder = config.reminder().to_owned();
-        self.events
-            .push(Event::User(Message::text(Role::User, reminder.as_str())));
-        self.observe(Speaker::User, &[reminder])
-    }
-
-    /// Puts what was said between the model's last turn and its next one.
-    fn observe(&mut self, speaker: Speaker, bodies: &[String]) -> Step {
-        let role = if speaker == Speaker::User {
-            Role::User
-        } else {
-            Role::Tool
-        };
-        self.messages
-            .extend(bodies.iter().map(|body| Message::text(role, body.as_str())));
-        // A template that refuses the whole conversation is followed turn by turn instead.
-        if self.sequences.text().is_some()
-            && let Ok(rendered) = self.render()
-        {
-            return self.follow(&rendered);
-        }
-        match self.observation_ids(speaker, bodies) {
-            Ok((ids, in_think)) => {
-                self.in_think = in_think;
-                self.append(ids, None)
-            }
-            Err(error) => self.exclude(error.to_string()),
-        }
-    }
-
-    fn observation_ids(
-        &self,
-        speaker: Speaker,
-        bodies: &[String],
-    ) -> Result<(Vec<u32>, bool), TemplateError> {
-        let frame = self.dialogue.frame(speaker)?;
-        let mut ids = Vec::with_capacity(frame.fixed_tokens + 32);
-        if self.open_turn {
-            ids.push(self.dialogue.end_of_turn());
-        }
-        self.dialogue
-            .on_stage(|stage| frame.encode(stage, bodies, &mut ids))?;
-        Ok((ids, frame.in_think))
-    }
-
-    /// Goes on with a new rendering: what it adds, or, where it changes what the model had read,
-    /// a new sequence.
-    fn follow(&mut self, rendered: &crate::trust::Marked) -> Step {
-        self.in_think = self.dialogue.ends_in_think(rendered);
-        let plain = rendered.plain();
-        let tokenizer = Arc::clone(self.dialogue.tokenizer());
-        let before = self.sequences.text().unwrap_or_default();
-        if let Some(added) = plain.strip_prefix(before) {
-            let ids = rendered.after(before.len()).encode(&tokenizer);
-            return self.append(ids, Some(added));
-        }
-        let ids = rendered.encode(&tokenizer);
-        if ids.len() >= self.dialogue.config().context as usize {
-            return self.end(Finish::Length);
-        }
-        self.closed_turns += u32::from(self.open_turn);
-        self.begin_sequence(ids, &plain);
-        Step::Continue
-    }
-
-    fn append(&mut self, ids: Vec<u32>, text: Option<&str>) -> Step {
-        if self.sequences.length() + ids.len() >= self.dialogue.config().context as usize {
-            return self.end(Finish::Length);
-        }
-        self.closed_turns += u32::from(self.open_turn);
-        self.open_turn = false;
-        let text = match (text, self.sequences.text()) {
-            (Some(text), _) => Cow::Borrowed(text),
-            (None, Some(_)) => Cow::Owned(self.dialogue.tokenizer().decode(&ids)),
-            (None, None) => Cow::Borrowed(""),
-        };
-        self.sequences.push_observation(ids, &text);
-        self.state = State::Ready { restart: false };
-        Step::Continue
-    }
-
-    fn begin_sequence(&mut self, ids: Vec<u32>, text: &str) {
-        self.open_turn = false;
-        self.sequences.begin(ids, text);
-        self.state = State::Ready { restart: true };
-    }
-
-    fn render(&self) -> Result<crate::trust::Marked, TemplateError> {
-        self.dialogue.render(&RenderInput {
-            messages: &self.messages,
-            tools: &self.tools,
-            enable_thinking: Some(self.dialogue.config().enable_thinking),
-            add_generation_prompt: true,
-        })
     }
 
     fn end(&mut self, finish: Finish) -> Step {
@@ -753,13 +519,4 @@ fn broken(outcome: &CallOutcome) -> Option<String> {
         "call {} to `{}` ended as {why}{detail}",
         outcome.call_id, outcome.name
     ))
-}
-
-/// What the model is told about a call that cannot be run.
-fn mend(malformed: &Malformed, example: &str, tools: &[&str]) -> String {
-    let detail = &malformed.detail;
-    match malformed.diagnostic {
-        Diagnostic::UnknownTool => format!("Error: {detail}. Tools: {}.", tools.join(", ")),
-        _ => format!("Error: {detail}. Write a call as {example}"),
-    }
 }

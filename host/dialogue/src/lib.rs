@@ -75,7 +75,7 @@ pub use episode::{Episode, NextInput, Reply, Step};
 pub use message::{Content, Message, Role};
 pub use parser::Diagnostic;
 pub use prefix::PrefixReport;
-pub use protocol::{Protocol, ProtocolSpec};
+pub use protocol::{Protocol, ProtocolSpec, Unwritable};
 pub use task::Task;
 pub use template::{ChatTemplate, RenderInput, TemplateError};
 pub use tokenizer::{Tokenizer, TokenizerError};

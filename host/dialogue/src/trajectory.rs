@@ -50,6 +50,19 @@ pub struct ModelTurn {
     pub malformed: Vec<MalformedCall>,
     /// How many tokens the model produced.
     pub tokens: u32,
+    /// What the environment made of it, in order, where it called no tool: the words themselves, and where its user left
+    /// then, that they did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<Heard>,
+}
+
+/// What an environment made of something that was said to it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Heard {
+    /// The environment's own reward of it.
+    pub step_reward: Option<f64>,
+    /// Names the environment's state after it, as [`CallOutcome::state`] does.
+    pub state: Option<String>,
 }
 
 /// Something that happened, in order.
@@ -318,6 +331,9 @@ pub struct Trajectory {
     /// An environment's judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// Why the environment did not tell its state, or gave no judgement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
 }
 
 impl Trajectory {

@@ -16,7 +16,7 @@ pub enum EndpointError {
         text: String,
     },
     /// The endpoint was busy or broken, each time.
-    #[error("the endpoint {host} failed {attempts} times, the last with status {status}{}", said(.text))]
+    #[error("the endpoint {host} failed{} with status {status}{}", times(*.attempts), said(.text))]
     Failed {
         /// Its host.
         host: String,
@@ -28,7 +28,7 @@ pub enum EndpointError {
         text: String,
     },
     /// Nobody was there, or the connection broke, each time.
-    #[error("the endpoint {host} was not reached in {attempts} attempts: {reason}")]
+    #[error("the endpoint {host} gave no answer{}: {reason}", within(*.attempts))]
     Unreachable {
         /// Its host.
         host: String,
@@ -69,6 +69,22 @@ pub enum EndpointError {
         /// Why.
         reason: String,
     },
+}
+
+/// How often it failed, where that was more than once.
+fn times(attempts: u32) -> String {
+    match attempts {
+        0 | 1 => String::new(),
+        more => format!(" {more} times, the last"),
+    }
+}
+
+/// In how many attempts it did, where there were more than one.
+fn within(attempts: u32) -> String {
+    match attempts {
+        0 | 1 => String::new(),
+        more => format!(" in {more} attempts"),
+    }
 }
 
 fn said(text: &str) -> String {

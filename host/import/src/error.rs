@@ -34,6 +34,13 @@ pub enum ImportError {
     /// There is no row at all.
     #[error("{}: no rows in it; it needs one JSON object a line, or one array of objects", .0.display())]
     Empty(PathBuf),
+    /// A run that kept nothing to learn from.
+    #[error(
+        "{}: no trajectories in it that count; name a run's folder or a file of its folder `trajectories` \
+         (a run keeps some where checkpoint.trajectories_every is not 0)",
+        .0.display()
+    )]
+    NoTrajectories(PathBuf),
     /// A Parquet file that is not one.
     #[error("{}: not a Parquet file that can be read: {message}", path.display())]
     Parquet {

@@ -3,7 +3,8 @@
 //! [`Options::steps`](crate::Options::steps) reads.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::trajectory::Event;
@@ -84,8 +85,11 @@ fn step(
         ..task.clone()
     };
     let solved = all - unsolved.count();
-    if let Some(left) = step.reference.get_mut("unsolved") {
-        *left = Value::Object(Row::from(unsolved.clone()));
+    if let Some(reference) = step.reference.as_object_mut() {
+        let left = Value::Object(Row::from(unsolved.clone()));
+        reference.insert("unsolved".into(), left);
+        // They are those of the whole question, and some may be made already.
+        reference.remove("calls");
     }
     step.extra.insert("turns".into(), turns.into());
     step.extra.insert(
@@ -96,48 +100,70 @@ fn step(
 }
 
 /// The step-level samples of a run: each of `tasks` that was tried, and the prefixes of its trajectories, none twice.
-/// `trajectories` is a file of a run's folder `trajectories`: JSON lines, each with a `trajectory`, or trajectories
-/// themselves.
-pub fn steps_of_run(tasks: &[Task], trajectories: &Path) -> Result<Vec<Task>, ImportError> {
+/// `run` is a run's folder, or its folder `trajectories`, or a file in that: JSON lines, each with a `trajectory`, or
+/// trajectories themselves.
+pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError> {
     let by_id: HashMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut samples = Vec::new();
     let mut tried = HashSet::new();
     let mut prompts = HashSet::new();
-    for row in values(trajectories)? {
-        let (line, mut row) = row?;
-        let fail = |message: String| ImportError::Row {
-            path: trajectories.to_owned(),
-            line,
-            message,
-        };
-        let trajectory = row.get_mut("trajectory").map(Value::take).unwrap_or(row);
-        let trajectory: Trajectory = serde_json::from_value(trajectory)
-            .map_err(|error| fail(format!("it holds no trajectory: {error}")))?;
-        let task = by_id.get(trajectory.task.as_str()).ok_or_else(|| {
-            fail(format!(
-                "its task {:?} is none of the tasks given",
-                trajectory.task
-            ))
-        })?;
-        if trajectory.excluded.is_some() {
-            continue;
-        }
-        let prefixes = steps(task, &trajectory).map_err(fail)?;
-        if tried.insert(trajectory.task.clone()) {
-            samples.push((*task).clone());
-        }
-        for step in prefixes {
-            // Ids of calls differ where nothing else does.
-            let said = step.prompt.iter().map(told).collect::<String>();
-            if prompts.insert((trajectory.task.clone(), said)) {
-                samples.push(step);
+    for file in files(run)? {
+        for row in values(&file)? {
+            let (line, mut row) = row?;
+            let fail = |message: String| ImportError::Row {
+                path: file.clone(),
+                line,
+                message,
+            };
+            let trajectory = row.get_mut("trajectory").map(Value::take).unwrap_or(row);
+            let trajectory: Trajectory = serde_json::from_value(trajectory)
+                .map_err(|error| fail(format!("it holds no trajectory: {error}")))?;
+            let task = by_id.get(trajectory.task.as_str()).ok_or_else(|| {
+                fail(format!(
+                    "its task {:?} is none of the tasks given; give the file that the run has as `tasks.train`",
+                    trajectory.task
+                ))
+            })?;
+            if trajectory.excluded.is_some() {
+                continue;
+            }
+            let prefixes = steps(task, &trajectory).map_err(fail)?;
+            if tried.insert(trajectory.task.clone()) {
+                samples.push((*task).clone());
+            }
+            for step in prefixes {
+                // Ids of calls differ where nothing else does.
+                let said = step.prompt.iter().map(told).collect::<String>();
+                if prompts.insert((trajectory.task.clone(), said)) {
+                    samples.push(step);
+                }
             }
         }
     }
     if samples.is_empty() {
-        return Err(ImportError::Empty(trajectories.to_owned()));
+        return Err(ImportError::NoTrajectories(run.to_owned()));
     }
     Ok(samples)
+}
+
+/// The files with trajectories, by name, which is the order of steps.
+fn files(run: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    if !run.is_dir() {
+        return Ok(vec![run.to_owned()]);
+    }
+    let within = run.join("trajectories");
+    let folder = if within.is_dir() { &within } else { run };
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(folder)?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut files = read().map_err(|source| ImportError::Read {
+        path: folder.to_owned(),
+        source,
+    })?;
+    files.retain(|file| file.extension().is_some_and(|end| end == "jsonl"));
+    files.sort();
+    Ok(files)
 }
 
 fn told(message: &Message) -> String {

@@ -9,10 +9,16 @@ use rlf_dialogue::tool::{
     CallOutcome, Ended, Hints, Metric, OWN_NAME, Observation, ToolCall, ToolDefinition,
 };
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory, Verdict};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bindings::{reward, types};
 use crate::safe_text::{make_string_safe, make_value_safe};
+
+/// What an environment gave for turns that called no tool, in a trajectory's `extra`: pairs of an event's index and a reward.
+const STEP_REWARDS_OF_WORDS: &str = "step-rewards-of-words";
+
+/// Why the environment of a trajectory did not tell its state or gave no judgement, in a trajectory's `extra`.
+const UNJUDGED: &str = "unjudged";
 
 /// What a guest returned that the contract does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -379,8 +385,33 @@ pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory
         },
         final_state: trajectory.final_state.as_ref().map(Value::to_string),
         verdict: trajectory.verdict.as_ref().map(verdict_to_guest),
-        extra: Vec::new(),
+        extra: rewards_of_words(trajectory)
+            .into_iter()
+            .chain(unjudged(trajectory))
+            .collect(),
     }
+}
+
+fn unjudged(trajectory: &Trajectory) -> Option<(String, String)> {
+    let why = trajectory.unjudged.as_ref()?;
+    Some((UNJUDGED.to_owned(), json!(why).to_string()))
+}
+
+/// See [`STEP_REWARDS_OF_WORDS`]. A record of the contract never changes, so it goes beside the events.
+fn rewards_of_words(trajectory: &Trajectory) -> Option<(String, String)> {
+    let events = trajectory.events.iter().enumerate();
+    let rewards: Vec<(usize, f64)> = events
+        .filter_map(|(index, event)| match event {
+            Event::Turn(turn) => Some((index, turn)),
+            Event::Outcome(_) | Event::User(_) => None,
+        })
+        .flat_map(|(index, turn)| {
+            let rewards = turn.heard.iter().filter_map(|heard| heard.step_reward);
+            rewards.map(move |reward| (index, reward))
+        })
+        .collect();
+    let named = || (STEP_REWARDS_OF_WORDS.to_owned(), json!(rewards).to_string());
+    (!rewards.is_empty()).then(named)
 }
 
 /// A guest's error in words, for logs.
@@ -404,6 +435,8 @@ pub(crate) fn error_text(error: &types::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rlf_dialogue::trajectory::Heard;
+
     use super::*;
 
     fn observation(content: types::Content) -> types::Observation {
@@ -413,6 +446,57 @@ mod tests {
             metrics: vec![],
             extra: vec![],
         }
+    }
+
+    #[test]
+    fn what_an_environment_gave_for_words_goes_to_rewards_with_its_event() {
+        let heard = |step_reward| Heard {
+            step_reward,
+            state: Some("ab".into()),
+        };
+        let turn = |heard| {
+            Event::Turn(ModelTurn {
+                text: "hello".into(),
+                reasoning: None,
+                visible: "hello".into(),
+                calls: vec![],
+                malformed: vec![],
+                tokens: 1,
+                heard,
+            })
+        };
+        let trajectory = |events, unjudged: Option<&str>| Trajectory {
+            id: "t".into(),
+            task: "t".into(),
+            tools: vec![],
+            events,
+            sequences: vec![],
+            answer: None,
+            finish: Finish::Terminated,
+            excluded: None,
+            closed_turns: 0,
+            final_state: None,
+            verdict: None,
+            unjudged: unjudged.map(str::to_owned),
+        };
+        let events = vec![
+            turn(vec![heard(None)]),
+            Event::User(Message::text(Role::User, "and?")),
+            turn(vec![heard(Some(0.25)), heard(Some(1.0))]),
+        ];
+        let seen = trajectory_to_guest(&trajectory(events, Some("no \"count\"")));
+        assert_eq!(
+            seen.extra,
+            [
+                (
+                    "step-rewards-of-words".to_owned(),
+                    "[[2,0.25],[2,1.0]]".to_owned()
+                ),
+                ("unjudged".to_owned(), r#""no \"count\"""#.to_owned()),
+            ]
+        );
+        let silent = trajectory(vec![turn(vec![heard(None)])], None);
+        assert_eq!(trajectory_to_guest(&silent).extra, []);
     }
 
     #[test]

@@ -7,8 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{CallReport, CallSpec, Caller, Captured, FilesReport, Stopped, Template};
+use rlf_sandbox::{
+    BoxFuture, CallReport, CallSpec, Caller, Captured, FilesReport, State, Stopped, Template,
+};
 use serde::Serialize;
+use wasmtime::Store;
+use wasmtime::component::Instance;
 
 use crate::bindings::{environment, interpreter, reward, tool, types};
 use crate::gates::Nesting;
@@ -297,45 +301,31 @@ impl Plugin {
     }
 
     /// Makes an instance of a reward and looks at its functions: whether they have the contract's types is known
-    /// only then. A tool shows it by listing its tools.
+    /// only then. Those of other kinds show it in what they list.
     pub(crate) async fn probe_reward(&self) -> Result<(), Stopped> {
         let Exports::Reward(indices) = &self.exports else {
             return Ok(());
         };
         let indices = Arc::clone(indices);
-        let spec = CallSpec {
-            label: format!("{}: probe", self.name),
-            ..CallSpec::default()
-        };
-        let report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
-            })
-            .await;
-        self.finish(report)
+        self.ask("probe", move |store, instance| {
+            Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
+        })
+        .await
     }
 
-    /// Asks an environment for its scenarios, which also shows that its functions have the contract's types.
+    /// Asks an environment for its scenarios.
     pub(crate) async fn list_scenarios(&self) -> Result<Vec<environment::Scenario>, Stopped> {
         let Exports::Environment(indices) = &self.exports else {
             return Ok(Vec::new());
         };
         let indices = Arc::clone(indices);
-        let spec = CallSpec {
-            label: format!("{}: scenarios", self.name),
-            ..CallSpec::default()
-        };
-        let report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    guest.call_scenarios(store).await
-                })
+        self.ask("scenarios", move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_scenarios(store).await
             })
-            .await;
-        self.finish(report)
+        })
+        .await
     }
 
     /// Asks an interpreter what it runs.
@@ -344,20 +334,13 @@ impl Plugin {
             return Ok(Vec::new());
         };
         let indices = Arc::clone(indices);
-        let spec = CallSpec {
-            label: format!("{}: languages", self.name),
-            ..CallSpec::default()
-        };
-        let report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    guest.call_languages(store).await
-                })
+        self.ask("languages", move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_languages(store).await
             })
-            .await;
-        self.finish(report)
+        })
+        .await
     }
 
     /// Asks a tool plugin what it offers.
@@ -366,20 +349,28 @@ impl Plugin {
             return Ok(Vec::new());
         };
         let indices = Arc::clone(indices);
+        self.ask("list-tools", move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_list_tools(store).await
+            })
+        })
+        .await
+    }
+
+    /// Asks the plugin something about itself in an instance of its own. `what` names it in logs.
+    async fn ask<R, F>(&self, what: &str, question: F) -> Result<R, Stopped>
+    where
+        R: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
+            + Send
+            + 'static,
+    {
         let spec = CallSpec {
-            label: format!("{}: list-tools", self.name),
+            label: format!("{}: {what}", self.name),
             ..CallSpec::default()
         };
-        let report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    guest.call_list_tools(store).await
-                })
-            })
-            .await;
-        self.finish(report)
+        self.finish(self.template.call(spec, question).await)
     }
 
     /// Calls a tool. Beside how it ended, what became of its files.

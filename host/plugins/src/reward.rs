@@ -99,6 +99,7 @@ impl GradingRequest {
             answer: None,
             final_state: None,
             verdict: None,
+            extra: vec![],
             ..trajectory.clone()
         });
         Self {

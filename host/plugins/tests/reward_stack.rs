@@ -71,6 +71,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         calls,
         malformed: vec![],
         tokens: 3,
+        heard: vec![],
     };
     let outcome = CallOutcome {
         call_id: call.call_id.clone(),
@@ -101,6 +102,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         closed_turns: 0,
         final_state: None,
         verdict: None,
+        unjudged: None,
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::parser;
+use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -61,12 +63,26 @@ impl Said {
             let text = message.plain_text();
             match message.role {
                 Role::User => Some(Self::user(text)),
-                Role::Assistant if !text.trim().is_empty() => Some(Self::agent(text)),
-                Role::Assistant | Role::System | Role::Tool => None,
+                Role::Assistant => Some(spoken(&text))
+                    .filter(|text| !text.is_empty())
+                    .map(Self::agent),
+                Role::System | Role::Tool => None,
             }
         };
         prompt.iter().filter_map(said).collect()
     }
+}
+
+/// What is said in a turn of the agent's that a prompt has as it was written: thoughts and calls in their tags are not.
+fn spoken(text: &str) -> String {
+    // Where a template opens the thoughts, only their end was written.
+    let in_think = match (text.find(THINK_CLOSE), text.find(THINK_OPEN)) {
+        (Some(close), Some(open)) => close < open,
+        (close, None) => close.is_some(),
+        (None, Some(_)) => false,
+    };
+    let no_tools: &[&str] = &[];
+    parser::parse(text, in_think, Protocol::Hermes.spec(), no_tools).visible()
 }
 
 /// What a user does when it is their turn.
@@ -350,6 +366,12 @@ mod tests {
                 ..Message::text(Role::Assistant, " ")
             },
             Message::text(Role::Tool, "SECRET observation"),
+            Message::text(Role::Assistant, "<think>SECRET</think>\n\nWe have two."),
+            Message::text(Role::Assistant, "SECRET</think>I looked."),
+            Message::text(
+                Role::Assistant,
+                "<tool_call>\n{\"name\": \"SECRET\", \"arguments\": {}}\n</tool_call>",
+            ),
         ]);
         assert!(conversation.waits_for_user());
         conversation.user_turn().await.unwrap();
@@ -365,6 +387,8 @@ mod tests {
             [
                 Said::user("Tea, please."),
                 Said::agent("Which?"),
+                Said::agent("We have two."),
+                Said::agent("I looked."),
                 Said::user("Green."),
                 Said::agent("Milk?"),
             ]

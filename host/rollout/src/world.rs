@@ -8,7 +8,6 @@ use rlf_dialogue::message::{Content, Message, Role, plain_text};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::environment::session::Heard;
 use rlf_plugins::environment::{Environments, OpenError, Session};
 use rlf_plugins::reward::Split;
 use rlf_plugins::tool_manager::TurnContext;
@@ -300,19 +299,15 @@ impl<'a> World<'a> {
             return Ok(());
         };
         let heard = match &mut self.conversation {
-            None => session.say(text, context).await,
-            Some(conversation) => converse(session, conversation, text, context).await,
+            None => tell(session, text, context, episode).await,
+            Some(conversation) => converse(session, conversation, text, context, episode).await,
         };
         match heard {
-            Ok(heard) => {
+            Ok(reply) => {
                 if session.take_tools_changed() {
                     episode.change_tools(self.tools()?);
                 }
-                episode.push_reply(match heard {
-                    Heard::Said(content) => Reply::Said(content),
-                    Heard::Ended => Reply::Ended,
-                    Heard::Silence => Reply::Silence,
-                });
+                episode.push_reply(reply);
             }
             Err(why) => episode.abort(why),
         }
@@ -328,10 +323,7 @@ impl<'a> World<'a> {
             return;
         }
         let ending = session.end(episode.answer(), &task.reference).await;
-        if let Some(problem) = &ending.problem {
-            tracing::debug!(trajectory = episode.id(), %problem, "an environment did not judge its end");
-        }
-        episode.judge(ending.state, ending.verdict);
+        episode.judge(ending.state, ending.verdict, ending.problem);
     }
 }
 
@@ -341,28 +333,41 @@ async fn converse(
     conversation: &mut Conversation,
     text: &str,
     context: &TurnContext,
-) -> Result<Heard, String> {
+    episode: &mut Episode,
+) -> Result<Reply, String> {
     // Only the user can leave: of the agent, the word is a word.
-    let heard = if text.trim() == STOP {
-        session.say(&format!("{text}."), context).await?
+    let reply = if text.trim() == STOP {
+        tell(session, &format!("{text}."), context, episode).await?
     } else {
-        session.say(text, context).await?
+        tell(session, text, context, episode).await?
     };
     conversation.agent_says(text);
-    match heard {
-        Heard::Said(content) => {
+    match reply {
+        Reply::Said(content) => {
             conversation.user_says(plain_text(&content));
-            Ok(Heard::Said(content))
+            Ok(Reply::Said(content))
         }
-        Heard::Ended => Ok(Heard::Ended),
-        Heard::Silence => match conversation.user_turn().await? {
-            UserTurn::Says(text) => Ok(Heard::Said(vec![Content::Text(text)])),
+        Reply::Ended => Ok(Reply::Ended),
+        Reply::Silence => match conversation.user_turn().await? {
+            UserTurn::Says(text) => Ok(Reply::Said(vec![Content::Text(text)])),
             UserTurn::Stops => {
-                session.say(STOP, context).await?;
-                Ok(Heard::Ended)
+                tell(session, STOP, context, episode).await?;
+                Ok(Reply::Ended)
             }
         },
     }
+}
+
+/// Tells the environment what was said, and the episode what the environment made of it.
+async fn tell(
+    session: &mut Session,
+    text: &str,
+    context: &TurnContext,
+    episode: &mut Episode,
+) -> Result<Reply, String> {
+    let (reply, heard) = session.say(text, context).await?;
+    episode.note_heard(heard);
+    Ok(reply)
 }
 
 /// A trajectory whose world could not be opened: nothing happened in it, and nobody is to be scored for that.
@@ -379,5 +384,6 @@ pub(crate) fn unopened(id: String, task: &Arc<Task>, why: String) -> Trajectory 
         closed_turns: 0,
         final_state: None,
         verdict: None,
+        unjudged: None,
     }
 }

@@ -68,6 +68,7 @@ mod process;
 mod random;
 mod record;
 mod reset;
+mod segments;
 mod state;
 
 pub use admission::{LEVELS, Level as PoolLevel, Pool};

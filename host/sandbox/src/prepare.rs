@@ -22,6 +22,7 @@ use crate::engine::Workshop;
 use crate::gate::Gates;
 use crate::load::LoadError;
 use crate::record::Record;
+use crate::segments;
 use crate::state::{Deadlines, Guest, State};
 
 /// How a template's state after `init` reaches its calls.
@@ -122,7 +123,7 @@ fn prepare_here<'a>(
     )?;
     Ok(match snapshot {
         Ok(bytes) => Prepared {
-            bytes: Cow::Owned(bytes),
+            bytes: Cow::Owned(segments::join(bytes)),
             init: InitMode::Snapshot,
         },
         Err(reason) => per_call(reason),

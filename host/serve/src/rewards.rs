@@ -232,6 +232,7 @@ fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
                     calls,
                     malformed: Vec::new(),
                     tokens: 0,
+                    heard: Vec::new(),
                 }));
             }
             Role::Tool => {
@@ -277,6 +278,7 @@ fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
         closed_turns: 0,
         final_state: None,
         verdict: None,
+        unjudged: None,
     }
 }
 

@@ -218,6 +218,10 @@ class Tasks(unittest.TestCase):
         self.assertEqual(first, again)
         self.assertNotEqual(first, other)
 
+    def test_any_seed_gives_tasks(self):
+        for seed in range(40):
+            self.assertEqual(len(make_tasks.make(seed, {"train": 8})["train"]), 8)
+
     def test_gold_calls_are_taken_by_the_tools_schemas(self):
         schemas = {
             f"{name}-{tool}": schema
@@ -238,6 +242,14 @@ class Tasks(unittest.TestCase):
                 for call in task["reference"]["calls"]:
                     episode.call(call["name"], call["arguments"])
                 self.assertEqual(episode.state(), task["reference"]["state"], task["id"])
+
+    def test_whoever_does_nothing_has_done_nothing_of_any_task(self):
+        for split in make_tasks.COUNTS:
+            for task in tasks(split):
+                wanted, there = task["reference"]["state"], play.Episode(task["setup"]["servers"], seed=0).state()
+                self.assertEqual(set(wanted), set(there), task["id"])
+                # The verdict is the share of servers that are as they should be.
+                self.assertEqual([name for name in wanted if wanted[name] == there[name]], [], task["id"])
 
     def test_no_question_in_the_same_world_is_in_two_splits(self):
         rows = [json.dumps([t["prompt"], t["setup"]], sort_keys=True) for s in make_tasks.COUNTS for t in tasks(s)]

@@ -25,6 +25,7 @@
 
 use std::fmt::Display;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
@@ -150,6 +151,32 @@ impl Trajectory {
                 None
             }
         })
+    }
+
+    /// Why there is no final state or no verdict, if there was an environment to give them.
+    pub fn unjudged(&self) -> Option<String> {
+        self.extra_value("unjudged")
+    }
+
+    /// What the environment gave on the way, in order: the index of an event, and the reward of the call that ended there, or
+    /// of the words that were said there.
+    pub fn step_rewards(&self) -> Vec<(u32, f64)> {
+        let said: Option<Vec<(u32, f64)>> = self.extra_value("step-rewards-of-words");
+        let called = (0_u32..).zip(&self.events).filter_map(|(index, event)| {
+            let Event::Outcome(outcome) = event else {
+                return None;
+            };
+            Some((index, outcome.step_reward?))
+        });
+        let mut rewards: Vec<(u32, f64)> = called.chain(said.unwrap_or_default()).collect();
+        rewards.sort_by_key(|(index, _)| *index);
+        rewards
+    }
+
+    /// What the host says of it beside the contract's records, by name.
+    fn extra_value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let (_, json) = self.extra.iter().find(|(candidate, _)| candidate == name)?;
+        serde_json::from_str(json).ok()
     }
 
     /// How the calls ended, in order.

@@ -88,6 +88,7 @@ impl Bench {
             closed_turns: 0,
             final_state: None,
             verdict: None,
+            unjudged: None,
         };
         let group: Vec<Trajectory> = answers.iter().enumerate().map(trajectory).collect();
         let grading = Grading {

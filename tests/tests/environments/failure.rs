@@ -10,9 +10,13 @@ async fn a_call_that_traps_after_it_changed_something_has_changed_nothing() {
     let scene = scene();
     let mut session = scene.open(json!({})).await;
     call(&mut session, "add", add(3)).await;
-    call(&mut session, "draw", json!({})).await;
+    let drawn = call(&mut session, "draw", json!({})).await;
     let before = state(&session).await;
     let outcome = call(&mut session, "trap", json!({})).await;
+    assert_eq!(
+        (&outcome.state, outcome.state.is_some()),
+        (&drawn.state, true)
+    );
     assert_eq!((outcome.ended, outcome.fault), (Ended::Trap, Fault::Plugin));
     assert_eq!(
         shown(&outcome),

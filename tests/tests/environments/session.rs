@@ -1,8 +1,8 @@
 //! A session is a world of its own: its state follows from its calls and its seed, and from nothing else.
 
+use rlf_dialogue::episode::Reply;
 use rlf_dialogue::tool::Ended;
 use rlf_plugins::environment::OpenError;
-use rlf_plugins::environment::session::Heard;
 use rlf_plugins::environment::snapshot::SnapshotError;
 use serde_json::json;
 
@@ -109,12 +109,22 @@ async fn arguments_that_do_not_fit_never_reach_it() {
 async fn a_user_answers_until_the_environment_ends_the_episode() {
     let scene = scene();
     let mut session = scene.open(json!({})).await;
-    let Ok(Heard::Said(said)) = session.say("hello", &turn(0)).await else {
+    let Ok((Reply::Said(said), heard)) = session.say("hello", &turn(0)).await else {
         panic!("someone answers");
     };
     assert_eq!(rlf_dialogue::message::plain_text(&said), "you said: hello");
-    assert_eq!(session.say("end", &turn(1)).await, Ok(Heard::Ended));
+    assert_eq!(heard.step_reward, Some(0.25));
+    let (reply, last) = session
+        .say("end", &turn(1))
+        .await
+        .expect("it hears the model out");
+    assert_eq!((reply, last.step_reward), (Reply::Ended, Some(1.0)));
     assert!(session.is_terminated());
+    // Words change nothing in this world, and a call after its end is not made.
+    let late = call(&mut session, "add", add(1)).await;
+    assert_eq!(late.ended, Ended::Denied);
+    assert!(late.state.is_some());
+    assert_eq!([heard.state, last.state], [late.state.clone(), late.state]);
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ fn trajectory(answer: &str) -> Trajectory {
         closed_turns: 0,
         final_state: None,
         verdict: None,
+        unjudged: None,
     }
 }
 

@@ -67,7 +67,7 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         },
     };
     let mut rows = match &import.steps_of {
-        Some(trajectories) => steps_of(&import.files, trajectories)?,
+        Some(run) => steps_of(&import.files, run)?,
         None => read(import, &options)?,
     };
     if rows.tasks.is_empty() && rows.demonstrations.is_empty() {
@@ -135,13 +135,22 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
 }
 
 /// The step-level samples of trajectories that a run kept of tasks that were imported before.
-fn steps_of(files: &[std::path::PathBuf], trajectories: &Path) -> anyhow::Result<Rows> {
+fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     let mut tasks = Vec::new();
     for file in files {
         tasks.extend(read_tasks(file)?);
     }
+    let samples = rlf_import::steps_of_run(&tasks, run)?;
+    let begun = samples
+        .iter()
+        .filter(|sample| sample.extra.contains_key("turns"))
+        .count();
+    say!(
+        "{} questions were tried, and {begun} different ways that they had begun",
+        samples.len() - begun
+    );
     Ok(Rows {
-        tasks: rlf_import::steps_of_run(&tasks, trajectories)?,
+        tasks: samples,
         ..Rows::default()
     })
 }

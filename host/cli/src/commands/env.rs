@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{Env, EnvCommand, PluginBindings};
 use crate::display::printable;
 use crate::operator::Operator;
+use crate::progress::loading;
 
 pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -123,7 +124,8 @@ fn find(
     }
     let directory = directory(&options.plugins.plugins, path);
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let registry = Registry::load_where(&directory, &policies, &sandbox, |alias| alias == name);
+    let registry =
+        loading(|| Registry::load_where(&directory, &policies, &sandbox, |alias| alias == name));
     if let Some(problem) = registry
         .problems()
         .iter()
@@ -141,6 +143,13 @@ fn find(
         );
     }
     if registry.plugin(&name).is_none() && !python && !component {
+        if !path.exists() {
+            bail!(
+                "there is no file or folder {}, and no environment of that name in {}",
+                path.display(),
+                directory.display()
+            );
+        }
         bail!(
             "{} is neither a Python file nor a folder of them (`Name.py`, with a capital) nor a component, and there is no \
              environment of that name in {}",
@@ -216,6 +225,9 @@ fn begin(
             None => text.to_owned(),
         };
         begin.task = serde_json::from_str(&text).context("--task is no JSON")?;
+        if begin.task.get("setup").is_some() && begin.task.get("environment").is_some() {
+            bail!("--task is a whole row of a task file; give its `setup` alone");
+        }
     } else if let Some(servers) = &found.servers {
         let servers: Map<String, Value> = servers
             .iter()

@@ -25,6 +25,7 @@ use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
 use crate::operator::{Decided, Operator};
+use crate::progress::loading;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let directory = &options.plugins.plugins;
@@ -116,7 +117,7 @@ fn list(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = Registry::load(directory, &operator.policies, sandbox);
+    let registry = loading(|| Registry::load(directory, &operator.policies, sandbox));
     let explained = |problem: &Problem| {
         let policy = operator.policies.get(&problem.plugin);
         operator.explained(problem, &policy.cloned().unwrap_or_default())
@@ -201,7 +202,7 @@ fn find(
     let calls_others = !decided.policy.tools.is_empty();
     let runs = |other: &str| decided.policy.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
-    let registry = Registry::load_where(directory, &policies, sandbox, wanted);
+    let registry = loading(|| Registry::load_where(directory, &policies, sandbox, wanted));
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
@@ -209,7 +210,7 @@ fn find(
     if let Some(problem) = registry.problems().iter().find(about) {
         return Ok(Err(operator.explained(problem, &decided.policy)));
     }
-    let registry = Registry::load(directory, &policies, sandbox);
+    let registry = loading(|| Registry::load(directory, &policies, sandbox));
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -235,7 +236,7 @@ fn check(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match Registry::load_one(path, &decided.policy, sandbox) {
+    match loading(|| Registry::load_one(path, &decided.policy, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
             inspect::loaded(&plugin, decided, as_json, Some(&heading))

@@ -23,6 +23,7 @@ use self::source::Source;
 use crate::arguments;
 use crate::display::printable;
 use crate::operator::Operator;
+use crate::progress::loading;
 
 /// As `timeout` does, for a program that was stopped by a limit of time.
 const TIMED_OUT: u8 = 124;
@@ -245,12 +246,12 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     sandbox.instances = sandbox.instances.or(Some(1));
     let sandbox = crate::assemble::sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
-        Registry::load_where(directory, &policies, &sandbox, wanted)
+        loading(|| Registry::load_where(directory, &policies, &sandbox, wanted))
     };
     let mut registry = load(&|name| name == language);
     if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
         policies.remove(language);
-        registry = Registry::load(directory, &policies, &sandbox);
+        registry = loading(|| Registry::load(directory, &policies, &sandbox));
     }
     let interpreters = Interpreters::new(&registry);
     if let Some(interpreter) = interpreters.get(language) {

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::arguments;
 use crate::assemble::warn;
 use crate::operator::Operator;
+use crate::progress::loading;
 
 /// What conventional shells expect of a program ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -27,7 +28,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow!(error))?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let directory = &options.plugins.plugins;
-    let registry = Registry::load(directory, &operator.policies, &sandbox);
+    let registry = loading(|| Registry::load(directory, &operator.policies, &sandbox));
     for problem in registry.problems() {
         warn(&problem.to_string());
     }

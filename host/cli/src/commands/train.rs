@@ -98,9 +98,7 @@ async fn train(
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
     describe(&parts, &model, checkpoint.as_ref());
 
-    if let Some(users) = parts.users(None) {
-        run.metrics().label("users", serde_json::to_value(users)?);
-    }
+    label_users(&parts, &mut run)?;
     let mut watch = Watch::new(parts.clone(), interrupted);
     if checkpoint.is_none() {
         let phase = if parts.config.sft.is_some() {
@@ -120,7 +118,7 @@ async fn train(
     let mut end = PhaseEnd::Finished;
     if let Some(config) = &parts.config.sft {
         let (workshop, _engine) = parts.workshop(&model)?;
-        let mut source = Demonstrations::new(workshop, parts.tasks.clone(), seed);
+        let mut source = Demonstrations::new(workshop, parts.demonstrations()?, seed);
         end = sft::train(
             config,
             seed,
@@ -294,10 +292,11 @@ async fn control(
         ..spec.clone()
     };
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
+    label_users(parts, &mut run)?;
     let mut model = parts.load_model(&sft_end.path, device)?;
     let (workshop, _engine) = parts.workshop(&model)?;
     let mut source =
-        Demonstrations::new(workshop, parts.tasks.clone(), parts.config.seed).after(sft.steps);
+        Demonstrations::new(workshop, parts.demonstrations()?, parts.config.seed).after(sft.steps);
     let mut watch = watch.named("control: SFT instead of RL");
     let seed = parts.config.seed;
     let end = sft::train(
@@ -312,6 +311,14 @@ async fn control(
     .await?;
     watch.close();
     Ok(end)
+}
+
+/// Says in every line of the metrics who plays the users: numbers under one are not to be compared with those under another.
+fn label_users(parts: &Parts, run: &mut RunDirectory) -> anyhow::Result<()> {
+    if let Some(users) = parts.users(None) {
+        run.metrics().label("users", serde_json::to_value(users)?);
+    }
+    Ok(())
 }
 
 /// The weights to begin with: of the checkpoint resumed from, of the configured checkpoint, or

@@ -916,7 +916,7 @@ fn an_environment_ends_the_episode_with_its_verdict() {
         score: 1.0,
         reason: "solved".into(),
     };
-    episode.judge(Some(json!({"door": "open"})), Some(verdict.clone()));
+    episode.judge(Some(json!({"door": "open"})), Some(verdict.clone()), None);
     assert_eq!(episode.next_input(), NextInput::Finished);
     let trajectory = episode.finish();
     assert_eq!(

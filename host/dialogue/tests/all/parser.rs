@@ -280,6 +280,124 @@ fn neither_depth_nor_size_breaks_it() {
     }
 }
 
+/// Names and arguments as data sets have them, with whatever texts are hardest to write.
+fn written_calls() -> impl Strategy<Value = Vec<(String, serde_json::Value)>> {
+    let text = prop_oneof![
+        any::<String>(),
+        pieces(),
+        prop::sample::select(vec![
+            "\"",
+            "\\",
+            "\\u003c",
+            "{\"name\": \"g\"}",
+            ";",
+            "\u{2028}",
+            "Zoë 東京 🚋",
+            "<|im_end|>",
+            "<|eot_id|>",
+            "</tool_call>",
+            "[INST]",
+            "\n\t\0",
+        ])
+        .prop_map(String::from),
+    ];
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(|value| json!(value)),
+        any::<i64>().prop_map(|value| json!(value)),
+        (-1e9..1e9).prop_map(|value: f64| json!((value * 8.0).round() / 8.0)),
+        text.clone().prop_map(|value| json!(value)),
+    ];
+    let key = text.clone();
+    let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(|items| json!(items)),
+            prop::collection::btree_map(key.clone(), inner, 0..4)
+                .prop_map(|members| json!(members)),
+        ]
+    });
+    let arguments =
+        prop::collection::btree_map(text, value, 0..4).prop_map(|members| json!(members));
+    prop::collection::vec(("[a-zA-Z0-9_-]{1,12}", arguments), 1..4)
+}
+
+fn borrowed(calls: &[(String, serde_json::Value)]) -> Vec<(&str, &serde_json::Value)> {
+    calls
+        .iter()
+        .map(|(name, arguments)| (name.as_str(), arguments))
+        .collect()
+}
+
+const CONTROL: [&str; 6] = [
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<tool_call>",
+    "</tool_call>",
+    "</think>",
+    " ",
+];
+
+proptest! {
+    #[test]
+    fn written_calls_are_read_back_in_every_protocol(given in written_calls(), thoughtful: bool) {
+        let names: Vec<&str> = given.iter().map(|(name, _)| name.as_str()).collect();
+        for protocol in Protocol::ALL {
+            let spec = protocol.spec();
+            let text = spec.write(&borrowed(&given), &CONTROL).unwrap();
+            let text = if thoughtful { format!("So.</think>\n\n{text}") } else { text };
+            let parsed = parser::parse(&text, thoughtful, spec, &names);
+            prop_assert_eq!(&calls(&parsed), &given, "{}: {}", protocol.as_str(), text);
+            prop_assert_eq!(parsed.visible(), "");
+            prop_assert!(diagnostics(&parsed).is_empty());
+            // A control token stands where the protocol writes it, and nowhere else.
+            for token in ["<|im_end|>", "<|eot_id|>"] {
+                prop_assert!(!text.contains(token), "{}", text);
+            }
+            let opened = if spec.close.is_some() { given.len() } else { 0 };
+            prop_assert_eq!(text.matches("<tool_call>").count(), opened, "{}", text);
+        }
+    }
+}
+
+#[test]
+fn calls_are_written_as_each_protocols_models_write_them() {
+    let (one, two) = (json!({"x": 1, "a": "\"é\" <b>"}), json!({}));
+    let write = |protocol: Protocol, given: &[(&str, &serde_json::Value)]| {
+        protocol.spec().write(given, &[]).unwrap()
+    };
+    assert_eq!(
+        write(Protocol::Hermes, &[("f", &one), ("g", &two)]),
+        "<tool_call>\n{\"name\":\"f\",\"arguments\":{\"x\":1,\"a\":\"\\\"é\\\" <b>\"}}\n</tool_call>\n\
+         <tool_call>\n{\"name\":\"g\",\"arguments\":{}}\n</tool_call>"
+    );
+    assert_eq!(
+        write(Protocol::Llama31, &[("f", &one), ("g", &two)]),
+        "{\"name\":\"f\",\"parameters\":{\"x\":1,\"a\":\"\\\"é\\\" <b>\"}};{\"name\":\"g\",\"parameters\":{}}"
+    );
+}
+
+#[test]
+fn what_no_call_can_have_is_not_written() {
+    let long = json!({"x": "a".repeat(parser::MAX_CALL_BYTES)});
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    let deep = json!({ "x": deep });
+    for protocol in Protocol::ALL {
+        let why = |arguments: &serde_json::Value, control: &[&str]| {
+            let written = protocol.spec().write(&[("f", arguments)], control);
+            written.unwrap_err().to_string()
+        };
+        assert!(why(&json!([1]), &[]).contains("no JSON object"));
+        assert!(why(&json!(null), &[]).contains("`f`"));
+        assert!(why(&long, &[]).contains("within 1048576 bytes"));
+        assert!(why(&deep, &[]).contains("recursion limit"));
+        let marked = json!({"x": "so [INST] there"});
+        assert!(why(&marked, &["[INST]"]).contains("control token"));
+    }
+}
+
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<String>(),

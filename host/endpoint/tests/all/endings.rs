@@ -35,6 +35,26 @@ async fn a_broken_endpoint_is_given_up_after_the_last_attempt() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_is_asked_once_is_not_counted() {
+    for (answer, reason) in [
+        (
+            Answer::Is(503, "", String::new()),
+            "the endpoint 127.0.0.1 failed with status 503",
+        ),
+        (
+            Answer::HangUp,
+            "the endpoint 127.0.0.1 gave no answer: `127.0.0.1` closed the connection before its answer was complete",
+        ),
+    ] {
+        let server = Server::start(vec![answer]).await;
+        let mut config = config(server.port);
+        config.retries = 0;
+        let error = open(config).complete(&question(), None).await.unwrap_err();
+        assert_eq!(error.to_string(), reason);
+    }
+}
+
+#[tokio::test]
 async fn what_asking_again_cannot_mend_is_asked_once() {
     for status in [302, 400, 401, 404] {
         let (answer, asked) = ask(vec![Answer::status(status), Answer::says("Fine.")]).await;

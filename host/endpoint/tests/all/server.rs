@@ -11,6 +11,8 @@ pub(crate) enum Answer {
     Is(u16, &'static str, String),
     /// Nothing, with the connection open.
     Silence,
+    /// Nothing, and the connection is closed.
+    HangUp,
     /// Status 200 and a body without an end.
     Flood,
 }
@@ -78,6 +80,7 @@ async fn respond(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> 
                 .await
                 .map_or(Ok(()), |read| read.map(drop))
         }
+        Answer::HangUp => stream.shutdown().await,
         Answer::Flood => {
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
             loop {

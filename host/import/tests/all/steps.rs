@@ -32,6 +32,8 @@ fn tried(last: &str) -> (Task, Trajectory) {
 #[test]
 fn every_prefix_that_ends_with_results_is_a_task_with_what_remains() {
     let (question, trajectory) = tried("1000");
+    let mut question = question;
+    question.reference["calls"] = json!([{"name": "add", "arguments": {"a": 3, "b": 4}}]);
     let samples = steps(&question, &trajectory).unwrap();
     assert_eq!(samples.len(), 2);
     assert_eq!(samples[0].prompt.len(), 3);
@@ -84,6 +86,23 @@ fn a_run_gives_each_question_once_and_no_prefix_twice() {
     let samples = steps_of_run(std::slice::from_ref(&question), &path).unwrap();
     let turns: Vec<usize> = samples.iter().map(|sample| sample.prompt.len()).collect();
     assert_eq!(turns, [1, 3, 6]);
+    // A run's folder, or that of its trajectories, is all of its files in their order.
+    let run = folder.path().join("run");
+    let kept = run.join("trajectories");
+    std::fs::create_dir_all(&kept).unwrap();
+    assert!(matches!(
+        steps_of_run(std::slice::from_ref(&question), &run),
+        Err(ImportError::NoTrajectories(_))
+    ));
+    std::fs::write(kept.join("rl-000002.jsonl"), line(&second)).unwrap();
+    std::fs::write(kept.join("rl-000001.jsonl"), line(&first)).unwrap();
+    std::fs::write(kept.join("note.txt"), "no trajectory").unwrap();
+    for given in [&run, &kept] {
+        let of_run = steps_of_run(std::slice::from_ref(&question), given).unwrap();
+        let ids: Vec<&str> = of_run.iter().map(|sample| sample.id.as_str()).collect();
+        let expected: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
+        assert_eq!(ids, expected);
+    }
 
     let error = steps_of_run(&[], &path).unwrap_err().to_string();
     assert!(

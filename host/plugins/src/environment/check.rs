@@ -1,7 +1,7 @@
 //! An environment's promises, tried on its own scenarios: what `env check` does.
 //!
-//! Each scenario is played in two sessions side by side. After every call both show the same and are in the same state; a
-//! third session that is restored from the first one's snapshot is in that state too and shows the same for the next call;
+//! Each scenario is played in two sessions side by side, by trajectories of different names. After every call both show the
+//! same, give the same reward, offer the same tools and are in the same state; a third session that is restored from the first one's snapshot is in that state too and shows the same for the next call;
 //! asking for state, snapshot or verdict has changed nothing. In the end the state is the one that the scenario expects.
 //! Then every tool is called with generated arguments that its schema allows: it must not break, and what it returns must
 //! fit the schema that it declares for it.
@@ -38,8 +38,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Names and arguments, in order.
     pub calls: Vec<(String, Value)>,
-    /// State after the calls.
-    pub expect: Value,
+    /// State after the calls. A scenario without one is a problem that says what it would be.
+    #[serde(default)]
+    pub expect: Option<Value>,
 }
 
 /// What came of one scenario, or of one tool.
@@ -103,7 +104,7 @@ impl Environments {
                             .iter()
                             .map(|(name, arguments)| Ok((name.clone(), json(arguments)?)))
                             .collect::<Result<_, OpenError>>()?,
-                        expect: json(&scenario.expect)?,
+                        expect: Some(json(&scenario.expect)?),
                         id,
                     })
                 })
@@ -199,7 +200,7 @@ impl Environments {
                 id: server,
                 seed: 0,
                 calls: Vec::new(),
-                expect: Value::Null,
+                expect: None,
             })
             .collect())
     }
@@ -236,9 +237,7 @@ impl Environments {
             let mut session = self
                 .open(name, &tool.name, &scenario.task, scenario.seed)
                 .await?;
-            let outcome = session
-                .call(call(&tool.name, &arguments, number), &turn(0))
-                .await;
+            let outcome = act(&mut session, "check", number, &tool.name, &arguments).await;
             finding.calls += 1;
             finding.failed += usize::from(outcome.ended == Ended::Failed);
             if let Some(problem) = broken(&outcome) {
@@ -291,24 +290,19 @@ impl Check<'_> {
                 self.problem(format!("{place}: there is no such tool"));
                 return Ok(());
             }
-            let outcome = first
-                .call(call(tool, arguments, number), &turn(number))
-                .await;
+            let outcome = act(&mut first, "check", number, tool, arguments).await;
             if let Some(problem) = broken(&outcome) {
                 self.problem(format!("{place}: {problem}"));
                 return Ok(());
             }
             self.failed += usize::from(outcome.ended != Ended::Ok);
-            let again = second
-                .call(call(tool, arguments, number), &turn(number))
-                .await;
-            self.same(&place, "the same seed gives other bytes", &outcome, &again);
+            let again = act(&mut second, "check-again", number, tool, arguments).await;
+            let what = "the same seed gives other bytes";
+            self.same(&place, what, (&first, &outcome), (&second, &again));
             if let Some(mut restored) = restored.take() {
-                let again =
-                    Session::call(&mut restored, call(tool, arguments, number), &turn(number))
-                        .await;
+                let again = act(&mut restored, "check-restored", number, tool, arguments).await;
                 let what = "a session restored from a snapshot goes on otherwise";
-                self.same(&place, what, &outcome, &again);
+                self.same(&place, what, (&first, &outcome), (&restored, &again));
             }
             if first.is_terminated() {
                 break;
@@ -319,7 +313,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn same(&mut self, place: &str, what: &str, one: &CallOutcome, other: &CallOutcome) {
+    fn same(
+        &mut self,
+        place: &str,
+        what: &str,
+        (one_session, one): (&Session, &CallOutcome),
+        (other_session, other): (&Session, &CallOutcome),
+    ) {
         let shown = |outcome: &CallOutcome| {
             let observation = outcome.observation.as_ref();
             observation.map_or_else(String::new, |seen| plain_text(&seen.content))
@@ -331,8 +331,20 @@ impl Check<'_> {
                 brief(&first),
                 brief(&second)
             ));
-        } else if one.state != other.state {
-            self.problem(format!("{place}: {what}: the states differ"));
+            return;
+        }
+        for (differ, which) in [
+            (one.state != other.state, "states"),
+            (one.step_reward != other.step_reward, "rewards"),
+            (!one_session.tools().eq(other_session.tools()), "tools"),
+            (
+                one_session.is_terminated() != other_session.is_terminated(),
+                "ends of the episode",
+            ),
+        ] {
+            if differ {
+                self.problem(format!("{place}: {what}: the {which} differ"));
+            }
         }
     }
 
@@ -398,10 +410,12 @@ impl Check<'_> {
         let Ok(found) = serde_json::from_str::<Value>(&state) else {
             return self.problem("its state is no JSON");
         };
-        let (found, expected) = (
-            canonical_json(&found),
-            canonical_json(&self.scenario.expect),
-        );
+        let Some(expected) = &self.scenario.expect else {
+            return self.problem(format!(
+                "it has no `expect`; put there the state after its calls, if it is right: {state}"
+            ));
+        };
+        let (found, expected) = (canonical_json(&found), canonical_json(expected));
         if state_hash(&found) != state_hash(&expected) {
             self.problem(format!(
                 "it ends in another state than `expect`: {} in place of {}",
@@ -428,20 +442,25 @@ fn broken(outcome: &CallOutcome) -> Option<String> {
     }
 }
 
-fn call(tool: &str, arguments: &Value, number: usize) -> ToolCall {
-    ToolCall {
-        call_id: format!("check/{number}/0"),
+/// Calls a tool as the only call of a turn.
+async fn act(
+    session: &mut Session,
+    trajectory: &str,
+    number: usize,
+    tool: &str,
+    arguments: &Value,
+) -> CallOutcome {
+    let call = ToolCall {
+        call_id: format!("{trajectory}/{number}/0"),
         name: tool.to_owned(),
         arguments: arguments.clone(),
-    }
-}
-
-fn turn(number: usize) -> TurnContext {
-    TurnContext {
-        trajectory_id: "check".into(),
+    };
+    let turn = TurnContext {
+        trajectory_id: trajectory.to_owned(),
         turn: u32::try_from(number).unwrap_or(u32::MAX),
         seed: 0,
-    }
+    };
+    session.call(call, &turn).await
 }
 
 fn brief(text: &str) -> String {

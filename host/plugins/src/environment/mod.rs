@@ -182,7 +182,7 @@ impl Environments {
             seed,
         )
         .await;
-        let (slot, start) = match opened {
+        let opened = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 return Err(OpenError::Refused {
@@ -193,7 +193,7 @@ impl Environments {
             Err(stopped) => return Err(broke(stopped.to_string())),
         };
         let pool = Arc::clone(&self.inner.pool);
-        Session::new(slot, pool, Arc::clone(&environment.counters), start, seed).map_err(broke)
+        Session::new(opened, pool, Arc::clone(&environment.counters), seed).map_err(broke)
     }
 
     /// What the pool of sessions did so far.

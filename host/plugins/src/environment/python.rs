@@ -168,9 +168,14 @@ impl PythonSession {
         arguments: &str,
         time: Time,
     ) -> Answer<Stepped> {
-        let called = self
+        let called = match self
             .ask::<Called>("call", json!([name, arguments]), time)
-            .await?;
+            .await?
+        {
+            // Its memory is used up, and what it did until then does not count.
+            Err(error @ types::Error::Exhausted(_)) => return Ok(Err(error)),
+            called => called,
+        };
         let step = called.map(|called| environment::Step {
             observation: text(called.text, called.failed),
             reward: called.reward,
@@ -275,26 +280,27 @@ impl PythonSession {
                 return Ok(Err(types::Error::Internal(what)));
             }
         };
-        Ok(match failure(&answer) {
-            Some(failed) => Err(error_of(failed)),
-            None => Ok(answer),
-        })
+        Ok(unwrapped(what, &answer))
     }
 }
 
-/// What went wrong, where an answer says that something did.
-fn failure(answer: &str) -> Option<Failed> {
+/// `{"answer":..}` or `{"error":..}`. An answer is a text of JSON, which is left as it is.
+fn unwrapped(what: &str, value: &str) -> Result<String, types::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Failing {
         error: Failed,
     }
-    let begins = answer.trim_start().starts_with("{\"error\"");
-    begins.then(|| {
-        serde_json::from_str::<Failing>(answer)
-            .ok()
-            .map(|failing| failing.error)
-    })?
+    let answer = value.strip_prefix("{\"answer\":");
+    if let Some(answer) = answer.and_then(|rest| rest.strip_suffix('}')) {
+        return Ok(answer.to_owned());
+    }
+    Err(match serde_json::from_str::<Failing>(value) {
+        Ok(failing) => error_of(failing.error),
+        Err(error) => types::Error::Internal(format!(
+            "`{what}` gave neither an answer nor an error: {error}"
+        )),
+    })
 }
 
 fn error_of(failed: Failed) -> types::Error {
@@ -342,5 +348,23 @@ fn definition(definition: Definition) -> types::ToolDefinition {
         output_schema: definition.output_schema.map(|schema| schema.to_string()),
         hints: types::Hints::empty(),
         extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{types, unwrapped};
+
+    #[test]
+    fn a_state_that_looks_like_an_error_is_a_state() {
+        let state = r#"{"error":{"kind":"internal","message":"no"}}"#;
+        let answer = unwrapped("state", &format!("{{\"answer\":{state}}}"));
+        assert_eq!(answer.unwrap(), state);
+        let refused = unwrapped("state", state);
+        assert!(matches!(refused, Err(types::Error::Internal(why)) if why == "no"));
+        let neither = unwrapped("state", "{}");
+        assert!(
+            matches!(neither, Err(types::Error::Internal(why)) if why.contains("neither an answer"))
+        );
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
-use rlf_dialogue::trajectory::Verdict;
+use rlf_dialogue::trajectory::{Heard, Verdict};
 use serde_json::Value;
 
 use super::pool::SessionPool;
-use super::slot::{Act, Fallen, Slot};
+use super::slot::{Act, Fallen, Opened, Slot};
 use super::snapshot::{Snapshot, SnapshotError};
 use crate::arguments::{canonical_json, validate};
 use crate::bindings::{environment, types};
@@ -21,17 +22,6 @@ use crate::outcome::{End, bytes, invalid_arguments};
 use crate::plugin::LoadedTool;
 use crate::seed;
 use crate::tool_manager::TurnContext;
-
-/// What an environment made of the model's words.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    /// Someone answers.
-    Said(Vec<Content>),
-    /// That was the end of the episode.
-    Ended,
-    /// Nobody says anything.
-    Silence,
-}
 
 /// Where an episode led.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +45,8 @@ pub struct Session {
     tools: Vec<LoadedTool>,
     tools_changed: bool,
     terminated: bool,
+    /// Hash of the last state.
+    state: String,
     /// Why the trajectory cannot go on.
     lost: Option<String>,
     /// Calls that were stopped, by name and arguments.
@@ -71,12 +63,12 @@ impl Drop for Session {
 
 impl Session {
     pub(crate) fn new(
-        slot: Arc<Slot>,
+        opened: Opened,
         pool: Arc<SessionPool>,
         counters: Arc<CallCounters>,
-        start: environment::Start,
         seed: u64,
     ) -> Result<Self, String> {
+        let Opened { slot, start, state } = opened;
         let tools = check_tools(start.tools, slot.plugin.policy())?;
         let messages = start
             .messages
@@ -94,6 +86,7 @@ impl Session {
             tools,
             tools_changed: false,
             terminated: false,
+            state,
             lost: None,
             stopped: BTreeSet::new(),
             seed,
@@ -129,7 +122,7 @@ impl Session {
     /// Calls one of its tools. Never fails: what went wrong is in the outcome.
     pub async fn call(&mut self, call: ToolCall, context: &TurnContext) -> CallOutcome {
         let started = Instant::now();
-        let (end, step_reward, state) = self.run(&call, context).await;
+        let (end, step_reward) = self.run(&call, context).await;
         let wall = started.elapsed();
         self.counters.count(end.ended, end.fault, wall);
         CallOutcome {
@@ -139,19 +132,15 @@ impl Session {
             fault: end.fault,
             observation: end.observation,
             step_reward,
-            state,
+            state: self.lost.is_none().then(|| self.state.clone()),
             detail: end.detail,
             wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
             component: self.slot.plugin.hash().to_owned(),
         }
     }
 
-    async fn run(
-        &mut self,
-        call: &ToolCall,
-        context: &TurnContext,
-    ) -> (End, Option<f64>, Option<String>) {
-        let nothing = |end| (end, None, None);
+    async fn run(&mut self, call: &ToolCall, context: &TurnContext) -> (End, Option<f64>) {
+        let nothing = |end| (end, None);
         if self.terminated {
             let text = "error: the episode is over; this call was not made";
             return nothing(End::by_model(Ended::Denied, text));
@@ -195,7 +184,8 @@ impl Session {
             match self.slot.act(act, is_kept).await {
                 Ok((Ok(step), state)) => return self.of_step(step, state, most),
                 Ok((Err(error), state)) => {
-                    return (End::of_result(Err(error), most), None, Some(state));
+                    self.state = state;
+                    return nothing(End::of_result(Err(error), most));
                 }
                 Err(Fallen::Lost(why)) => {
                     self.lost = Some(why.clone());
@@ -226,23 +216,19 @@ impl Session {
         ))
     }
 
-    fn of_step(
-        &mut self,
-        step: environment::Step,
-        state: String,
-        most: u64,
-    ) -> (End, Option<f64>, Option<String>) {
+    fn of_step(&mut self, step: environment::Step, state: String, most: u64) -> (End, Option<f64>) {
+        self.state = state;
         let tools = match check_step(&step, self.slot.plugin.policy()) {
             Ok(tools) => tools,
             Err(why) => {
                 let end = End::by_plugin(format!("broke the contract: {why}"));
                 self.slot.plugin.note_trap(&end);
-                return (end, None, Some(state));
+                return (end, None);
             }
         };
         let end = End::of_result(Ok(step.observation), most);
         if !took_effect(&end) {
-            return (without_effect(end), None, Some(state));
+            return (without_effect(end), None);
         }
         self.acts += 1;
         self.terminated |= step.terminated;
@@ -250,13 +236,21 @@ impl Session {
             self.tools = tools;
             self.tools_changed = true;
         }
-        (end, step.reward, Some(state))
+        (end, step.reward)
     }
 
     /// Tells it what the model said without calling a tool. An error says why the trajectory cannot go on.
-    pub async fn say(&mut self, text: &str, context: &TurnContext) -> Result<Heard, String> {
+    pub async fn say(
+        &mut self,
+        text: &str,
+        context: &TurnContext,
+    ) -> Result<(Reply, Heard), String> {
         let started = Instant::now();
-        let call_id = format!("{}/{}/say", context.trajectory_id, context.turn);
+        // A user may leave in the turn that they are spoken to.
+        let call_id = format!(
+            "{}/{}/say-{}",
+            context.trajectory_id, context.turn, self.acts
+        );
         let act = Act::Say {
             text: text.to_owned(),
             context: self.context(&call_id, 0, context),
@@ -267,28 +261,34 @@ impl Session {
             check_step(step, &policy).is_ok()
                 && took_effect(&End::of_result(Ok(step.observation.clone()), most))
         };
-        let (end, _, _) = match self.slot.act(act, is_kept).await {
+        let (end, step_reward) = match self.slot.act(act, is_kept).await {
             Ok((Ok(step), state)) => self.of_step(step, state, most),
-            Ok((Err(error), _)) => (End::of_result(Err(error), most), None, None),
-            Err(Fallen::Lost(why)) => (End::by_infrastructure(Ended::Unavailable, why), None, None),
-            Err(Fallen::Stopped(stopped)) => (End::of_stopped(&stopped), None, None),
+            Ok((Err(error), _)) => (End::of_result(Err(error), most), None),
+            Err(Fallen::Lost(why)) => (End::by_infrastructure(Ended::Unavailable, why), None),
+            Err(Fallen::Stopped(stopped)) => (End::of_stopped(&stopped), None),
         };
         self.counters.count(end.ended, end.fault, started.elapsed());
         let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation) else {
             let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
             return Err(format!("the environment did not hear the model out: {why}"));
         };
+        let heard = Heard {
+            step_reward,
+            state: Some(self.state.clone()),
+        };
         let said = observation.content;
-        Ok(if self.terminated {
-            Heard::Ended
+        let reply = if self.terminated {
+            Reply::Ended
         } else if said.is_empty() {
-            Heard::Silence
+            Reply::Silence
         } else {
-            Heard::Said(said)
-        })
+            Reply::Said(said)
+        };
+        Ok((reply, heard))
     }
 
-    /// What the guest knows of one act: the same for the same acts in the same world, whatever trajectory they are of.
+    /// What the guest knows of one act. Its seed is the same for the same acts in the same world; the names say whose they
+    /// are, and no world may depend on them.
     fn context(&self, call_id: &str, attempt: u32, turn: &TurnContext) -> types::CallContext {
         let number = self.acts.to_string();
         let time = super::live::Time::of(&self.slot.plugin);
@@ -332,7 +332,8 @@ impl Session {
         let tools = loaded_again(&snapshot.tools, self.slot.plugin.policy())
             .map_err(SnapshotError::Refused)?;
         match self.slot.restore(snapshot.data.clone()).await {
-            Ok(Ok(())) => {
+            Ok(Ok(state)) => {
+                self.state = state;
                 self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
                 self.tools = tools;
                 self.terminated = false;

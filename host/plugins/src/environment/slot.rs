@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rlf_sandbox::Stopped;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::live::{Beginning, Live, Started, Stepped, Time};
 use super::pool::{Held, SessionPool};
@@ -56,6 +57,15 @@ struct Inner {
     broke: bool,
 }
 
+/// A session that begins.
+pub(crate) struct Opened {
+    pub(crate) slot: Arc<Slot>,
+    /// What the environment says first.
+    pub(crate) start: environment::Start,
+    /// Hash of the state.
+    pub(crate) state: String,
+}
+
 /// Why a session cannot go on.
 pub(crate) enum Fallen {
     /// The guest was stopped in what was asked of it now; the session is as it was before.
@@ -72,7 +82,7 @@ impl Slot {
         label: String,
         task: String,
         seed: u64,
-    ) -> Result<Result<(Arc<Self>, environment::Start), types::Error>, Stopped> {
+    ) -> Result<Result<Opened, types::Error>, Stopped> {
         let slot = Arc::new(Self {
             plugin,
             pool,
@@ -90,14 +100,15 @@ impl Slot {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
         };
-        inner.state = state_hash(&started.state);
+        let state = state_hash(&started.state);
+        inner.state.clone_from(&state);
         let start = started.start.unwrap_or(environment::Start {
             messages: Vec::new(),
             tools: Vec::new(),
         });
         slot.rest(&mut inner);
         drop(inner);
-        Ok(Ok((slot, start)))
+        Ok(Ok(Opened { slot, start, state }))
     }
 
     /// Gives it an instance.
@@ -144,20 +155,9 @@ impl Slot {
     ) -> Result<(Result<environment::Step, types::Error>, String), Fallen> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        self.revive(&mut inner).await?;
+        let _room = self.running(&mut inner).await?;
         let time = Time::of(&self.plugin);
-        let held = inner.live.as_ref().map_or(0, |(_, held)| held.bytes());
-        let more = self.limit().saturating_sub(held);
-        let _room = match self.pool.room(more, time.wall).await {
-            Ok(room) => room,
-            Err(stopped) => {
-                self.rest(&mut inner);
-                return Err(Fallen::Stopped(stopped));
-            }
-        };
-        let Some((live, _)) = &mut inner.live else {
-            return Err(Fallen::Lost("it has no instance".into()));
-        };
+        let live = instance(&mut inner)?;
         let Stepped { step, state } = match perform(live, &act, time).await {
             Ok(Ok(stepped)) => stepped,
             Ok(Err(error)) => {
@@ -195,12 +195,8 @@ impl Slot {
     pub(crate) async fn state(self: &Arc<Self>) -> Result<Result<String, types::Error>, Fallen> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        self.revive(&mut inner).await?;
-        let time = Time::of(&self.plugin);
-        let Some((live, _)) = &mut inner.live else {
-            return Err(Fallen::Lost("it has no instance".into()));
-        };
-        let state = live.state(time).await;
+        let _room = self.running(&mut inner).await?;
+        let state = instance(&mut inner)?.state(Time::of(&self.plugin)).await;
         self.after(&mut inner, state)
     }
 
@@ -212,12 +208,9 @@ impl Slot {
     ) -> Result<Result<types::Verdict, types::Error>, Fallen> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        self.revive(&mut inner).await?;
+        let _room = self.running(&mut inner).await?;
         let time = Time::of(&self.plugin);
-        let Some((live, _)) = &mut inner.live else {
-            return Err(Fallen::Lost("it has no instance".into()));
-        };
-        let verdict = live.verify(answer, reference, time).await;
+        let verdict = instance(&mut inner)?.verify(answer, reference, time).await;
         self.after(&mut inner, verdict)
     }
 
@@ -227,20 +220,17 @@ impl Slot {
     ) -> Result<Result<Vec<u8>, types::Error>, Fallen> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        self.revive(&mut inner).await?;
+        let _room = self.running(&mut inner).await?;
         let time = Time::of(&self.plugin);
-        let Some((live, _)) = &mut inner.live else {
-            return Err(Fallen::Lost("it has no instance".into()));
-        };
-        let snapshot = live.snapshot(time).await;
+        let snapshot = instance(&mut inner)?.snapshot(time).await;
         self.after(&mut inner, snapshot)
     }
 
-    /// Puts the session back to an earlier snapshot.
+    /// Puts the session back to an earlier snapshot, and gives the hash of the state that it had.
     pub(crate) async fn restore(
         self: &Arc<Self>,
         snapshot: Vec<u8>,
-    ) -> Result<Result<(), types::Error>, Fallen> {
+    ) -> Result<Result<String, types::Error>, Fallen> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         // Its place first: there may be no other. What cannot be restored comes back as it was.
@@ -250,9 +240,10 @@ impl Slot {
             Ok(Ok(started)) => {
                 inner.snapshot = Some(snapshot);
                 inner.log.clear();
-                inner.state = state_hash(&started.state);
+                let state = state_hash(&started.state);
+                inner.state.clone_from(&state);
                 self.rest(&mut inner);
-                Ok(Ok(()))
+                Ok(Ok(state))
             }
             Ok(Err(error)) => Ok(Err(error)),
             Err(stopped) => Err(Fallen::Stopped(stopped)),
@@ -294,6 +285,18 @@ impl Slot {
         self.pool.evicted.fetch_add(1, Relaxed);
         self.pool.note_idle();
         true
+    }
+
+    /// Gives it an instance if it has none, and sets aside what it may need while it runs.
+    async fn running(self: &Arc<Self>, inner: &mut Inner) -> Result<OwnedSemaphorePermit, Fallen> {
+        self.revive(inner).await?;
+        let held = inner.live.as_ref().map_or(0, |(_, held)| held.bytes());
+        let more = self.limit().saturating_sub(held);
+        let wall = Time::of(&self.plugin).wall;
+        self.pool.room(more, wall).await.map_err(|stopped| {
+            self.rest(inner);
+            Fallen::Stopped(stopped)
+        })
     }
 
     /// Gives it an instance in the state that it was in, if it has none.
@@ -403,6 +406,11 @@ impl Slot {
     fn set_waiting(&self, since: Option<Instant>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
+}
+
+fn instance(inner: &mut Inner) -> Result<&mut Live, Fallen> {
+    let live = inner.live.as_mut().map(|(live, _)| live);
+    live.ok_or_else(|| Fallen::Lost("it has no instance".into()))
 }
 
 async fn perform(

@@ -8,6 +8,8 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::check::Scenario;
+
 /// The scenarios that `env check` plays, beside the servers.
 pub const SCENARIOS_FILE: &str = "scenarios.json";
 
@@ -43,7 +45,7 @@ impl PythonEnvironment {
     /// What the interpreter's `init` is given. The error says what is wrong, and where.
     pub(crate) fn read(&self) -> Result<Value, String> {
         let mut servers = Map::new();
-        let mut scenarios = Value::Array(Vec::new());
+        let mut scenarios = Vec::new();
         if let Some(path) = &self.servers {
             let (folder, only) = match path.extension() {
                 Some(_) if path.is_file() => (
@@ -64,11 +66,11 @@ impl PythonEnvironment {
                 servers.insert(name, json!({ "source": source, "file": file }));
             }
             if let Some(text) = files.text_if_there(SCENARIOS_FILE)? {
-                scenarios = serde_json::from_str(&text).map_err(|error| {
+                scenarios = scenarios_of(&text).map_err(|error| {
                     format!("{}: {error}", folder.join(SCENARIOS_FILE).display())
                 })?;
                 if only.is_some() {
-                    keep_those_of(&mut scenarios, &servers);
+                    scenarios.retain(|scenario| takes_place_in(scenario, &servers));
                 }
             }
         }
@@ -76,15 +78,21 @@ impl PythonEnvironment {
     }
 }
 
-/// Leaves out the scenarios of servers that are not loaded.
-fn keep_those_of(scenarios: &mut Value, servers: &Map<String, Value>) {
-    let Some(list) = scenarios.as_array_mut() else {
-        return;
+/// A list of scenarios. The error says which of them is none.
+fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
+    let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let scenario = |(number, row): (usize, Value)| {
+        let id = row["id"].as_str().map(|id| format!(" (`{id}`)"));
+        serde_json::from_value(row)
+            .map_err(|error| format!("scenario {}{}: {error}", number + 1, id.unwrap_or_default()))
     };
-    list.retain(|scenario| {
-        let named = scenario.pointer("/task/servers").and_then(Value::as_object);
-        named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))
-    });
+    rows.into_iter().enumerate().map(scenario).collect()
+}
+
+/// Whether every server that it names is loaded.
+fn takes_place_in(scenario: &Scenario, servers: &Map<String, Value>) -> bool {
+    let named = scenario.task["servers"].as_object();
+    named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))
 }
 
 struct Files<'a> {
@@ -187,7 +195,8 @@ mod tests {
             ("make_tasks.py", "c"),
             (
                 "scenarios.json",
-                r#"[{"task": {"servers": {"Door": {}}}}, {"task": {"servers": {"Gone": {}}}}]"#,
+                r#"[{"id": "a", "task": {"servers": {"Door": {}}}, "calls": [], "expect": {}},
+                    {"id": "b", "task": {"servers": {"Gone": {}}}, "calls": []}]"#,
             ),
         ];
         let all = read(&files, "").unwrap();
@@ -199,7 +208,10 @@ mod tests {
                     "Lamp": {"source": "b", "file": "Lamp.py"},
                 },
                 // One that names a server which is not there is found when it is played.
-                "scenarios": [{"task": {"servers": {"Door": {}}}}, {"task": {"servers": {"Gone": {}}}}],
+                "scenarios": [
+                    {"id": "a", "task": {"servers": {"Door": {}}}, "seed": 0, "calls": [], "expect": {}},
+                    {"id": "b", "task": {"servers": {"Gone": {}}}, "seed": 0, "calls": [], "expect": null},
+                ],
             })
         );
         let one = read(&files, "Lamp.py").unwrap();
@@ -220,5 +232,12 @@ mod tests {
         );
         let broken = read(&[("Door.py", ""), ("scenarios.json", "[")], "").unwrap_err();
         assert!(broken.starts_with("./scenarios.json: EOF"), "{broken}");
+        let files = [
+            ("Door.py", ""),
+            ("scenarios.json", r#"[{"id": "a", "call": []}]"#),
+        ];
+        let broken = read(&files, "").unwrap_err();
+        let expected = "./scenarios.json: scenario 1 (`a`): unknown field `call`";
+        assert!(broken.starts_with(expected), "{broken}");
     }
 }

@@ -60,7 +60,7 @@ class Session:
     def open(cls, language, files, modules, seed):
         """`(0, session)` or `(1, error)`."""
         if environment.is_configured():
-            return answer(language, lambda: cls(environment.World(seed)))
+            return answer(language, lambda: cls(environment.World.open(seed)))
         return answer(language, lambda: cls(session.Notebook(files, modules, seed)))
 
     def execute(self, code, limits):

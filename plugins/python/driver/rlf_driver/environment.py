@@ -12,12 +12,14 @@ import importlib
 import json
 import os
 import sys
+import typing
 
 from . import library, report, run, streams
 from .wit import COMPLETED, INVALID_ARGUMENTS, RAISED, Refused
 
 _PACKAGES = ("mcp", "pydantic", "rlf_environment")
 _REQUESTS = ("open", "restore", "call", "say", "state", "snapshot", "verify", "scenarios")
+_ANSWER = '{"answer":'
 
 _packages = library.Library()
 _loaded = []
@@ -37,13 +39,32 @@ def configure(config):
         return
     sys.meta_path.insert(0, _packages)
     environment = importlib.import_module("rlf_environment")
+    warm_up(environment)
     answer = json.loads(environment.load(json.dumps(told)))
     if "error" in answer:
         raise Refused(INVALID_ARGUMENTS, answer["error"]["message"])
     _loaded.append(environment)
     streams.flush()
+    # As in `snapshot.tidy`; and a class of the warm-up that is found there would not be gone.
+    for cleanup in typing._cleanups:
+        cleanup()
     gc.collect()
     gc.freeze()
+
+
+def warm_up(environment):
+    """Has a world played the way that the host will play others, but not as a program, which would open files: `init` may not."""
+    world = World(environment)
+
+    def ask(what, arguments):
+        if what == "load":
+            return environment.load(*arguments)
+        outcome, value, _ = world.execute(json.dumps([what, arguments]))
+        if outcome != (COMPLETED,) or not value.startswith(_ANSWER):
+            raise RuntimeError(f"the warm-up failed: {outcome}, {value}")
+        return value[len(_ANSWER) : -1]
+
+    environment.warmup.play(ask)
 
 
 def is_configured():
@@ -54,8 +75,14 @@ def is_configured():
 class World:
     """One session; an instance has one."""
 
-    def __init__(self, seed):
+    def __init__(self, environment):
+        self.environment = environment
+
+    @classmethod
+    def open(cls, seed):
+        """That of an instance, as whose program it runs."""
         run.prepare([""], b"", (), seed)
+        return cls(_loaded[0])
 
     def execute(self, request):
         """A request as JSON, `[function, arguments]`: outcome, value and no displays."""
@@ -63,9 +90,12 @@ class World:
             what, arguments = json.loads(request)
             if what not in _REQUESTS:
                 raise LookupError(f"there is no request {what!r}")
-            value = getattr(_loaded[0], what)(*arguments)
+            value = getattr(self.environment, what)(*arguments)
         except BaseException as error:
             streams.flush()
             return (RAISED, report.describe(error)), None, []
         streams.flush()
+        # A state may look like an error.
+        if not isinstance(value, self.environment.Failure):
+            value = _ANSWER + value + "}"
         return (COMPLETED,), report.plain(value), []

@@ -4,9 +4,12 @@
 image. No function raises for what a task, a model or a file of tools does: what went wrong is in the answer.
 
 In order of reading: `servers` executes files and keeps what they made, `functions` is the same for tools that are single
-functions, `session` is an episode, `snapshots` carries one to another image, `comparison` judges a final state.
+functions, `session` is an episode, `snapshots` carries one to another image, `comparison` judges a final state,
+`warmup` is played before any of it counts.
 """
 
+from . import warmup
+from .answers import Failure
 from .session import call, load, open, restore, say, scenarios, snapshot, state, verify
 
-__all__ = ["call", "load", "open", "restore", "say", "scenarios", "snapshot", "state", "verify"]
+__all__ = ["Failure", "call", "load", "open", "restore", "say", "scenarios", "snapshot", "state", "verify", "warmup"]

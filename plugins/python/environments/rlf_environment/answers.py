@@ -2,7 +2,12 @@
 
 import json
 
-INVALID, NOT_FOUND, INTERNAL = "invalid-arguments", "not-found", "internal"
+INVALID, NOT_FOUND, EXHAUSTED, INTERNAL = "invalid-arguments", "not-found", "exhausted", "internal"
+NO_MEMORY = "there is no memory left of what a session may have"
+
+
+class Failure(str):
+    """The text of an error, which a state may look like."""
 
 
 class Refused(Exception):
@@ -32,7 +37,7 @@ def canonical(value):
 
 
 def error(kind, message):
-    return encoded({"error": {"kind": kind, "message": message}})
+    return Failure(encoded({"error": {"kind": kind, "message": message}}))
 
 
 def decoded(text, what):
@@ -48,6 +53,8 @@ def decoded(text, what):
 
 def described(fault):
     """`Type: message`, also of an exception that cannot say what it is."""
+    if isinstance(fault, MemoryError):
+        return NO_MEMORY
     try:
         return clean(f"{type(fault).__name__}: {fault}")
     except BaseException:

@@ -46,6 +46,8 @@ class Function:
             if self.scoping == PUBLISHED:
                 return shown_as_published(published(self.name, arguments, self.source)), False
             return shown(self.loaded()(**arguments)), False
+        except MemoryError:
+            raise
         except BaseException as fault:
             if self.scoping == PUBLISHED:
                 try:

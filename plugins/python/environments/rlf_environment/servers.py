@@ -63,7 +63,7 @@ class Server:
         """`(text, failed)`."""
         try:
             return ",".join(self.fastmcp.call(tool, arguments)), False
-        except UnknownTool:
+        except (UnknownTool, MemoryError):
             raise
         except ToolError as fault:
             return str(fault), True
@@ -115,6 +115,13 @@ def executed(server, source, file):
         del sys.modules[module.__name__]
         raise Refused(INVALID, f"{file}: makes no FastMCP; write `mcp = FastMCP(name={server!r})` and `@mcp.tool()`")
     return Server(server, module, made[0])
+
+
+def unloaded(server):
+    """Forgets what `executed` made."""
+    del sys.modules[server.module.__name__]
+    linecache.cache.pop(server.module.__file__, None)
+    FastMCP.made.remove(server.fastmcp)
 
 
 def where(fault, file):

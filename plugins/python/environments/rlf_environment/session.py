@@ -1,13 +1,14 @@
 """The one session of this process image, and the functions that the host calls."""
 
 import json
+import linecache
 import random
 
 from . import snapshots
-from .answers import INTERNAL, INVALID, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
+from .answers import EXHAUSTED, INTERNAL, INVALID, NO_MEMORY, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
 from .comparison import difference
 from .functions import functions_of
-from .servers import executed
+from .servers import executed, unloaded
 
 
 _KEYS = frozenset(("servers", "tools", "functions", "scoping", "user"))
@@ -56,7 +57,7 @@ class Session:
                 continue
             try:
                 self.loaded[name].load_scenario(scenario)
-            except Refused:
+            except (Refused, MemoryError):
                 raise
             except BaseException as fault:
                 raise Refused(INVALID, f"load_scenario of {name!r} failed: {described(fault)}") from None
@@ -77,6 +78,8 @@ class Session:
         for name in self.servers:
             try:
                 found[name] = self.loaded[name].save_scenario()
+            except MemoryError:
+                raise
             except BaseException as fault:
                 raise Refused(INTERNAL, f"save_scenario of {name!r} failed: {described(fault)}") from None
         return found
@@ -95,6 +98,8 @@ def answered(function):
             return function(*arguments)
         except Refused as refused:
             return error(refused.kind, str(refused))
+        except MemoryError:
+            return error(EXHAUSTED, NO_MEMORY)
         except BaseException as fault:
             return error(INTERNAL, described(fault))
 
@@ -132,6 +137,20 @@ def load(sources_json):
     return encoded({"servers": {name: list(server.tools) for name, server in made.items()}})
 
 
+def forget():
+    """Makes this the package that has loaded nothing."""
+    global _SESSION
+    if _SESSION is not None:
+        for function in _SESSION.functions.values():
+            linecache.cache.pop(function.file, None)
+    _SESSION = None
+    for server in _SERVERS.values():
+        unloaded(server)
+    _SERVERS.clear()
+    _SCENARIOS.clear()
+    random.seed(0)
+
+
 @answered
 def open(task_json, seed):
     """Begins the session. Answers its tools and the messages it begins with, of which there are none."""
@@ -145,7 +164,8 @@ def open(task_json, seed):
 
 @answered
 def call(name, arguments_json):
-    """Calls a tool. What the tool does wrong is an observation; only a tool that is not there is an error."""
+    """Calls a tool. What the tool does wrong is an observation; errors are a tool that is not there, and one that has used up
+    the memory: what it did until then is not to count."""
     session = current()
     if name not in session.tools:
         raise Refused(NOT_FOUND, f"there is no tool {name!r}")

@@ -55,6 +55,8 @@ def kept(value, name):
     """`value` as text; says whose it is where it cannot be."""
     try:
         return packed(value)
+    except MemoryError:
+        raise
     except Exception as fault:
         raise Refused(INTERNAL, f"{name!r} cannot be kept in a snapshot: {described(fault)}") from None
 
@@ -80,7 +82,7 @@ def put_back(session, given):
             function.loaded()
             vars(function.module).update(unpacked(text))
         random.setstate(unpacked(given["random"]))
-    except Refused:
+    except (Refused, MemoryError):
         raise
     except Exception as fault:
         raise Refused(INVALID, f"the snapshot cannot be restored here: {described(fault)}") from None

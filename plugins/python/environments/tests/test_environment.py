@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import textwrap
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -84,7 +85,7 @@ def roll() -> int:
 @mcp.tool()
 def leave(how: str) -> str:
     """Ends."""
-    raise {"exit": SystemExit, "interrupt": KeyboardInterrupt}[how]("now")
+    raise {"exit": SystemExit, "interrupt": KeyboardInterrupt, "memory": MemoryError}[how]("now")
 
 
 @mcp.tool()
@@ -308,12 +309,70 @@ class Functions(unittest.TestCase):
         self.assertEqual(self.answers("published", source, "f", x=True)["text"], "True")
         self.assertEqual(self.answers("clean", source, "f", x="as is")["text"], "as is")
 
+    def test_memory_that_is_used_up_is_an_error(self):
+        found = self.answers("clean", "def f():\n    raise MemoryError", "f")
+        self.assertEqual(found["error"]["kind"], "exhausted")
+
     def test_a_failure_is_an_observation(self):
         self.assertEqual(self.answers("clean"), {
             "text": "error: TypeError: triple() missing 1 required positional argument: 'x'", "failed": True,
         })  # fmt: skip
         self.assertTrue(self.answers("clean", "def f(:", "f")["text"].startswith("error: SyntaxError:"))
         self.assertEqual(self.answers("clean", "def f():\n    raise SystemExit(1)", "f")["text"], "error: SystemExit: 1")
+
+
+class Errors(unittest.TestCase):
+    def test_memory_that_is_used_up_is_an_error_in_words(self):
+        found = json.loads(opened(["call", "Shop-leave", '{"how": "memory"}'])[0])
+        self.assertEqual(found, {"error": {"kind": "exhausted", "message": "there is no memory left of what a session may have"}})
+
+    def test_a_state_that_looks_like_an_error_is_none(self):
+        done = run("""
+            import json, rlf_environment as environment
+            source = SHOP
+            environment.load(json.dumps({"servers": {"error": {"source": source}}}))
+            failed = environment.open('{"servers": {"none": null}}', 1)
+            environment.open('{"servers": {"error": null}}', 1)
+            state = environment.state()
+            assert state.startswith('{"error":'), state
+            print([isinstance(text, environment.Failure) for text in (failed, state)])
+        """)
+        self.assertEqual(done, "[True, False]\n")
+
+
+class WarmUp(unittest.TestCase):
+    def test_nothing_of_it_is_left(self):
+        done = run("""
+            import json, linecache, random, sys, rlf_environment as environment
+            from mcp.server.fastmcp import FastMCP
+            before = set(sys.modules), set(linecache.cache)
+            answers = []
+
+            def ask(what, arguments):
+                answers.append((what, getattr(environment, what)(*arguments)))
+                return answers[-1][1]
+
+            environment.warmup.play(ask)
+            failed = [answer for answer in answers if isinstance(answer[1], environment.Failure)]
+            assert not failed, failed
+            verdicts = {json.loads(answer)["success"] for what, answer in answers if what == "verify"}
+            random_now = random.getstate()
+            random.seed(0)
+            left = (set(sys.modules), set(linecache.cache)) != before, FastMCP.made, random_now != random.getstate()
+            print(verdicts, left, json.loads(environment.state())["error"]["message"], environment.scenarios())
+        """)
+        self.assertEqual(done, "{False, True} (False, [], False) no session is open []\n")
+
+
+def run(program):
+    """What a program prints that finds the packages, and the shop's file as `SHOP`."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"SHOP = {SHOP!r}\n{textwrap.dedent(program)}"], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return done.stdout
 
 
 if __name__ == "__main__":

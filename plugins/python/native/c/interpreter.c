@@ -162,6 +162,7 @@ bool exports_rlf_plugin_lifecycle_init(string_t *config, error_t *problem) {
     PyObject *answer = ask(driver.configure, arguments, 1, &ok);
     if (!ok) *problem = error(answer);
     Py_DECREF(answer);
+    if (ok) keep_configured();
     return ok;
 }
 

@@ -155,11 +155,18 @@ static void append(struct list *list, PyObject *object) {
     list->items[list->count++] = object;
 }
 
+static bool is_of_driver(const PyCodeObject *code) {
+    return PyUnicode_IS_ASCII(code->co_filename) &&
+           strncmp(PyUnicode_DATA(code->co_filename), DRIVER "/", sizeof DRIVER) == 0;
+}
+
 static int make_immortal(PyObject *object, void *unused) {
     if (!object || _Py_IsImmortal(object)) return 0;
     object->ob_refcnt = _Py_IMMORTAL_REFCNT;
     immortals++;
     append(&pending, object);
+    if (PyFunction_Check(object) && is_of_driver((PyCodeObject *)PyFunction_GET_CODE(object)))
+        append(&driver_functions, object);
     return 0;
 }
 
@@ -190,13 +197,11 @@ static void resume_checked(PyCodeObject *code) {
     }
 }
 
-static bool is_of_driver(const PyCodeObject *code) {
-    return PyUnicode_IS_ASCII(code->co_filename) &&
-           strncmp(PyUnicode_DATA(code->co_filename), DRIVER "/", sizeof DRIVER) == 0;
-}
-
 static void make_reachable_immortal(PyObject *from) {
+    if (!from) return;
     make_immortal(from, NULL);
+    // What was immortal before may have come to refer to what is not.
+    append(&pending, from);
     while (pending.count) {
         PyObject *object = pending.items[--pending.count];
         PyTypeObject *type = Py_TYPE(object);
@@ -205,8 +210,6 @@ static void make_reachable_immortal(PyObject *from) {
             make_code_immortal((PyCodeObject *)object);
             resume_checked((PyCodeObject *)object);
         }
-        if (PyFunction_Check(object) && is_of_driver((PyCodeObject *)PyFunction_GET_CODE(object)))
-            append(&driver_functions, object);
         if (!type->tp_traverse || !PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC)) continue;
         // Static types say so: they are not to be traversed.
         if (type->tp_is_gc && !type->tp_is_gc(object)) continue;
@@ -235,7 +238,8 @@ static void make_type_immortal(PyTypeObject *type) {
 
 static void make_all_immortal(void) {
     PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *tracked = gc ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
+    PyObject *thawed = gc ? PyObject_CallMethod(gc, "unfreeze", NULL) : NULL;
+    PyObject *tracked = thawed ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
     if (!tracked) fail("gc.get_objects");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracked); i++) make_reachable_immortal(PyList_GET_ITEM(tracked, i));
     make_type_immortal(&PyBaseObject_Type);
@@ -246,7 +250,11 @@ static void make_all_immortal(void) {
         make_reachable_immortal(key);
         _PyASCIIObject_CAST(key)->state.interned = SSTATE_INTERNED_IMMORTAL;
     }
+    // Nor those that the cache of attributes holds, until another takes their place.
+    struct type_cache *cache = &PyInterpreterState_Get()->types.type_cache;
+    for (size_t i = 0; i < 1 << MCACHE_SIZE_EXP; i++) make_reachable_immortal(cache->hashtable[i].name);
     free(pending.items);
+    pending = (struct list){ 0 };
     Py_DECREF(tracked);
     PyObject *frozen = PyObject_CallMethod(gc, "freeze", NULL);
     if (!frozen) fail("gc.freeze");
@@ -307,8 +315,12 @@ static void give_room(void) {
 
 extern char __heap_base;
 
-// Makes one piece of the dozen that a run writes to in the runtime's state.
+static bool is_configured;
+
+// Makes one piece of the dozen that a run writes to in the runtime's state. Not of what has been configured: its sessions are
+// worlds, of which many wait at a time, and that is 30 pages for each.
 void join_written_pages(void) {
+    if (is_configured) return;
     uintptr_t end = (uintptr_t)&__heap_base;
     for (uintptr_t at = (uintptr_t)&_PyRuntime & -(uintptr_t)PAGE_BYTES; at < end; at += PAGE_BYTES) {
         volatile char *page = (volatile char *)at;
@@ -322,7 +334,8 @@ extern PyObject *_PyUnicode_KeptNames;
 static void keep_names(void) {
     enum { NAMES_OF_A_RUN = 600 };
     PyObject **names = &_Py_INTERP_CACHED_OBJECT(PyInterpreterState_Get(), interned_strings);
-    _PyUnicode_KeptNames = *names;
+    if (!_PyUnicode_KeptNames) _PyUnicode_KeptNames = *names;
+    else if (PyDict_Update(_PyUnicode_KeptNames, *names) < 0) fail("keeping names");
     *names = _PyDict_NewPresized(NAMES_OF_A_RUN);
     if (!*names) fail("a table for names");
     fprintf(stderr, "snapshot: %zd names\n", PyDict_GET_SIZE(_PyUnicode_KeptNames));
@@ -366,24 +379,36 @@ __attribute__((export_name("allocate"))) void *allocate(size_t size) {
     return room ? malloc(size ? size : 1) : NULL;
 }
 
+// Everything that is there is kept, and what comes after it lies together.
+static void keep_all(void) {
+    PyGC_Collect();
+    make_all_immortal();
+    _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
+    fill_pools();
+    fill_bins();
+}
+
 __attribute__((export_name("snapshot"))) void snapshot(void) {
     __wasm_call_ctors();
     start();
     prepare();
-    PyGC_Collect();
-    make_all_immortal();
-    fprintf(stderr, "snapshot: %zu objects\n", immortals);
-    fflush(stderr);
     if (wasi_has_open_files()) fail("closing all files");
     files_clear(files_root());
     struct place temporary;
     if (files_find(files_root(), "/tmp", 4, &temporary) || files_create(&temporary, true)) fail("making /tmp");
-    _PyGC_ClearAllFreeLists(PyInterpreterState_Get());
-    fill_pools();
-    fill_bins();
+    keep_all();
+    fprintf(stderr, "snapshot: %zu objects\n", immortals);
+    fflush(stderr);
     give_room();
     gather_driver();
     keep_names();
     fprintf(stderr, "snapshot: runs write from %p on; their room begins at %p\n", (void *)&_PyRuntime, room);
     fflush(stderr);
+}
+
+// What `configure` left is kept like all else.
+void keep_configured(void) {
+    keep_all();
+    keep_names();
+    is_configured = true;
 }

@@ -11,3 +11,6 @@ extern struct driver driver;
 
 // Before a run: see there.
 void join_written_pages(void);
+
+// After the driver was configured, and before the memory is kept a second time.
+void keep_configured(void);

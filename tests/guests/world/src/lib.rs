@@ -149,8 +149,10 @@ impl Environment for Session {
 
     fn say(&mut self, text: &str, _context: &CallContext) -> Result<Step, Error> {
         match self.task.say {
-            Say::Answer if text != "end" => Ok(Step::observed(format!("you said: {text}"))),
-            Say::Answer | Say::End => Ok(Step::terminated()),
+            Say::Answer if text != "end" => {
+                Ok(Step::observed(format!("you said: {text}")).with_reward(0.25))
+            }
+            Say::Answer | Say::End => Ok(Step::terminated().with_reward(1.0)),
             Say::Error => Err(internal("say fails as the task asks")),
             Say::Trap => self.trap(),
         }

@@ -68,7 +68,9 @@ fn words_are_answered_or_end_the_episode_as_the_task_says() {
     let (mut session, _) = testing::open::<Plugin>(json!({}), 0).unwrap();
     let answered = session.say("hello").unwrap();
     assert_eq!(text(&answered.observation), "you said: hello");
-    assert!(!answered.terminated && session.say("end").unwrap().terminated);
+    assert_eq!((answered.terminated, answered.reward), (false, Some(0.25)));
+    let ended = session.say("end").unwrap();
+    assert_eq!((ended.terminated, ended.reward), (true, Some(1.0)));
 
     let (mut session, _) = testing::open::<Plugin>(json!({ "say": "end" }), 0).unwrap();
     assert!(session.say("hello").unwrap().terminated);

@@ -12,13 +12,15 @@ use serde_json::Value;
 use crate::arguments::Import;
 use crate::assemble::warn;
 use crate::operator::Operator;
+use crate::progress::loading;
 
 /// Plays the gold calls of every task and keeps where they began and led in its reference. A task whose gold calls cannot be
 /// made, or whose reference has another end, is told of.
 pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let registry = Registry::load(&import.plugins.plugins, &operator.policies, &sandbox);
+    let registry =
+        loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
     let (mut played, mut wrong) = (0, 0);

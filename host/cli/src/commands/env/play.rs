@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_config::nearest;
+use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
-use rlf_plugins::environment::session::Heard;
+use rlf_dialogue::trajectory::Heard;
 use rlf_plugins::environment::snapshot::Snapshot;
 use rlf_plugins::environment::{Environments, Session};
 use rlf_plugins::tool_manager::TurnContext;
@@ -99,7 +100,7 @@ pub(super) async fn run(
     play.now = play.state().await?;
     play.before.clone_from(&play.now);
     let mut failed = false;
-    for line in prompted(interactive) {
+    for (number, line) in prompted(interactive).enumerate() {
         let line = line.context("cannot read standard input")?;
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -110,6 +111,11 @@ pub(super) async fn run(
         }
         if let Err(error) = play.obey(line).await {
             failed = true;
+            let error = if interactive {
+                error
+            } else {
+                error.context(format!("line {}", number + 1))
+            };
             eprintln!("{} {error:#}", style("error:").red().bold().for_stderr());
         }
     }
@@ -250,11 +256,16 @@ impl Play<'_> {
         let number = self.acts.len();
         match perform(&mut self.session, &act, number).await? {
             Done::Called(outcome) => self.show_outcome(&outcome)?,
-            Done::Heard(heard) => match heard {
-                Heard::Said(content) => say!("user: {}", printable(&plain_text(&content))),
-                Heard::Ended => say!("the environment ended the episode"),
-                Heard::Silence => say!("nobody answers"),
-            },
+            Done::Heard(reply, heard) => {
+                match reply {
+                    Reply::Said(content) => say!("user: {}", printable(&plain_text(&content))),
+                    Reply::Ended => say!("the environment ended the episode"),
+                    Reply::Silence => say!("nobody answers"),
+                }
+                if let Some(reward) = heard.step_reward {
+                    say!("reward {reward}");
+                }
+            }
         }
         self.acts.push(act);
         if self.session.take_tools_changed() {
@@ -341,7 +352,7 @@ impl Play<'_> {
 
 enum Done {
     Called(Box<CallOutcome>),
-    Heard(Heard),
+    Heard(Reply, Heard),
 }
 
 async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {
@@ -361,7 +372,8 @@ async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Res
         }
         Act::Say(text) => {
             let heard = session.say(text, &context).await;
-            Done::Heard(heard.map_err(anyhow::Error::msg)?)
+            let (reply, heard) = heard.map_err(anyhow::Error::msg)?;
+            Done::Heard(reply, heard)
         }
     })
 }

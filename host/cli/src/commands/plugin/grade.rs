@@ -96,6 +96,7 @@ fn of_answer(answer: Option<&str>) -> Trajectory {
             calls: Vec::new(),
             malformed: Vec::new(),
             tokens: 0,
+            heard: Vec::new(),
         })
     });
     Trajectory {
@@ -114,6 +115,7 @@ fn of_answer(answer: Option<&str>) -> Trajectory {
         closed_turns: 0,
         final_state: None,
         verdict: None,
+        unjudged: None,
     }
 }
 

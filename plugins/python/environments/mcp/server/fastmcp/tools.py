@@ -28,7 +28,7 @@ class Tool:
         self.output_schema = None if self.result is None else self.result.__pydantic_output_schema__
 
     def run(self, arguments, server=None):
-        """The texts of the result; whatever goes wrong is a `ToolError`."""
+        """The texts of the result; whatever goes wrong is a `ToolError`, but for memory that is used up."""
         try:
             validated = self.arguments.model_validate(parsed(self.arguments, arguments))
             given = keywords(self.arguments, validated)
@@ -40,6 +40,8 @@ class Tool:
             found = texts(result)
             self.check(result)
             return found
+        except MemoryError:
+            raise
         except Exception as error:
             raise ToolError(f"Error executing tool {self.name}: {error}") from error
 

@@ -1,0 +1,277 @@
+//! Fewer data segments: an instance keeps a record of each in memory of its own, written when it is made, and a snapshot has
+//! up to ten thousand of them.
+
+use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
+
+/// Zeros between two segments that are not worth a segment more.
+const GAP: usize = 4096;
+/// Of a module and of a component alike: magic, version and layer.
+const HEADER_BYTES: usize = 8;
+/// Section of a component that is a module.
+const MODULE: u8 = 1;
+/// Sections of a module.
+const DATA: u8 = 11;
+const DATA_COUNT: u8 = 12;
+
+/// The component with segments joined that lie close together; as it is where it cannot be read.
+pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
+    let joined = rewritten(&component, |id, body| match id {
+        MODULE => module(body).map(Some),
+        _ => Ok(None),
+    });
+    joined.unwrap_or(component)
+}
+
+fn module(bytes: &[u8]) -> Result<Vec<u8>> {
+    // Where segments are not counted no instruction names one, so that their numbers may change.
+    let mut are_named = false;
+    rewritten(bytes, |id, _| {
+        are_named |= id == DATA_COUNT;
+        Ok(None)
+    })?;
+    rewritten(bytes, |id, body| match id {
+        DATA if !are_named => data_section(body).map(Some),
+        _ => Ok(None),
+    })
+}
+
+/// A copy, in which `other` may give sections another content.
+fn rewritten(
+    bytes: &[u8],
+    mut other: impl FnMut(u8, &[u8]) -> Result<Option<Vec<u8>>>,
+) -> Result<Vec<u8>> {
+    let mut reader = BinaryReader::new(bytes, 0);
+    let mut copy = Vec::with_capacity(bytes.len());
+    copy.extend_from_slice(reader.read_bytes(HEADER_BYTES)?);
+    while !reader.eof() {
+        let id = reader.read_u8()?;
+        let size = reader.read_var_u32()? as usize;
+        let body = reader.read_bytes(size)?;
+        copy.push(id);
+        match other(id, body)? {
+            Some(body) => sized(&mut copy, &body),
+            None => sized(&mut copy, body),
+        }
+    }
+    Ok(copy)
+}
+
+fn data_section(body: &[u8]) -> Result<Vec<u8>> {
+    let mut segments: Vec<Segment> = Vec::new();
+    // Of what was placed so far.
+    let mut end = 0;
+    for data in DataSectionReader::new(BinaryReader::new(body, 0))? {
+        let data = data?;
+        let place = match &data.kind {
+            DataKind::Active {
+                memory_index: 0,
+                offset_expr,
+            } => {
+                // The zeros between two may be another's place, if these are in no order. A snapshot's are.
+                let place = constant(offset_expr)?.filter(|place| u64::from(*place) >= end);
+                let Some(place) = place else {
+                    return Ok(body.to_vec());
+                };
+                end = u64::from(place) + data.data.len() as u64;
+                Some(place)
+            }
+            _ => None,
+        };
+        let joined = match (place, segments.last_mut()) {
+            (Some(place), Some(last)) => last.take(place, data.data),
+            _ => false,
+        };
+        if !joined {
+            segments.push(match place {
+                Some(place) => Segment::Placed(place, data.data.to_vec()),
+                None => Segment::Other(body[data.range].to_vec()),
+            });
+        }
+    }
+    let mut section = Vec::with_capacity(body.len());
+    unsigned(&mut section, segments.len());
+    for segment in &segments {
+        segment.write(&mut section);
+    }
+    Ok(section)
+}
+
+/// The number that an expression is, if it is one of 32 bits.
+fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
+    let mut operators = expression.get_operators_reader();
+    let first = operators.read()?;
+    Ok(match (first, operators.read()?) {
+        (Operator::I32Const { value }, Operator::End) => Some(value.cast_unsigned()),
+        _ => None,
+    })
+}
+
+enum Segment {
+    /// Of the first memory, at an address.
+    Placed(u32, Vec<u8>),
+    /// Any other, as it was written.
+    Other(Vec<u8>),
+}
+
+impl Segment {
+    /// Takes in what begins at `place`, if that is not far behind the end.
+    fn take(&mut self, place: u32, data: &[u8]) -> bool {
+        let Self::Placed(start, held) = self else {
+            return false;
+        };
+        let Some(at) = place.checked_sub(*start).map(|at| at as usize) else {
+            return false;
+        };
+        if at < held.len() || at - held.len() > GAP {
+            return false;
+        }
+        held.resize(at, 0);
+        held.extend_from_slice(data);
+        true
+    }
+
+    fn write(&self, section: &mut Vec<u8>) {
+        /// Of an active segment of the first memory, and of the constant that says where it lies.
+        const ACTIVE: u8 = 0;
+        const I32_CONST: u8 = 0x41;
+        const END: u8 = 0x0b;
+        match self {
+            Self::Placed(place, data) => {
+                section.extend([ACTIVE, I32_CONST]);
+                signed(section, place.cast_signed());
+                section.push(END);
+                sized(section, data);
+            }
+            Self::Other(written) => section.extend_from_slice(written),
+        }
+    }
+}
+
+fn sized(to: &mut Vec<u8>, bytes: &[u8]) {
+    unsigned(to, bytes.len());
+    to.extend_from_slice(bytes);
+}
+
+/// As LEB128.
+fn unsigned(to: &mut Vec<u8>, mut value: usize) {
+    while value > 0x7f {
+        to.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
+}
+
+/// As LEB128.
+fn signed(to: &mut Vec<u8>, mut value: i32) {
+    while !(-0x40..0x40).contains(&value) {
+        to.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push((value & 0x7f) as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Segment, join, module};
+    use proptest::prelude::*;
+
+    fn of(segments: &str) -> Vec<u8> {
+        wat::parse_str(format!("(module (memory 4) (memory 1) {segments})")).unwrap()
+    }
+
+    #[test]
+    fn what_lies_close_is_one_segment() {
+        let apart = of(
+            r#"(data (i32.const 8) "ab") (data (i32.const 16) "c") (data (i32.const 17) "d")
+               (data (i32.const 200000) "e") (data (memory 1) (i32.const 0) "f") (data (i32.const -1) "")"#,
+        );
+        let together = of(
+            r#"(data (i32.const 8) "ab\00\00\00\00\00\00cd") (data (i32.const 200000) "e")
+               (data (memory 1) (i32.const 0) "f") (data (i32.const -1) "")"#,
+        );
+        assert_eq!(module(&apart).unwrap(), together);
+        assert_eq!(module(&together).unwrap(), together);
+    }
+
+    #[test]
+    fn what_is_in_no_order_stays_as_it_is() {
+        for segments in [
+            r#"(data (i32.const 4) "b") (data (i32.const 0) "a") (data (i32.const 8) "c")"#,
+            r#"(data (i32.const 0) "abc") (data (i32.const 2) "d")"#,
+            r#"(global i32 (i32.const 4)) (data (i32.const 0) "a") (data (global.get 0) "b") (data (i32.const 8) "c")"#,
+        ] {
+            let module_bytes = of(segments);
+            assert_eq!(module(&module_bytes).unwrap(), module_bytes);
+        }
+    }
+
+    #[test]
+    fn segments_that_an_instruction_may_name_keep_their_numbers() {
+        let named = of(
+            r#"(data (i32.const 8) "a") (data (i32.const 9) "b") (data "c") (func (data.drop 2))"#,
+        );
+        assert_eq!(module(&named).unwrap(), named);
+    }
+
+    #[test]
+    fn modules_in_a_component_are_joined_and_all_else_stays() {
+        let component = |data: &str| {
+            wat::parse_str(format!(
+                r#"(component (core module (memory 1) {data}) (component $inner (core module)) (export "inner" (component $inner)))"#
+            ))
+            .unwrap()
+        };
+        let apart = component(r#"(data (i32.const 0) "a") (data (i32.const 3) "b")"#);
+        let together = component(r#"(data (i32.const 0) "a\00\00b")"#);
+        assert_eq!(join(apart), together);
+        assert_eq!(join(b"\0asm, or not".to_vec()), b"\0asm, or not");
+    }
+
+    #[test]
+    fn what_would_be_overwritten_is_not_joined() {
+        let mut segment = Segment::Placed(8, b"abc".to_vec());
+        assert!(!segment.take(10, b"x"));
+        assert!(!segment.take(7, b"x"));
+        assert!(segment.take(11, b"d"));
+        assert!(matches!(segment, Segment::Placed(8, data) if data == b"abcd"));
+    }
+
+    proptest! {
+        #[test]
+        fn memory_is_the_same(
+            mut segments in proptest::collection::vec((0u32..70_000, 0usize..3_000, 1u8..), 0..8),
+            are_in_order: bool,
+        ) {
+            if are_in_order {
+                segments.sort_unstable();
+            }
+            let fill = |data: &[(u32, Vec<u8>)]| {
+                let mut memory = vec![0; 80_000];
+                for (place, bytes) in data {
+                    memory[*place as usize..][..bytes.len()].copy_from_slice(bytes);
+                }
+                memory
+            };
+            let texts: Vec<String> = segments
+                .iter()
+                .map(|(place, size, byte)| {
+                    format!("(data (i32.const {place}) \"{}\")", format!("\\{byte:02x}").repeat(*size))
+                })
+                .collect();
+            let wanted: Vec<_> = segments.iter().map(|(place, size, byte)| (*place, vec![*byte; *size])).collect();
+            let joined = module(&of(&texts.concat())).unwrap();
+            let mut found = Vec::new();
+            for payload in wasmparser::Parser::new(0).parse_all(&joined) {
+                if let wasmparser::Payload::DataSection(section) = payload.unwrap() {
+                    for data in section {
+                        let data = data.unwrap();
+                        let wasmparser::DataKind::Active { offset_expr, .. } = data.kind else { panic!() };
+                        found.push((super::constant(&offset_expr).unwrap().unwrap(), data.data.to_vec()));
+                    }
+                }
+            }
+            prop_assert!(found.len() <= wanted.len());
+            prop_assert_eq!(fill(&found), fill(&wanted));
+        }
+    }
+}

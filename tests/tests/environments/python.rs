@@ -1,0 +1,114 @@
+//! The environments in Python that come with the project, in the interpreter.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_plugins::environment::{EnvironmentConfig, Environments};
+use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::registry::Registry;
+use rlf_sandbox::{InitMode, Sandbox, SandboxConfig};
+use serde_json::json;
+use xtask::guests::Family;
+use xtask::project::Project;
+
+use crate::scene::{call, shown};
+
+/// Takes all the memory that there is, when it has noted that it was called.
+const GLUTTON: &str = "
+from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel
+
+
+class Scenario(BaseModel):
+    calls: int = 0
+
+
+Scenario_Schema = [Scenario]
+
+
+class Glutton:
+    def __init__(self):
+        self.state = Scenario()
+
+    def load_scenario(self, scenario: dict) -> None:
+        self.state = Scenario(**scenario)
+
+    def save_scenario(self) -> dict:
+        return self.state.model_dump()
+
+
+api = Glutton()
+mcp = FastMCP(name='error')
+
+
+@mcp.tool()
+def load_scenario(scenario: dict) -> str:
+    api.load_scenario(scenario)
+    return 'ok'
+
+
+@mcp.tool()
+def save_scenario() -> dict:
+    return api.save_scenario()
+
+
+@mcp.tool()
+def count() -> int:
+    api.state.calls += 1
+    return api.state.calls
+
+
+@mcp.tool()
+def feast() -> str:
+    api.state.calls += 1
+    return str(len(bytearray(1 << 30)))
+";
+
+/// The interpreter with a folder of servers, as the environment `worlds`.
+fn worlds(servers: &str) -> (Registry, Environments) {
+    let project = Project::find().expect("tests run inside a checkout");
+    let plugins = xtask::plugins::ready(&project, Family::FirstParty)
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    let text = format!("[worlds]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
+    let policies: BTreeMap<String, PluginPolicy> =
+        rlf_config::parse(&text, "policies.toml").expect("policies are well written");
+    let sandbox = Sandbox::new(&SandboxConfig {
+        sessions: Some(4),
+        cache: Some(project.host_target().join("end-to-end/environments")),
+        ..SandboxConfig::default()
+    })
+    .expect("the machine can hold a small sandbox");
+    let registry = Registry::load_where(&plugins, &policies, &sandbox, |name| name == "worlds");
+    assert_eq!(registry.problems(), []);
+    let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig::default());
+    (registry, environments)
+}
+
+#[test]
+fn sessions_begin_where_the_files_are_loaded() {
+    let project = Project::find().expect("tests run inside a checkout");
+    let servers = project.root().join("plugins/environments");
+    let (registry, environments) = worlds(&servers.display().to_string());
+    let plugin = environments.plugin("worlds").expect("was loaded");
+    assert_eq!(*plugin.template().init(), InitMode::Snapshot);
+    assert!(plugin.environment_hash().is_some());
+    drop(registry);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_takes_all_memory_has_changed_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("Glutton.py"), GLUTTON).expect("can be written");
+    let servers = folder.path().display().to_string();
+    let (_registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
+    let task = json!({"servers": {"Glutton": {"calls": 4}}});
+    let mut session = environments
+        .open("worlds", "test", &task, 7)
+        .await
+        .expect("the task is a good one");
+    let feast = call(&mut session, "Glutton-feast", json!({})).await;
+    assert_eq!(feast.ended, Ended::Denied, "{feast:?}");
+    assert_eq!(feast.fault, Fault::Model, "{feast:?}");
+    let count = call(&mut session, "Glutton-count", json!({})).await;
+    assert_eq!(shown(&count), "5", "{feast:?}");
+}
