@@ -63,6 +63,9 @@ fn users() -> ChatEndpoint {
     })
 }
 
+/// What users are told, in a file of this name.
+const PROMPT: &str = "user.txt";
+
 /// What the store tells its agent.
 const POLICY: &str = "POLICY: be kind.";
 
@@ -168,7 +171,7 @@ fn speaking(users: &ChatEndpoint, conversations: &[Value]) -> Experiment {
         rewards.success = 'reward-verdict.success >= 1'
         rewards.stack = [{{plugin = 'reward-verdict'}}]
         eval = {{tasks = 10, samples = 1, every = 0}}
-        user = {{url = '{}', model = 'player', stop = 'GOODBYE', retries = 1, backoff_ms = 0}}",
+        user = {{url = '{}', model = 'player', prompt = 'user.txt', stop = 'GOODBYE', retries = 1, backoff_ms = 0}}",
         users.url()
     );
     let experiment = Experiment::tiny()
@@ -177,6 +180,8 @@ fn speaking(users: &ChatEndpoint, conversations: &[Value]) -> Experiment {
         .without("rewards")
         .with_toml(&settings);
     write_rows(&experiment, "taught.jsonl", conversations);
+    let prompt = "{instruction} When all is done, write {stop} and nothing else.";
+    experiment.write(PROMPT, prompt);
     experiment
 }
 
@@ -251,6 +256,8 @@ fn a_user_and_an_agent_talk_until_the_user_leaves() {
     alone["setup"]["user"] = "solo".into();
     let shop = shop(&users, &[asker()], &[asker(), tester(), alone]).without("rl");
     let run = shop.train("run", &[]);
+    // A run keeps what its users are told.
+    fs::remove_file(shop.path(PROMPT)).expect("was written");
     users.take_questions();
     asker_is_served(&shop, &run, &users);
     the_agents_word_ends_nothing(&shop, &run, &users);

@@ -69,16 +69,30 @@ pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     Ok(Sandbox::new(&config)?)
 }
 
+/// What a run keeps of `user.prompt`, beside its data.
+const USER_PROMPT: &str = "user-prompt.txt";
+
+fn user_prompt(config: &mut Config) -> Option<&mut PathBuf> {
+    config.user.as_mut()?.prompt.as_mut()
+}
+
 impl Parts {
     /// Makes all parts of a new run in `run` from its configuration. `plugins` is the plugin
     /// directory; what is wrong with plugins that the run does not need is only reported.
-    pub(crate) fn new(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn new(mut config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
         let tasks = TaskSource::open(&config.tasks, config.seed, config.eval.validation_tasks)?;
         if let TaskSource::Facts(world) = &tasks {
             let folder = data_folder(run);
             std::fs::create_dir_all(&folder)
                 .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), world.table().to_csv()))
                 .with_context(|| format!("cannot write {}", folder.display()))?;
+        }
+        if let Some(prompt) = user_prompt(&mut config) {
+            let kept = data_folder(run).join(USER_PROMPT);
+            std::fs::create_dir_all(data_folder(run))
+                .and_then(|()| std::fs::copy(&*prompt, &kept))
+                .with_context(|| format!("user.prompt: cannot keep {}", prompt.display()))?;
+            *prompt = kept;
         }
         let text = Text {
             tokenizer: open_tokenizer(&config, &tasks)?,
@@ -90,7 +104,7 @@ impl Parts {
 
     /// Makes all parts of the run that lies in `run`: with the tokenizer, the template and the data
     /// it was begun with, whatever has become of what they were made from.
-    pub(crate) fn existing(config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn existing(mut config: Config, plugins: &Path, run: &Path) -> anyhow::Result<Self> {
         let tasks = TaskSource::open(&config.tasks, config.seed, config.eval.validation_tasks)?;
         if let TaskSource::Facts(world) = &tasks {
             let file = data_folder(run).join(FACTS_TABLE);
@@ -103,6 +117,9 @@ impl Parts {
                     file.display()
                 );
             }
+        }
+        if let Some(prompt) = user_prompt(&mut config) {
+            *prompt = data_folder(run).join(USER_PROMPT);
         }
         let assets = rlf_train::run::assets_path(run);
         let text = Text {
