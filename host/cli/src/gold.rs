@@ -11,6 +11,7 @@ use rlf_dialogue::parser;
 use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN, Unwritable};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::template::RenderInput;
+use rlf_dialogue::turn::TurnOutcome;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::Showing;
 use rlf_rollout::user;
@@ -83,6 +84,10 @@ impl Pen {
                 self.protocol.as_str()
             );
         }
+        let read = TurnOutcome::of(&parsed, self.rule, true);
+        if read != TurnOutcome::Answer(said.trim().to_owned()) {
+            bail!("its answer {said:?} would not be read as that by `dialogue.answer`: {text:?}");
+        }
         Ok(self.behind_prompt(&text))
     }
 
@@ -107,7 +112,7 @@ impl Gold {
         pen: &Pen,
         showing: &Showing,
     ) -> anyhow::Result<Option<Self>> {
-        let calls = gold_calls(&task.reference);
+        let calls = gold_calls(&task.reference)?;
         if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
             return Ok(None);
         }
@@ -121,14 +126,15 @@ impl Gold {
         }
         // What the answer has to contain, where the data set says it.
         let outputs = task.reference["outputs"].as_array();
-        let outputs: Vec<&str> = outputs
-            .map(|outputs| outputs.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default();
-        let answer = task.reference["answer"].as_str();
-        let said = match (answer, outputs.as_slice()) {
-            (Some(answer), _) => answer.to_owned(),
-            (None, []) => DONE.to_owned(),
-            (None, outputs) => outputs.join(", "),
+        let outputs: Vec<String> = outputs
+            .into_iter()
+            .flatten()
+            .map(|output| plain(output, "outputs"))
+            .collect::<anyhow::Result<_>>()?;
+        let said = match (&task.reference["answer"], outputs.as_slice()) {
+            (Value::Null, []) => DONE.to_owned(),
+            (Value::Null, outputs) => outputs.join(", "),
+            (answer, _) => plain(answer, "answer")?,
         };
         turns.push(pen.answer(&said)?);
         Ok(Some(Self {
@@ -143,6 +149,15 @@ impl Gold {
             turns: self.turns.clone(),
             next: 0,
         }
+    }
+}
+
+/// What is said for a value of a reference.
+fn plain(value: &Value, key: &str) -> anyhow::Result<String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => bail!("its `{key}` has what is no text: {value}"),
     }
 }
 
@@ -275,6 +290,10 @@ mod tests {
             json!({"calls": [call(json!({}))], "answer": "{\"name\": \"f\", \"parameters\": {}}"});
         let error = why(Protocol::Llama31, answer);
         assert!(error.contains("read as a call"), "{error}");
+        let braces = json!({"calls": [call(json!({}))], "answer": "a}b"});
+        let boxed = pen(Protocol::Hermes, AnswerRule::Boxed);
+        let error = Gold::of(&task(&braces), &boxed, &Showing::default()).unwrap_err();
+        assert!(error.to_string().contains("dialogue.answer"), "{error}");
         let answer = json!({"calls": [call(json!({}))], "answer": "so <|end|>"});
         let error = why(Protocol::Hermes, answer);
         assert!(error.contains("control token"), "{error}");

@@ -427,6 +427,9 @@ impl Demonstrator for Facts {
             Err(error) => return Err(error.to_string()),
         };
         match turn {
+            DemonstratedTurn::Answer(answer) => {
+                self.pen.answer(&answer).map_err(|error| error.to_string())
+            }
             // Without any white space: a small model pays for every token.
             turn if self.pen.protocol() == Protocol::Hermes => {
                 Ok(self.pen.behind_prompt(&turn.to_hermes()))
@@ -437,9 +440,6 @@ impl Demonstrator for Facts {
                     .map(|call| (call.name.as_str(), &call.arguments))
                     .collect();
                 self.pen.calls(&calls).map_err(|error| error.to_string())
-            }
-            DemonstratedTurn::Answer(answer) => {
-                self.pen.answer(&answer).map_err(|error| error.to_string())
             }
         }
     }

@@ -353,7 +353,7 @@ fn verdict_to_guest(verdict: &Verdict) -> types::Verdict {
 }
 
 /// The trajectory as rewards read it. Token ids, log-probabilities and the host's own details of
-/// a call (times, hashes, error texts) are not part of what is graded.
+/// a call (times, hashes, error texts) are not part of what is graded; why an environment judged nothing is there for messages.
 pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory {
     let own_names = own_names(&trajectory.tools);
     let definition = |tool: &ToolDefinition| {

@@ -3,7 +3,7 @@
 use rlf_dialogue::episode::{NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::trajectory::Trajectory;
+use rlf_dialogue::trajectory::{Event, Trajectory};
 use rlf_plugins::reward::{Grading, Split};
 use rlf_plugins::tool_manager::TurnContext;
 
@@ -43,8 +43,18 @@ pub async fn demonstrate(
         observations.clear();
         let step = episode.push_demonstrated(&text);
         if step == Step::Continue {
+            let malformed = episode.events().iter().rev().find_map(|event| match event {
+                Event::Turn(said) => said.malformed.first(),
+                Event::Outcome(_) | Event::User(_) => None,
+            });
+            let what = malformed.map_or_else(
+                || "neither call nor answer".to_owned(),
+                |call| format!("a call that cannot be made ({})", call.diagnostic),
+            );
+            let tools: Vec<&str> = episode.tools().iter().map(|tool| &*tool.name).collect();
             return Err(wrong(format!(
-                "turn {turn} is neither call nor answer: {text:?}"
+                "turn {turn} is {what}: {text:?}; there are: {}",
+                tools.join(", ")
             )));
         }
         let context = TurnContext {

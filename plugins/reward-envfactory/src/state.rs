@@ -44,11 +44,14 @@ pub(crate) fn share(
 
 fn final_state(trajectory: &Trajectory) -> Result<Map<String, Value>, String> {
     let Some(state) = &trajectory.final_state else {
-        return Err(
-            "the trajectory has no final state, which only an environment gives: name the task's environment in the \
-             configuration, or leave the task's `state` empty"
-                .to_owned(),
-        );
+        return Err(match trajectory.unjudged() {
+            Some(why) => format!("the environment told no final state: {why}"),
+            None => {
+                "the trajectory has no final state, which only an environment gives: name the task's environment in the \
+                 configuration, or leave the task's `state` empty"
+                    .to_owned()
+            }
+        });
     };
     serde_json::from_str(state).map_err(|error| {
         format!("the trajectory's final state is not an object of servers: {error}")

@@ -32,7 +32,11 @@ fn verdict(_task: &Task, trajectory: &Trajectory) -> Result<Terms, String> {
     let terms = Terms::new()
         .term("success", f64::from(u8::from(verdict.success)))
         .term("score", verdict.score)
-        .term("steps", steps.iter().map(|(_, reward)| reward).sum());
+        // No rewards at all sum to -0.
+        .term(
+            "steps",
+            steps.iter().fold(0.0, |sum, (_, reward)| sum + reward),
+        );
     Ok(steps.into_iter().fold(terms, |terms, (event, reward)| {
         terms.at_event(event, "steps", reward)
     }))
@@ -68,6 +72,7 @@ mod tests {
             let graded = graded.unwrap();
             assert_eq!(graded.get("success"), Some(f64::from(u8::from(success))));
             assert_eq!(graded.get("score"), Some(score));
+            assert!(graded.get("steps").unwrap().is_sign_positive());
         }
     }
 

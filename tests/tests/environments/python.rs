@@ -109,6 +109,14 @@ async fn a_tool_that_takes_all_memory_has_changed_nothing() {
     let feast = call(&mut session, "Glutton-feast", json!({})).await;
     assert_eq!(feast.ended, Ended::Denied, "{feast:?}");
     assert_eq!(feast.fault, Fault::Model, "{feast:?}");
+    assert!(
+        shown(&feast).ends_with("; it has had no effect"),
+        "{feast:?}"
+    );
     let count = call(&mut session, "Glutton-count", json!({})).await;
     assert_eq!(shown(&count), "5", "{feast:?}");
+    assert!(session.lost().is_none());
+    call(&mut session, "Glutton-feast", json!({})).await;
+    let why = session.lost().expect("the same call was stopped twice");
+    assert!(why.contains("memory"), "{why}");
 }

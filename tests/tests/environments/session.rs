@@ -76,10 +76,7 @@ async fn tools_come_and_go_and_those_that_went_cannot_be_called() {
     assert!(names(&session).contains(&"secret".to_owned()));
     let gone = call(&mut session, "open_door", json!({})).await;
     assert_eq!(gone.ended, Ended::InvalidArguments);
-    assert_eq!(
-        shown(&gone),
-        "error: there is no tool \"open_door\" any more"
-    );
+    assert_eq!(shown(&gone), "error: there is no tool \"open_door\" now");
     assert!(!session.is_terminated());
     call(&mut session, "secret", json!({})).await;
     assert!(session.is_terminated());

@@ -80,6 +80,14 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
             rows.demonstrations.len()
         );
     }
+    if import.steps
+        && rows
+            .tasks
+            .iter()
+            .all(|task| !task.extra.contains_key("turns"))
+    {
+        warn("--steps takes rows whose conversation has begun, and none of these has");
+    }
     if import.replay {
         replay::run(import, &mut rows.tasks)?;
     }

@@ -171,7 +171,7 @@ fn is_python(path: &Path) -> bool {
         let servers = PythonEnvironment {
             servers: Some(path.to_owned()),
         };
-        !path.join("plugin.toml").exists() && servers.names().is_ok()
+        !path.join("plugin.toml").exists() && servers.has_servers()
     } else {
         path.is_file() && path.extension().is_some_and(|extension| extension == "py")
     }

@@ -232,7 +232,8 @@ impl Environments {
                 let names: Vec<&str> = self.names().collect();
                 match names.as_slice() {
                     [] => format!(
-                        "; no {} is loaded, and no interpreter has `environment` in its policy",
+                        "; no {} is loaded; a configuration makes one of Python files under [plugins.{name}], with \
+                         `plugin = \"python\"` and `environment.servers`",
                         PluginKind::Environment.as_str()
                     ),
                     names => format!("; there are: {}", names.join(", ")),

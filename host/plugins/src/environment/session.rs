@@ -150,7 +150,7 @@ impl Session {
             .iter()
             .find(|tool| tool.definition.name == call.name)
         else {
-            let text = format!("error: there is no tool {:?} any more", call.name);
+            let text = format!("error: there is no tool {:?} now", call.name);
             return nothing(End::by_model(Ended::InvalidArguments, text));
         };
         let limits = &self.slot.plugin.policy().limits;
@@ -185,7 +185,15 @@ impl Session {
                 Ok((Ok(step), state)) => return self.of_step(step, state, most),
                 Ok((Err(error), state)) => {
                     self.state = state;
-                    return nothing(End::of_result(Err(error), most));
+                    // Python runs out of memory by an exception.
+                    let is_stop = matches!(error, types::Error::Exhausted(_))
+                        && !self.slot.plugin.languages().is_empty();
+                    let end = End::of_result(Err(error), most);
+                    if !is_stop {
+                        return nothing(end);
+                    }
+                    self.note_stop(call, arguments.clone(), "its memory is used up");
+                    return nothing(without_effect(end));
                 }
                 Err(Fallen::Lost(why)) => {
                     self.lost = Some(why.clone());
@@ -200,12 +208,7 @@ impl Session {
                     if end.ended == Ended::Trap {
                         self.slot.plugin.note_trap(&end);
                     }
-                    if !self.stopped.insert((call.name.clone(), arguments.clone())) {
-                        self.lost = Some(format!(
-                            "the same call to `{}` was stopped twice: {stopped}",
-                            call.name
-                        ));
-                    }
+                    self.note_stop(call, arguments.clone(), &stopped.to_string());
                     return nothing(without_effect(end));
                 }
             }
@@ -214,6 +217,16 @@ impl Session {
             Ended::Unavailable,
             "it was not tried".into(),
         ))
+    }
+
+    /// The second time that the same call is stopped is the end of the trajectory.
+    fn note_stop(&mut self, call: &ToolCall, arguments: String, why: &str) {
+        if !self.stopped.insert((call.name.clone(), arguments)) {
+            let name = &call.name;
+            self.lost = Some(format!(
+                "the same call to `{name}` was stopped twice: {why}"
+            ));
+        }
     }
 
     fn of_step(&mut self, step: environment::Step, state: String, most: u64) -> (End, Option<f64>) {

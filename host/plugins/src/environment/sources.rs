@@ -42,24 +42,22 @@ impl PythonEnvironment {
             .unwrap_or_default())
     }
 
+    /// Whether there is a server at all, whatever else is wrong.
+    pub fn has_servers(&self) -> bool {
+        let Some(path) = &self.servers else {
+            return false;
+        };
+        let (folder, only) = place(path);
+        let files = Files::open(folder);
+        files.is_ok_and(|files| files.servers(only.as_deref()).is_ok())
+    }
+
     /// What the interpreter's `init` is given. The error says what is wrong, and where.
     pub(crate) fn read(&self) -> Result<Value, String> {
         let mut servers = Map::new();
         let mut scenarios = Vec::new();
         if let Some(path) = &self.servers {
-            let (folder, only) = match path.extension() {
-                Some(_) if path.is_file() => (
-                    path.parent().unwrap_or(Path::new(".")),
-                    path.file_name()
-                        .map(|name| name.to_string_lossy().into_owned()),
-                ),
-                _ => (path.as_path(), None),
-            };
-            let folder = if folder.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                folder
-            };
+            let (folder, only) = place(path);
             let files = Files::open(folder)?;
             for (name, source) in files.servers(only.as_deref())? {
                 let file = format!("{name}.py");
@@ -78,9 +76,26 @@ impl PythonEnvironment {
     }
 }
 
+/// The folder that servers lie in, and the file of the only one that is meant, if there is one.
+fn place(path: &Path) -> (&Path, Option<String>) {
+    let (folder, only) = match path.extension() {
+        Some(_) if path.is_file() => (path.parent().unwrap_or(path), path.file_name()),
+        _ => (path, None),
+    };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    (folder, only.map(|name| name.to_string_lossy().into_owned()))
+}
+
 /// A list of scenarios. The error says which of them is none.
 fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
-    let rows: Vec<Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let rows: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Value::Array(rows) = rows else {
+        return Err("it is no list of scenarios".into());
+    };
     let scenario = |(number, row): (usize, Value)| {
         let id = row["id"].as_str().map(|id| format!(" (`{id}`)"));
         serde_json::from_value(row)

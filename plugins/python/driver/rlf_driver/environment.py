@@ -91,11 +91,11 @@ class World:
             if what not in _REQUESTS:
                 raise LookupError(f"there is no request {what!r}")
             value = getattr(self.environment, what)(*arguments)
+            # A state may look like an error.
+            if not isinstance(value, self.environment.Failure):
+                value = _ANSWER + value + "}"
         except BaseException as error:
             streams.flush()
             return (RAISED, report.describe(error)), None, []
         streams.flush()
-        # A state may look like an error.
-        if not isinstance(value, self.environment.Failure):
-            value = _ANSWER + value + "}"
         return (COMPLETED,), report.plain(value), []

@@ -76,7 +76,18 @@ def plain(value):
     """What JSON has for a state: models, dates and sets in it become what their dumps are."""
     from pydantic.serialization import to_jsonable_python
 
-    return to_jsonable_python(value)
+    return to_jsonable_python(ordered(value))
+
+
+def ordered(value):
+    """With the items of sets in an order: how they lie in memory is no part of a state."""
+    if isinstance(value, dict):
+        return {key: ordered(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [ordered(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(plain, value), key=encoded)
+    return value
 
 
 def api_name(module):

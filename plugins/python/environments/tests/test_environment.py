@@ -224,6 +224,27 @@ class Servers(unittest.TestCase):
             '{"Shop":{"cash":1.0,"items":{"cup":{"name":"Cup","price":5.5},"pen":{"name":"Pen","price":2.0}}}}',
         )
 
+    def test_equal_sets_are_equal_states(self):
+        source = (
+            "from mcp.server.fastmcp import FastMCP\n"
+            "class Tags:\n"
+            "    def load_scenario(self, scenario):\n"
+            "        self.tags = set()\n"
+            "        for tag in scenario['tags']:\n"
+            "            self.tags.add(tag)\n"
+            "    def save_scenario(self):\n"
+            "        return {'tags': self.tags, 'all': [frozenset(self.tags)]}\n"
+            "api = Tags()\n"
+            "mcp = FastMCP(name='Tags')\n"
+            "@mcp.tool()\n"
+            "def count() -> int:\n"
+            "    return len(api.tags)\n"
+        )
+        load = {"servers": {"Tags": {"source": source, "file": "Tags.py"}}}
+        for tags in ([0, 8, "b", "a"], [8, "a", 0, "b"]):
+            (state,) = opened(["state"], task={"servers": {"Tags": {"tags": tags}}}, load=load, hashes=str(tags[0]))
+            self.assertEqual(state, '{"Tags":{"all":[["a","b",0,8]],"tags":["a","b",0,8]}}')
+
     def test_the_same_seed_gives_the_same_bytes(self):
         calls = [call("Shop-roll"), call("Shop-sell", item="cup"), ["state"], ["snapshot"]]
         self.assertEqual(opened(*calls), opened(*calls))

@@ -14,8 +14,8 @@ use crate::assemble::warn;
 use crate::operator::Operator;
 use crate::progress::loading;
 
-/// Plays the gold calls of every task and keeps where they began and led in its reference. A task whose gold calls cannot be
-/// made, or whose reference has another end, is told of.
+/// Plays the gold calls of every task that has some, and keeps where they began in its reference, and where they led if it does
+/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of.
 pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
@@ -23,7 +23,7 @@ pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
         loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
-    let (mut played, mut wrong) = (0, 0);
+    let (all, mut played, mut wrong) = (tasks.len(), 0, 0);
     for task in tasks {
         let Some(name) = task.environment.clone() else {
             bail!(
@@ -31,14 +31,20 @@ pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
                 task.id
             );
         };
-        let problem = runtime.block_on(replay(&environments, &name, task))?;
+        let problem = match gold_calls(&task.reference) {
+            Ok(calls) if calls.is_empty() => continue,
+            Ok(calls) => runtime.block_on(replay(&environments, &name, task, calls))?,
+            Err(error) => Some(error.to_string()),
+        };
         played += 1;
         if let Some(problem) = problem {
             wrong += 1;
             warn(&format!("task {:?}: {problem}", task.id));
         }
     }
-    say!("gold calls of {played} tasks made, {wrong} of them not as their rows have it");
+    say!(
+        "{played} of {all} tasks have gold calls; {wrong} of these do not lead where their rows say"
+    );
     Ok(())
 }
 
@@ -46,6 +52,7 @@ async fn replay(
     environments: &Environments,
     name: &str,
     task: &mut Task,
+    calls: Vec<(String, Value)>,
 ) -> anyhow::Result<Option<String>> {
     let seed = Environments::seed(task);
     let mut session = environments
@@ -53,7 +60,6 @@ async fn replay(
         .await
         .with_context(|| format!("task {:?}", task.id))?;
     let initial = state(&session).await?;
-    let calls = gold_calls(&task.reference);
     let mut failed = Vec::new();
     for (number, (tool, arguments)) in calls.into_iter().enumerate() {
         let call = ToolCall {
@@ -82,15 +88,22 @@ async fn replay(
         }
     }
     let end = state(&session).await?;
+    let differs = match task.reference.get("state") {
+        None => false,
+        // As the environment compares them, if it judges by states.
+        Some(own) => match session.verify(None, &task.reference).await {
+            Ok(verdict) => !verdict.success,
+            Err(_) => *own != end,
+        },
+    };
     let Some(reference) = task.reference.as_object_mut() else {
         return Ok(Some("its reference is no object".into()));
     };
-    let differs = reference.get("state").is_some_and(|state| *state != end);
     reference.insert("initial".into(), initial);
-    reference.insert("state".into(), end);
+    reference.entry("state").or_insert(end);
     Ok(if differs {
         Some(
-            "its gold calls lead to another state than its row has; the one they lead to is kept"
+            "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
                 .into(),
         )
     } else if failed.is_empty() {
@@ -105,18 +118,29 @@ async fn state(session: &Session) -> anyhow::Result<Value> {
     serde_json::from_str(&text).context("the environment's state is no JSON")
 }
 
-/// The calls that a reference has: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`.
-pub(crate) fn gold_calls(reference: &Value) -> Vec<(String, Value)> {
+/// The calls that a reference has, none where it does not say: `calls` of `{name, arguments}`, or tau-bench's `actions` of
+/// `{name, kwargs}`. One that is not read would leave half a solution.
+pub(crate) fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     let list = ["calls", "actions"]
         .iter()
-        .find_map(|key| reference[*key].as_array());
-    list.into_iter()
-        .flatten()
-        .filter_map(|call| {
-            let arguments = call.get("arguments").or_else(|| call.get("kwargs"))?;
-            Some((call["name"].as_str()?.to_owned(), arguments.clone()))
-        })
-        .collect()
+        .find_map(|key| reference.get(*key).filter(|list| !list.is_null()));
+    let Some(list) = list else {
+        return Ok(Vec::new());
+    };
+    let list = list
+        .as_array()
+        .with_context(|| format!("its gold calls are no list: {list}"))?;
+    let call = |(number, call): (usize, &Value)| {
+        let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
+        match (call["name"].as_str(), arguments) {
+            (Some(name), Some(arguments)) => Ok((name.to_owned(), arguments.clone())),
+            _ => bail!(
+                "its gold call {} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}",
+                number + 1
+            ),
+        }
+    };
+    list.iter().enumerate().map(call).collect()
 }
 
 #[cfg(test)]
@@ -128,13 +152,26 @@ mod tests {
     fn gold_calls_are_read_in_either_form() {
         let one = (String::from("f"), json!({"x": 1}));
         assert_eq!(
-            gold_calls(&json!({"calls": [{"name": "f", "arguments": {"x": 1}, "masked": []}]})),
+            gold_calls(&json!({"calls": [{"name": "f", "arguments": {"x": 1}, "masked": []}]}))
+                .unwrap(),
             std::slice::from_ref(&one)
         );
         assert_eq!(
-            gold_calls(&json!({"actions": [{"name": "f", "kwargs": {"x": 1}}]})),
+            gold_calls(&json!({"actions": [{"name": "f", "kwargs": {"x": 1}}]})).unwrap(),
             [one]
         );
-        assert!(gold_calls(&json!("text")).is_empty());
+        assert!(gold_calls(&json!("text")).unwrap().is_empty());
+        let good = json!({"name": "f", "arguments": {}});
+        for bad in [
+            json!(5),
+            json!([good, {"name": "f", "args": {}}]),
+            json!([good, {"name": 5, "arguments": {}}]),
+            json!([good, 5]),
+        ] {
+            let error = gold_calls(&json!({ "calls": bad }))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("gold call"), "{error}");
+        }
     }
 }
