@@ -1,10 +1,10 @@
 //! An environment's promises, tried on its own scenarios: what `env check` does.
 //!
 //! Each scenario is played in two sessions side by side, by trajectories of different names. After every call both show the
-//! same, give the same reward, offer the same tools and are in the same state; a third session that is restored from the first one's snapshot is in that state too and shows the same for the next call;
-//! asking for state, snapshot or verdict has changed nothing. In the end the state is the one that the scenario expects.
-//! Then every tool is called with generated arguments that its schema allows: it must not break, and what it returns must
-//! fit the schema that it declares for it.
+//! same, give the same reward, offer the same tools and are in the same state; a third session that is restored from the
+//! first one's snapshot is in that state too and shows the same for the next call; asking for state, snapshot or verdict has
+//! changed nothing. In the end the state is the one that the scenario expects. Then every tool is called with generated
+//! arguments that its schema allows: it must not break, and what it returns must fit the schema that it declares for it.
 
 mod generate;
 
