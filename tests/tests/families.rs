@@ -226,11 +226,18 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
     let made = experiment(16_384);
     let host = made.host();
     let checkpoint = made.train("made", &[]).checkpoint("rl-000001");
-    for protocol in ["hermes", "llama-3.1"] {
+    let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/dialogue");
+    for (protocol, template) in [
+        ("hermes", "templates/small.jinja"),
+        ("llama-3.1", "tests/fixtures/bare-calls.jinja"),
+    ] {
+        let template = templates.join(template);
         let tasks = made.write(&format!("{protocol}.jsonl"), areas(protocol));
         let own = |more: &[&str]| -> Vec<String> {
             let tasks = format!("tasks.validation={}", absolute(&tasks));
+            let template = format!("template={}", absolute(&template));
             let always = [
+                template,
                 format!("dialogue.protocol={protocol}"),
                 "dialogue.max_tokens_per_turn=64".into(),
                 tasks,

@@ -27,7 +27,6 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_train::checkpoint::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
-use crate::gold::Pen;
 use crate::progress::loading;
 use crate::tasks::{DemonstrationSet, FACTS_TABLE, Numbered, TaskSource, plugins_split};
 use crate::user;
@@ -184,7 +183,7 @@ impl Parts {
         let dialogue = scene.dialogue;
         let tasks = Arc::new(tasks);
         let demonstrations = if config.sft.is_some() {
-            let set = tasks.demonstrations(Pen::of(&dialogue)?, &config.shown_tools)?;
+            let set = tasks.demonstrations(&dialogue, &config.shown_tools)?;
             Some(Arc::new(set))
         } else {
             None

@@ -6,10 +6,18 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_plugins::score::Graded;
+use rlf_rollout::statistics::Rate;
 
 /// A share as a percentage; a dash where there is none.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+/// The interval of a rate, in percent; nothing where nothing was scored.
+pub(crate) fn interval(rate: &Rate) -> String {
+    let (low, high) = (rate.low * 100.0, rate.high * 100.0);
+    rate.mean
+        .map_or_else(String::new, |_| format!("[{low:.1}, {high:.1}]"))
 }
 
 /// Prints one trajectory readably.

@@ -6,94 +6,82 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::parser;
-use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN, Unwritable};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::template::RenderInput;
+use rlf_dialogue::tool::ToolCall;
 use rlf_dialogue::turn::TurnOutcome;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::Showing;
 use rlf_rollout::user;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::data::gold_calls;
 
 /// What is said when all calls are made.
 const DONE: &str = "Done.";
 
-/// Writes turns as the model of a run does: in its protocol, behind what the template's prompt for a turn begins.
-#[derive(Debug, Clone)]
+/// A turn that makes calls, all at once.
+pub(crate) fn calling(calls: Vec<ToolCall>) -> Message {
+    Message {
+        tool_calls: calls,
+        ..Message::text(Role::Assistant, "")
+    }
+}
+
+/// A turn that says `said` as the answer.
+pub(crate) fn answering(said: &str, rule: AnswerRule) -> Message {
+    let text = match rule {
+        AnswerRule::Tag => format!("<answer>{said}</answer>"),
+        AnswerRule::Boxed => format!("\\boxed{{{said}}}"),
+        AnswerRule::FinalTurn => said.to_owned(),
+    };
+    Message::text(Role::Assistant, text)
+}
+
+/// Tries in a conversation of its own, before a run begins, whether its model could write a turn.
 pub(crate) struct Pen {
-    protocol: Protocol,
-    rule: AnswerRule,
-    /// What ends a think block that the prompt leaves open.
-    before: &'static str,
-    /// The tokenizer's added tokens that are more than white space.
-    control: Vec<String>,
+    dialogue: Arc<Dialogue>,
+    trial: Episode,
 }
 
 impl Pen {
-    pub(crate) fn of(dialogue: &Dialogue) -> anyhow::Result<Self> {
-        const ASKED: &str = "qzaskqz";
-        let prompt = dialogue.template().render(&RenderInput {
-            messages: &[Message::text(Role::User, ASKED)],
-            tools: &[],
-            enable_thinking: Some(dialogue.config().enable_thinking),
-            add_generation_prompt: true,
-        })?;
-        let (_, turn) = prompt.rsplit_once(ASKED).unwrap_or_default();
-        let thinks = turn.rfind(THINK_OPEN) > turn.rfind(THINK_CLOSE);
-        let added = dialogue.tokenizer().added_tokens();
+    pub(crate) fn of(dialogue: &Arc<Dialogue>) -> anyhow::Result<Self> {
+        let asked: Task = serde_json::from_value(json!({
+            "id": "trial", "source": "trial", "reference": null,
+            "prompt": [{"role": "user", "content": "?"}],
+        }))?;
         Ok(Self {
-            protocol: dialogue.protocol(),
-            rule: dialogue.config().answer,
-            before: if thinks { "</think>\n\n" } else { "" },
-            control: added
-                .map(|(_, token)| token.to_owned())
-                .filter(|token| !token.trim().is_empty())
-                .collect(),
+            dialogue: dialogue.clone(),
+            trial: Episode::start(dialogue, "trial".into(), &asked, Vec::new())?,
         })
     }
 
-    pub(crate) fn protocol(&self) -> Protocol {
-        self.protocol
+    fn call(&self, name: &str, arguments: &Value) -> anyhow::Result<Message> {
+        let turn = calling(vec![ToolCall {
+            call_id: String::new(),
+            name: name.to_owned(),
+            arguments: arguments.clone(),
+        }]);
+        self.trial.write_turn(&turn)?;
+        Ok(turn)
     }
 
-    /// A turn that makes calls, all at once.
-    pub(crate) fn calls(&self, calls: &[(&str, &Value)]) -> Result<String, Unwritable> {
-        let control: Vec<&str> = self.control.iter().map(String::as_str).collect();
-        let text = self.protocol.spec().write(calls, &control)?;
-        Ok(self.behind_prompt(&text))
-    }
-
-    /// A turn that says `said` as the answer.
-    pub(crate) fn answer(&self, said: &str) -> anyhow::Result<String> {
-        if let Some(token) = self.control.iter().find(|token| said.contains(*token)) {
-            bail!("its answer holds {token:?}, which is a control token of the model");
-        }
-        let text = match self.rule {
-            AnswerRule::Tag => format!("<answer>{said}</answer>"),
-            AnswerRule::Boxed => format!("\\boxed{{{said}}}"),
-            AnswerRule::FinalTurn => said.to_owned(),
-        };
-        let parsed = parser::parse(&text, false, self.protocol.spec(), &[] as &[&str]);
-        if parsed.visible() != text.trim() {
-            bail!(
-                "its answer {said:?} would be read as a call or as reasoning in the protocol {}",
-                self.protocol.as_str()
-            );
-        }
-        let read = TurnOutcome::of(&parsed, self.rule, true);
+    fn answer(&self, said: &str) -> anyhow::Result<Message> {
+        let rule = self.dialogue.config().answer;
+        let turn = answering(said, rule);
+        self.trial
+            .write_turn(&turn)
+            .with_context(|| format!("its answer {said:?}"))?;
+        let text = turn.plain_text();
+        let protocol = self.dialogue.protocol().spec();
+        let parsed = parser::parse(&text, false, protocol, &[] as &[&str]);
+        let read = TurnOutcome::of(&parsed, rule, true);
         if read != TurnOutcome::Answer(said.trim().to_owned()) {
             bail!("its answer {said:?} would not be read as that by `dialogue.answer`: {text:?}");
         }
-        Ok(self.behind_prompt(&text))
-    }
-
-    /// A turn whose calls or answer are written already.
-    pub(crate) fn behind_prompt(&self, text: &str) -> String {
-        format!("{}{text}", self.before)
+        Ok(turn)
     }
 }
 
@@ -101,7 +89,7 @@ impl Pen {
 #[derive(Debug, Clone)]
 pub(crate) struct Gold {
     pub(crate) task: Arc<Task>,
-    turns: Arc<[String]>,
+    turns: Arc<[Message]>,
 }
 
 impl Gold {
@@ -121,7 +109,7 @@ impl Gold {
             let Some(shown) = showing.shown_name(name) else {
                 return Ok(None);
             };
-            let turn = pen.calls(&[(shown, arguments)]);
+            let turn = pen.call(shown, arguments);
             turns.push(turn.with_context(|| format!("gold call {}", number + 1))?);
         }
         // What the answer has to contain, where the data set says it.
@@ -163,15 +151,16 @@ fn plain(value: &Value, key: &str) -> anyhow::Result<String> {
 
 /// Says the turns of a [`Gold`], and its answer for as long as the episode goes on.
 pub(crate) struct GoldCalls {
-    turns: Arc<[String]>,
+    turns: Arc<[Message]>,
     next: usize,
 }
 
 impl Demonstrator for GoldCalls {
-    fn next_turn(&mut self, _observations: &[String]) -> Result<String, String> {
+    fn next_turn(&mut self, episode: &Episode, _observations: &[String]) -> Result<String, String> {
         let turn = self.turns.get(self.next).or(self.turns.last());
         self.next += 1;
-        turn.cloned().ok_or_else(|| "there is no turn".to_owned())
+        let turn = turn.ok_or("there is no turn")?;
+        episode.write_turn(turn).map_err(|error| error.to_string())
     }
 }
 
@@ -179,6 +168,7 @@ impl Demonstrator for GoldCalls {
 mod tests {
     use rlf_dialogue::bpe::BpeOptions;
     use rlf_dialogue::config::DialogueConfig;
+    use rlf_dialogue::protocol::Protocol;
     use rlf_dialogue::template::ChatTemplate;
     use rlf_dialogue::tokenizer::Tokenizer;
     use serde_json::json;
@@ -192,16 +182,24 @@ mod tests {
         .unwrap()
     }
 
-    fn pen(protocol: Protocol, rule: AnswerRule) -> Pen {
+    const HERMES: &str = rlf_dialogue::template::small::SOURCE;
+    const BARE: &str = include_str!("../../dialogue/tests/fixtures/bare-calls.jinja");
+
+    fn pen(template: &str, protocol: Protocol, answer: AnswerRule) -> Pen {
         let corpus = ["a call and an answer"].map(String::from).into_iter();
         let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).unwrap();
+        let template = ChatTemplate::from_source(template, "test.jinja").unwrap();
         let config = DialogueConfig {
             protocol: Some(protocol),
-            answer: rule,
+            answer,
             ..DialogueConfig::default()
         };
-        let template = ChatTemplate::small();
-        Pen::of(&Dialogue::new(Arc::new(tokenizer), template, config, &[]).unwrap()).unwrap()
+        let dialogue = Dialogue::new(Arc::new(tokenizer), template, config, &[]).unwrap();
+        Pen::of(&Arc::new(dialogue)).unwrap()
+    }
+
+    fn hermes(answer: AnswerRule) -> Pen {
+        pen(HERMES, Protocol::Hermes, answer)
     }
 
     fn turns(task: &Arc<Task>, pen: &Pen, showing: &Showing) -> Vec<String> {
@@ -209,7 +207,7 @@ mod tests {
         let mut play = gold.play();
         gold.turns
             .iter()
-            .map(|_| play.next_turn(&[]).unwrap())
+            .map(|_| play.next_turn(&pen.trial, &[]).unwrap())
             .collect()
     }
 
@@ -217,18 +215,18 @@ mod tests {
     fn gold_calls_are_made_one_a_turn_and_then_it_answers() {
         let row =
             task(&json!({"calls": [{"name": "f", "arguments": {"x": 1}}], "outputs": ["10", "a"]}));
-        let written = |protocol, rule| turns(&row, &pen(protocol, rule), &Showing::default());
+        let written = |pen: &Pen| turns(&row, pen, &Showing::default());
         assert_eq!(
-            written(Protocol::Hermes, AnswerRule::FinalTurn),
+            written(&hermes(AnswerRule::FinalTurn)),
             [
-                "<tool_call>\n{\"name\":\"f\",\"arguments\":{\"x\":1}}\n</tool_call>",
+                "<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
                 "10, a"
             ]
         );
         assert_eq!(
-            written(Protocol::Llama31, AnswerRule::Tag),
+            written(&pen(BARE, Protocol::Llama31, AnswerRule::Tag)),
             [
-                "{\"name\":\"f\",\"parameters\":{\"x\":1}}",
+                "{\"name\": \"f\", \"parameters\": {\"x\": 1}}",
                 "<answer>10, a</answer>"
             ]
         );
@@ -237,21 +235,19 @@ mod tests {
     #[test]
     fn a_think_block_that_the_prompt_opens_is_ended_first() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
-        let thinking = Pen {
-            before: "</think>\n\n",
-            ..pen(Protocol::Hermes, AnswerRule::FinalTurn)
-        };
-        for turn in turns(&row, &thinking, &Showing::default()) {
-            let parsed = parser::parse(&turn, true, Protocol::Hermes.spec(), &["f"]);
-            assert_eq!(parsed.diagnostics().count(), 0, "{turn}");
-            assert!(parsed.attempts().count() == 1 || parsed.visible() == DONE);
-        }
+        let thinks = HERMES.replace("{{- '<|assistant|>' }}", "{{- '<|assistant|><think>\\n' }}");
+        let thinking = pen(&thinks, Protocol::Hermes, AnswerRule::FinalTurn);
+        let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+        assert_eq!(
+            turns(&row, &thinking, &Showing::default()),
+            [call, DONE].map(|said| format!("</think>\n\n{said}"))
+        );
     }
 
     #[test]
     fn calls_have_the_names_that_the_model_sees() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
-        let pen = pen(Protocol::Hermes, AnswerRule::FinalTurn);
+        let pen = hermes(AnswerRule::FinalTurn);
         let mut showing = Showing::default();
         showing.rename.insert("f".into(), "g".into());
         assert!(turns(&row, &pen, &showing)[0].contains("\"name\":\"g\""));
@@ -261,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_task_without_calls_has_no_demonstration() {
-        let pen = pen(Protocol::Hermes, AnswerRule::Tag);
+        let pen = hermes(AnswerRule::Tag);
         let has_none =
             |row: &Arc<Task>| Gold::of(row, &pen, &Showing::default()).unwrap().is_none();
         assert!(has_none(&task(&json!({"answer": "x"}))));
@@ -276,26 +272,48 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_cannot_say_is_an_error_that_names_it() {
-        let why = |protocol, reference: Value| {
-            let pen = pen(protocol, AnswerRule::FinalTurn);
-            let error = Gold::of(&task(&reference), &pen, &Showing::default()).unwrap_err();
+    fn what_no_model_could_write_is_an_error_that_names_it() {
+        let why = |pen: &Pen, reference: Value| {
+            let error = Gold::of(&task(&reference), pen, &Showing::default()).unwrap_err();
             format!("{error:#}")
         };
         let call = |arguments: Value| json!({"name": "f", "arguments": arguments});
-        let second = json!({"calls": [call(json!({})), call(json!([1]))]});
-        let error = why(Protocol::Hermes, second);
-        assert!(error.starts_with("gold call 2: the arguments"), "{error}");
-        let answer =
-            json!({"calls": [call(json!({}))], "answer": "{\"name\": \"f\", \"parameters\": {}}"});
-        let error = why(Protocol::Llama31, answer);
-        assert!(error.contains("read as a call"), "{error}");
-        let braces = json!({"calls": [call(json!({}))], "answer": "a}b"});
-        let boxed = pen(Protocol::Hermes, AnswerRule::Boxed);
-        let error = Gold::of(&task(&braces), &boxed, &Showing::default()).unwrap_err();
-        assert!(error.to_string().contains("dialogue.answer"), "{error}");
-        let answer = json!({"calls": [call(json!({}))], "answer": "so <|end|>"});
-        let error = why(Protocol::Hermes, answer);
-        assert!(error.contains("control token"), "{error}");
+        let ending = |answer: &str| json!({"calls": [call(json!({}))], "answer": answer});
+        let plain = hermes(AnswerRule::FinalTurn);
+        let bare = pen(BARE, Protocol::Llama31, AnswerRule::FinalTurn);
+        let mut deep = json!(1);
+        for _ in 0..127 {
+            deep = json!([deep]);
+        }
+        let deep = json!({ "calls": [call(json!({ "x": deep }))] });
+        for (pen, reference, says) in [
+            (
+                &plain,
+                json!({"calls": [call(json!({})), call(json!([1]))]}),
+                "gold call 2: read back",
+            ),
+            (&plain, deep, "recursion limit"),
+            (
+                &plain,
+                json!({"calls": [call(json!({"x": "so <|end|> there"}))]}),
+                "control token",
+            ),
+            (&plain, ending("so <|end|>"), "control token"),
+            (
+                &bare,
+                ending("{\"name\": \"f\", \"parameters\": {}}"),
+                "its calls are others",
+            ),
+            (&hermes(AnswerRule::Boxed), ending("a}b"), "dialogue.answer"),
+            // Two that do not belong together.
+            (
+                &pen(HERMES, Protocol::Llama31, AnswerRule::Tag),
+                ending("a"),
+                "dialogue.protocol = \"llama-3.1\"",
+            ),
+        ] {
+            let error = why(pen, reference);
+            assert!(error.contains(says), "{error}");
+        }
     }
 }

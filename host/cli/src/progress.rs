@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_train::metrics::{Line, Phase};
 
-use crate::display::percent;
+use crate::display::{interval, percent};
 
 /// How long people are left to wait without a word.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -87,7 +87,7 @@ impl Progress {
     /// Success was measured.
     pub(crate) fn evaluation(&self, moment: &str, evaluation: &Evaluation) {
         let mut text = format!(
-            "{}{} split: greedy {}, sampled {} [{:.1}, {:.1}]",
+            "{}{} split: greedy {}, sampled {} {}",
             if moment.is_empty() {
                 String::new()
             } else {
@@ -96,9 +96,9 @@ impl Progress {
             evaluation.split,
             percent(evaluation.greedy.mean),
             percent(evaluation.sampled.mean),
-            evaluation.sampled.low * 100.0,
-            evaluation.sampled.high * 100.0,
+            interval(&evaluation.sampled),
         );
+        text.truncate(text.trim_end().len());
         if !moment.is_empty() {
             for (kind, rate) in &evaluation.sampled_by_kind {
                 let _ = write!(

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dataset::read_tasks;
+use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
-use rlf_dialogue::protocol::Protocol;
 use rlf_dialogue::task::Task;
 use rlf_forge::{DemonstratedTurn, FactsWorld, Split, Stage};
 use rlf_policy::{Key, Purpose};
@@ -17,8 +18,9 @@ use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::world::rehearse;
 
+use crate::assemble::warn;
 use crate::config::TasksConfig;
-use crate::gold::{Gold, Pen};
+use crate::gold::{Gold, Pen, answering, calling};
 
 /// Name of the generator's table within a run, as `data.<slot> = "run:facts.csv"` binds it.
 pub(crate) const FACTS_TABLE: &str = "facts.csv";
@@ -118,6 +120,11 @@ impl TaskSource {
             let held_out: Vec<_> = train.iter().take(held).cloned().collect();
             if train.len() > held {
                 train.drain(..held);
+            } else if config.test.is_none() {
+                warn(
+                    "[tasks] train holds one task, so what is measured is what was trained on; name other tasks as \
+                     `tasks.test`",
+                );
             }
             held_out
         };
@@ -258,17 +265,18 @@ impl TaskSource {
         }
     }
 
-    /// What SFT goes through, in the order of files, written by `pen`. An error names the task whose gold calls or answer
-    /// no model could write like that; so does there being nothing.
+    /// What SFT goes through, in the order of files. An error names the task whose gold calls or answer the model of
+    /// `dialogue` could not write; so does there being nothing.
     pub(crate) fn demonstrations(
         self: &Arc<Self>,
-        pen: Pen,
+        dialogue: &Arc<Dialogue>,
         shown: &ShownTools,
     ) -> anyhow::Result<DemonstrationSet> {
         let mut gold = Vec::new();
         if let Self::Files(files) = &**self
             && files.demonstrations.is_empty()
         {
+            let pen = Pen::of(dialogue)?;
             for task in &files.train {
                 let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
                 let written = Gold::of(task, &pen, &showing).with_context(|| {
@@ -290,7 +298,7 @@ impl TaskSource {
         Ok(DemonstrationSet {
             tasks: self.clone(),
             gold,
-            pen,
+            answer: dialogue.config().answer,
         })
     }
 
@@ -379,7 +387,7 @@ pub(crate) enum Demonstration {
 pub(crate) struct DemonstrationSet {
     tasks: Arc<TaskSource>,
     gold: Vec<Gold>,
-    pen: Pen,
+    answer: AnswerRule,
 }
 
 impl DemonstrationSet {
@@ -390,7 +398,7 @@ impl DemonstrationSet {
                 let task = world.task(Split::Train, Stage::Sft, number);
                 let demonstrator = Facts {
                     writer: world.demonstration(&task)?,
-                    pen: self.pen.clone(),
+                    answer: self.answer,
                 };
                 return Ok(Demonstration::Played(
                     Arc::new(task),
@@ -416,32 +424,18 @@ impl DemonstrationSet {
 /// The generator's demonstrator, writing as the run's model does.
 struct Facts {
     writer: rlf_forge::Demonstrator,
-    pen: Pen,
+    answer: AnswerRule,
 }
 
 impl Demonstrator for Facts {
-    fn next_turn(&mut self, observations: &[String]) -> Result<String, String> {
+    fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String> {
         let turn = match self.writer.next_turn(observations) {
-            Ok(Some(turn)) => turn,
+            Ok(Some(DemonstratedTurn::Act(calls))) => calling(calls),
+            Ok(Some(DemonstratedTurn::Answer(answer))) => answering(&answer, self.answer),
             Ok(None) => return Err("the demonstration is over, but the episode is not".into()),
             Err(error) => return Err(error.to_string()),
         };
-        match turn {
-            DemonstratedTurn::Answer(answer) => {
-                self.pen.answer(&answer).map_err(|error| error.to_string())
-            }
-            // Without any white space: a small model pays for every token.
-            turn if self.pen.protocol() == Protocol::Hermes => {
-                Ok(self.pen.behind_prompt(&turn.to_hermes()))
-            }
-            DemonstratedTurn::Act(calls) => {
-                let calls: Vec<_> = calls
-                    .iter()
-                    .map(|call| (call.name.as_str(), &call.arguments))
-                    .collect();
-                self.pen.calls(&calls).map_err(|error| error.to_string())
-            }
-        }
+        episode.write_turn(&turn).map_err(|error| error.to_string())
     }
 }
 

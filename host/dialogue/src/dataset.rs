@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::exact;
 use crate::message::{Content, Message, Role};
 use crate::protocol::{THINK_CLOSE, THINK_OPEN};
 use crate::task::Task;
@@ -104,7 +105,7 @@ fn rows(text: &str) -> Box<dyn Iterator<Item = Row> + '_> {
     }
     let row = |(index, text): (usize, &str)| {
         let line = index + 1;
-        let value = serde_json::from_str(text).map_err(|e| (line, format!("not JSON: {e}")));
+        let value = exact::from_str(text).map_err(|e| (line, format!("not JSON: {e}")));
         value.map(|value| (line, value))
     };
     let full = |(_, text): &(usize, &str)| !text.trim().is_empty();
@@ -139,7 +140,12 @@ impl Iterator for Items<'_> {
         let failed = match values.next() {
             Some(Ok(value)) => {
                 self.at = start + values.byte_offset();
-                return Some(Ok((self.line, value)));
+                let checked = exact::check(&self.text.as_bytes()[start..self.at]);
+                let line = self.line;
+                return Some(match checked {
+                    Ok(()) => Ok((line, value)),
+                    Err(error) => Err((line, error.to_string())),
+                });
             }
             Some(Err(error)) => format!("not JSON: {error}"),
             None => "the array is not closed with ]".to_owned(),
@@ -413,7 +419,7 @@ fn message_of(value: &Value) -> Result<Message, String> {
 fn call_of(call: &Value) -> Option<ToolCall> {
     let function = call.get("function").unwrap_or(call);
     let arguments = match function.get("arguments")? {
-        Value::String(text) => serde_json::from_str(text).ok()?,
+        Value::String(text) => exact::from_str(text).ok()?,
         other => other.clone(),
     };
     Some(ToolCall {

@@ -13,9 +13,13 @@
 //!
 //! - `speaking`: what becomes of a turn of the model
 //! - `reading`: what the model reads before its next turn
+//! - `writing`: what the model would have to write to say something
 
 mod reading;
 mod speaking;
+mod writing;
+
+pub use writing::Unwritable;
 
 use std::sync::Arc;
 

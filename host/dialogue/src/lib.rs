@@ -17,6 +17,7 @@
 //! | [`prefix`] | which earlier turns a template renders again as they were |
 //! | [`protocol`], [`parser`], [`turn`] | how calls are written, read, and what a turn is |
 //! | [`dataset`] | task files, of our own format and of others' |
+//! | [`exact`] | JSON from outside, read without loss |
 //!
 //! A trajectory by hand, with a tokenizer trained on the spot:
 //!
@@ -50,6 +51,7 @@ pub mod config;
 pub mod dataset;
 pub mod dialogue;
 pub mod episode;
+pub mod exact;
 mod history;
 pub mod message;
 mod observation;
@@ -71,11 +73,11 @@ pub use bpe::BpeOptions;
 pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer};
 pub use dataset::{TaskError, read_tasks};
 pub use dialogue::{Dialogue, DialogueError};
-pub use episode::{Episode, NextInput, Reply, Step};
+pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
 pub use message::{Content, Message, Role};
 pub use parser::Diagnostic;
 pub use prefix::PrefixReport;
-pub use protocol::{Protocol, ProtocolSpec, Unwritable};
+pub use protocol::{Protocol, ProtocolSpec};
 pub use task::Task;
 pub use template::{ChatTemplate, RenderInput, TemplateError};
 pub use tokenizer::{Tokenizer, TokenizerError};

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::exact;
 use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 
 /// A call longer than this is malformed; its JSON is not read.
@@ -390,7 +391,11 @@ impl Scanner<'_, '_> {
         let mut values =
             serde_json::Deserializer::from_str(&self.text[at..end]).into_iter::<Value>();
         match values.next() {
-            Some(Ok(value)) => Ok((value, at + values.byte_offset())),
+            Some(Ok(value)) => {
+                let end = at + values.byte_offset();
+                exact::check(&self.text.as_bytes()[at..end]).map_err(|error| error.to_string())?;
+                Ok((value, end))
+            }
             Some(Err(_)) if end < self.text.len() => Err(format!(
                 "the call is not valid JSON within {MAX_CALL_BYTES} bytes"
             )),

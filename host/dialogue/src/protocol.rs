@@ -4,9 +4,6 @@
 //! The parser knows no protocol by name: it reads a [`ProtocolSpec`].
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use crate::parser;
 
 /// A known way of writing tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,100 +113,4 @@ impl ProtocolSpec {
             .chain(self.close)
             .chain(self.response.iter().copied())
     }
-
-    /// A turn that makes `calls`, names with their arguments, without the end-of-turn token. The parser reads exactly
-    /// these calls in it, or there is none. `control` are the tokenizer's added tokens: where a text in the arguments
-    /// has one, it is escaped as JSON allows, for written out it would be the token.
-    pub fn write(&self, calls: &[(&str, &Value)], control: &[&str]) -> Result<String, Unwritable> {
-        let mut objects = Vec::with_capacity(calls.len());
-        for (name, arguments) in calls {
-            objects.push(self.write_object(name, arguments, control)?);
-        }
-        let text = match (self.close, self.separator) {
-            (Some(close), _) => {
-                let tagged = |object: &String| format!("{}\n{object}\n{close}", self.open);
-                objects.iter().map(tagged).collect::<Vec<_>>().join("\n")
-            }
-            (None, separator) => {
-                let open = if self.bare { "" } else { self.open };
-                let between = separator.map_or(String::new(), String::from);
-                format!("{open}{}", objects.join(&between))
-            }
-        };
-        let names: Vec<&str> = calls.iter().map(|(name, _)| *name).collect();
-        let parsed = parser::parse(&text, false, self, &names);
-        let mut read = parsed.attempts();
-        for (name, arguments) in calls {
-            let what = match read.next() {
-                Some((_, Ok((read, with)))) if read == name && with == *arguments => continue,
-                Some((_, Err(malformed))) => malformed.detail.clone(),
-                _ => "it would be read as another call".to_owned(),
-            };
-            let tool = (*name).to_owned();
-            return Err(Unwritable::ReadBack { tool, what });
-        }
-        drop(read);
-        Ok(text)
-    }
-
-    /// The JSON of a call, its name first: a call without `open` is known by it.
-    fn write_object(
-        &self,
-        name: &str,
-        arguments: &Value,
-        control: &[&str],
-    ) -> Result<String, Unwritable> {
-        let tool = || name.to_owned();
-        if !arguments.is_object() {
-            return Err(Unwritable::NoObject { tool: tool() });
-        }
-        let mut object = format!(
-            "{{{}:{},{}:{arguments}}}",
-            Value::from(self.name),
-            Value::from(name),
-            Value::from(self.arguments)
-        );
-        for token in control {
-            // JSON has `<` within its texts alone, and nearly all such tokens begin with it.
-            if let Some(rest) = token.strip_prefix('<') {
-                object = object.replace(token, &format!("\\u003c{rest}"));
-            } else if !token.trim().is_empty() && object.contains(token) {
-                let token = (*token).to_owned();
-                return Err(Unwritable::Control {
-                    tool: tool(),
-                    token,
-                });
-            }
-        }
-        Ok(object)
-    }
-}
-
-/// Why a call cannot be written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unwritable {
-    /// No protocol writes other arguments.
-    #[error("the arguments of the call to `{tool}` are no JSON object, and must be one")]
-    NoObject {
-        /// The tool.
-        tool: String,
-    },
-    /// Nothing but the template may write such a token.
-    #[error(
-        "the call to `{tool}` holds {token:?}, which is a control token of the model: none of its calls can have it"
-    )]
-    Control {
-        /// The tool.
-        tool: String,
-        /// The token.
-        token: String,
-    },
-    /// The parser takes it for something else.
-    #[error("the call to `{tool}` cannot be written so that the model's could be read: {what}")]
-    ReadBack {
-        /// The tool.
-        tool: String,
-        /// What it would be read as.
-        what: String,
-    },
 }

@@ -1,6 +1,7 @@
 //! Conversations of data sets as messages: reasoning and calls apart from text, the results of calls in the order of
 //! the calls.
 
+use rlf_dialogue::exact;
 use rlf_dialogue::{Content, Message, Role, ToolCall, ToolDefinition};
 use serde_json::{Map, Value};
 
@@ -149,7 +150,7 @@ pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
     let arguments = match function.get("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Map::new()),
-        Some(Value::String(text)) => serde_json::from_str(text)
+        Some(Value::String(text)) => exact::from_str(text)
             .map_err(|error| format!("the text in `arguments` is not JSON: {error}"))?,
         Some(other) => other.clone(),
     };

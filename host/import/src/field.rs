@@ -1,5 +1,6 @@
 //! Fields of a row, with messages that name them.
 
+use rlf_dialogue::exact;
 use serde_json::{Map, Value};
 
 pub(crate) type Row = Map<String, Value>;
@@ -38,7 +39,7 @@ pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], String> 
 /// A value that data sets write as JSON in a text, and some as it is. `name` is the field's, for messages.
 pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, String> {
     match value {
-        Value::String(text) => serde_json::from_str(text)
+        Value::String(text) => exact::from_str(text)
             .map_err(|error| format!("field `{name}`: the text in it is not JSON: {error}")),
         other => Ok(other.clone()),
     }

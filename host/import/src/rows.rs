@@ -1,6 +1,7 @@
 //! The rows of a JSON file, one after the other: JSON lines, or the items of one array. No more than one row is
 //! in memory at a time.
 
+use rlf_dialogue::exact;
 use std::io::{BufRead, Error};
 
 use serde_json::Value;
@@ -87,7 +88,7 @@ impl<R: BufRead> JsonRows<R> {
             let line = self.line;
             self.line += 1;
             if bytes.iter().any(|byte| !byte.is_ascii_whitespace()) {
-                let value = serde_json::from_slice(&bytes).map_err(|error| {
+                let value = exact::from_slice(&bytes).map_err(|error| {
                     let hint = if error.is_eof() {
                         "; a row stands in one line, or the file is one array of rows"
                     } else {
@@ -150,7 +151,7 @@ impl<R: BufRead> JsonRows<R> {
                 self.shape = Shape::Done;
             }
             if closed.is_some() && !item.is_empty() {
-                let value = serde_json::from_slice(&item)
+                let value = exact::from_slice(&item)
                     .map_err(|error| NoRow::Bad(start, format!("not JSON: {error}")));
                 return Some(value.map(|value| (start, value)));
             }

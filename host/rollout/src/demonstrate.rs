@@ -1,6 +1,6 @@
 //! Demonstrations: episodes whose turns a demonstrator writes, played against the real tools.
 
-use rlf_dialogue::episode::{NextInput, Step};
+use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Trajectory};
@@ -12,10 +12,10 @@ use crate::{RolloutError, Workshop};
 
 /// Writes the turns of one episode, one after the other.
 pub trait Demonstrator: Send {
-    /// The next turn as protocol text, without the end-of-turn token. `observations` are the
+    /// The next turn of `episode`, as [`Episode::write_turn`] writes it. `observations` are the
     /// texts that the calls of the turn before gave, in call order; empty at first.
     /// An error says why the demonstrator does not know how to go on.
-    fn next_turn(&mut self, observations: &[String]) -> Result<String, String>;
+    fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String>;
 }
 
 /// Plays `task` by `demonstrator` against the real tools and keeps it only if the real rewards
@@ -38,7 +38,7 @@ pub async fn demonstrate(
     let mut turn = 0;
     while !matches!(episode.next_input(), NextInput::Finished) {
         let text = demonstrator
-            .next_turn(&observations)
+            .next_turn(&episode, &observations)
             .map_err(|why| wrong(format!("after {observations:?}: {why}")))?;
         observations.clear();
         let step = episode.push_demonstrated(&text);

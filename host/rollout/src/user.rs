@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::parser;
-use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN};
+use rlf_dialogue::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -58,12 +58,12 @@ impl Said {
     }
 
     /// What a prompt says between the two. Where it shows calls, what they gave or thoughts, these are left out.
-    pub(crate) fn in_prompt(prompt: &[Message]) -> Vec<Self> {
+    pub(crate) fn in_prompt(prompt: &[Message], protocol: &ProtocolSpec) -> Vec<Self> {
         let said = |message: &Message| {
             let text = message.plain_text();
             match message.role {
                 Role::User => Some(Self::user(text)),
-                Role::Assistant => Some(spoken(&text))
+                Role::Assistant => Some(spoken(&text, protocol))
                     .filter(|text| !text.is_empty())
                     .map(Self::agent),
                 Role::System | Role::Tool => None,
@@ -73,8 +73,8 @@ impl Said {
     }
 }
 
-/// What is said in a turn of the agent's that a prompt has as it was written: thoughts and calls in their tags are not.
-fn spoken(text: &str) -> String {
+/// What is said in a turn of the agent's that a prompt has as it was written: thoughts and calls are not.
+fn spoken(text: &str, protocol: &ProtocolSpec) -> String {
     // Where a template opens the thoughts, only their end was written.
     let in_think = match (text.find(THINK_CLOSE), text.find(THINK_OPEN)) {
         (Some(close), Some(open)) => close < open,
@@ -82,7 +82,7 @@ fn spoken(text: &str) -> String {
         (None, Some(_)) => false,
     };
     let no_tools: &[&str] = &[];
-    parser::parse(text, in_think, Protocol::Hermes.spec(), no_tools).visible()
+    parser::parse(text, in_think, protocol, no_tools).visible()
 }
 
 /// What a user does when it is their turn.
@@ -182,8 +182,8 @@ impl Conversation {
     }
 
     /// Takes over what a prompt says between the two.
-    pub(crate) fn read(&mut self, prompt: &[Message]) {
-        self.said.extend(Said::in_prompt(prompt));
+    pub(crate) fn read(&mut self, prompt: &[Message], protocol: &ProtocolSpec) {
+        self.said.extend(Said::in_prompt(prompt, protocol));
     }
 
     /// Whether the user is to say something before the agent does.
@@ -281,6 +281,7 @@ impl std::fmt::Display for UsersMode {
 mod tests {
     use std::sync::Mutex;
 
+    use rlf_dialogue::protocol::Protocol;
     use rlf_dialogue::tool::ToolCall;
     use serde_json::{Value, json};
 
@@ -353,7 +354,7 @@ mod tests {
             name: "SECRET call".into(),
             arguments: json!({"SECRET": 1}),
         };
-        conversation.read(&[
+        let prompt = [
             Message::text(Role::System, "SECRET policy"),
             Message::text(Role::User, "Tea, please."),
             Message {
@@ -372,7 +373,8 @@ mod tests {
                 Role::Assistant,
                 "<tool_call>\n{\"name\": \"SECRET\", \"arguments\": {}}\n</tool_call>",
             ),
-        ]);
+        ];
+        conversation.read(&prompt, Protocol::Hermes.spec());
         assert!(conversation.waits_for_user());
         conversation.user_turn().await.unwrap();
         assert!(!conversation.waits_for_user());
@@ -395,11 +397,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn calls_in_a_prompt_are_those_of_the_runs_protocol() {
+        let bare = "{\"name\": \"SECRET\", \"parameters\": {}}";
+        let prompt = [
+            Message::text(Role::User, "Tea, please."),
+            Message::text(Role::Assistant, bare),
+        ];
+        let heard = |protocol: Protocol| Said::in_prompt(&prompt, protocol.spec());
+        assert_eq!(heard(Protocol::Llama31), [Said::user("Tea, please.")]);
+        assert_eq!(heard(Protocol::Hermes)[1], Said::agent(bare));
+    }
+
     #[tokio::test]
     async fn a_user_speaks_first_where_nobody_has() {
         let script = script(vec![Ok(says("Tea, please."))]);
         let mut conversation = conversation(&script);
-        conversation.read(&[Message::text(Role::System, "Sell tea.")]);
+        let prompt = [Message::text(Role::System, "Sell tea.")];
+        conversation.read(&prompt, Protocol::Hermes.spec());
         assert!(conversation.waits_for_user());
         let turn = conversation.user_turn().await;
         assert_eq!(turn, Ok(says("Tea, please.")));

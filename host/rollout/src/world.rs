@@ -100,7 +100,7 @@ impl<'a> World<'a> {
         world.plugins = world.tools_of_plugins(task)?;
         world.prompt = world.prompt_of(task);
         if let Some(conversation) = &mut world.conversation {
-            conversation.read(&world.prompt);
+            conversation.read(&world.prompt, scene.dialogue.protocol().spec());
         }
         Ok(Ok(world))
     }

@@ -1,6 +1,7 @@
 //! Fewer data segments: an instance keeps a record of each in memory of its own, written when it is made, and a snapshot has
 //! up to ten thousand of them.
 
+use wasm_encoder::{ConstExpr, DataSection, Encode};
 use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
 
 /// Zeros between two segments that are not worth a segment more.
@@ -16,7 +17,7 @@ const DATA_COUNT: u8 = 12;
 /// The component with segments joined that lie close together; as it is where it cannot be read.
 pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
     let joined = rewritten(&component, |id, body| match id {
-        MODULE => module(body).map(Some),
+        MODULE => Ok(Some(encoded(module(body)?.as_slice()))),
         _ => Ok(None),
     });
     joined.unwrap_or(component)
@@ -30,12 +31,18 @@ fn module(bytes: &[u8]) -> Result<Vec<u8>> {
         Ok(None)
     })?;
     rewritten(bytes, |id, body| match id {
-        DATA if !are_named => data_section(body).map(Some),
+        DATA if !are_named => data_section(body),
         _ => Ok(None),
     })
 }
 
-/// A copy, in which `other` may give sections another content.
+fn encoded(value: &(impl Encode + ?Sized)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    value.encode(&mut bytes);
+    bytes
+}
+
+/// A copy, in which `other` may give sections another content, encoded with its size.
 fn rewritten(
     bytes: &[u8],
     mut other: impl FnMut(u8, &[u8]) -> Result<Option<Vec<u8>>>,
@@ -49,14 +56,15 @@ fn rewritten(
         let body = reader.read_bytes(size)?;
         copy.push(id);
         match other(id, body)? {
-            Some(body) => sized(&mut copy, &body),
-            None => sized(&mut copy, body),
+            Some(other) => copy.extend(other),
+            None => body.encode(&mut copy),
         }
     }
     Ok(copy)
 }
 
-fn data_section(body: &[u8]) -> Result<Vec<u8>> {
+/// The section with segments joined; none where they are in no order.
+fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
     let mut segments: Vec<Segment> = Vec::new();
     // Of what was placed so far.
     let mut end = 0;
@@ -70,7 +78,7 @@ fn data_section(body: &[u8]) -> Result<Vec<u8>> {
                 // The zeros between two may be another's place, if these are in no order. A snapshot's are.
                 let place = constant(offset_expr)?.filter(|place| u64::from(*place) >= end);
                 let Some(place) = place else {
-                    return Ok(body.to_vec());
+                    return Ok(None);
                 };
                 end = u64::from(place) + data.data.len() as u64;
                 Some(place)
@@ -88,12 +96,16 @@ fn data_section(body: &[u8]) -> Result<Vec<u8>> {
             });
         }
     }
-    let mut section = Vec::with_capacity(body.len());
-    unsigned(&mut section, segments.len());
-    for segment in &segments {
-        segment.write(&mut section);
+    let mut section = DataSection::new();
+    for segment in segments {
+        match segment {
+            Segment::Placed(place, data) => {
+                section.active(0, &ConstExpr::i32_const(place.cast_signed()), data)
+            }
+            Segment::Other(written) => section.raw(&written),
+        };
     }
-    Ok(section)
+    Ok(Some(encoded(&section)))
 }
 
 /// The number that an expression is, if it is one of 32 bits.
@@ -129,45 +141,6 @@ impl Segment {
         held.extend_from_slice(data);
         true
     }
-
-    fn write(&self, section: &mut Vec<u8>) {
-        /// Of an active segment of the first memory, and of the constant that says where it lies.
-        const ACTIVE: u8 = 0;
-        const I32_CONST: u8 = 0x41;
-        const END: u8 = 0x0b;
-        match self {
-            Self::Placed(place, data) => {
-                section.extend([ACTIVE, I32_CONST]);
-                signed(section, place.cast_signed());
-                section.push(END);
-                sized(section, data);
-            }
-            Self::Other(written) => section.extend_from_slice(written),
-        }
-    }
-}
-
-fn sized(to: &mut Vec<u8>, bytes: &[u8]) {
-    unsigned(to, bytes.len());
-    to.extend_from_slice(bytes);
-}
-
-/// As LEB128.
-fn unsigned(to: &mut Vec<u8>, mut value: usize) {
-    while value > 0x7f {
-        to.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
-}
-
-/// As LEB128.
-fn signed(to: &mut Vec<u8>, mut value: i32) {
-    while !(-0x40..0x40).contains(&value) {
-        to.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push((value & 0x7f) as u8);
 }
 
 #[cfg(test)]

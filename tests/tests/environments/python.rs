@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_plugins::environment::{EnvironmentConfig, Environments};
+use rlf_plugins::environment::{EnvironmentConfig, Environments, Session};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{InitMode, Sandbox, SandboxConfig};
@@ -62,6 +62,17 @@ def count() -> int:
 def feast() -> str:
     api.state.calls += 1
     return str(len(bytearray(1 << 30)))
+
+
+@mcp.tool()
+def nest() -> str:
+    return str(eval('-' * 20000 + '1'))
+
+
+@mcp.tool()
+def grow() -> int:
+    api.state.calls += 2 ** 64
+    return api.state.calls
 ";
 
 /// The interpreter with a folder of servers, as the environment `worlds`.
@@ -95,17 +106,39 @@ fn sessions_begin_where_the_files_are_loaded() {
     drop(registry);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_takes_all_memory_has_changed_nothing() {
+/// A session of [`GLUTTON`] that begins with so many calls. The rest is what it lives in.
+async fn glutton(calls: u64) -> (Session, tempfile::TempDir, Registry) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Glutton.py"), GLUTTON).expect("can be written");
     let servers = folder.path().display().to_string();
-    let (_registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
-    let task = json!({"servers": {"Glutton": {"calls": 4}}});
-    let mut session = environments
+    let (registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
+    let task = json!({"servers": {"Glutton": {"calls": calls}}});
+    let session = environments
         .open("worlds", "test", &task, 7)
         .await
         .expect("the task is a good one");
+    (session, folder, registry)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_with_a_number_that_would_be_rounded_is_refused() {
+    let (mut session, _folder, _registry) = glutton(u64::MAX - 1).await;
+    let grow = call(&mut session, "Glutton-grow", json!({})).await;
+    assert_eq!(grow.ended, Ended::Trap, "{grow:?}");
+    assert_eq!(grow.fault, Fault::Plugin, "{grow:?}");
+    let detail = grow.detail.as_deref().unwrap_or_default();
+    assert!(
+        detail.contains("36893488147419103230 has more than 64 bits"),
+        "{detail}"
+    );
+    assert!(shown(&grow).ends_with("; it has had no effect"), "{grow:?}");
+    let count = call(&mut session, "Glutton-count", json!({})).await;
+    assert_eq!(shown(&count), u64::MAX.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_takes_all_memory_has_changed_nothing() {
+    let (mut session, _folder, _registry) = glutton(4).await;
     let feast = call(&mut session, "Glutton-feast", json!({})).await;
     assert_eq!(feast.ended, Ended::Denied, "{feast:?}");
     assert_eq!(feast.fault, Fault::Model, "{feast:?}");
@@ -116,6 +149,13 @@ async fn a_tool_that_takes_all_memory_has_changed_nothing() {
     let count = call(&mut session, "Glutton-count", json!({})).await;
     assert_eq!(shown(&count), "5", "{feast:?}");
     assert!(session.lost().is_none());
+    // The parser's own limit goes by the same name in Python.
+    for _ in 0..2 {
+        let nest = call(&mut session, "Glutton-nest", json!({})).await;
+        assert_eq!(nest.ended, Ended::Failed, "{nest:?}");
+        let text = "Error executing tool nest: Parser stack overflowed";
+        assert!(shown(&nest).starts_with(text), "{nest:?}");
+    }
     call(&mut session, "Glutton-feast", json!({})).await;
     let why = session.lost().expect("the same call was stopped twice");
     assert!(why.contains("memory"), "{why}");

@@ -2,7 +2,7 @@
 
 mod replay;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -88,8 +88,15 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     {
         warn("--steps takes rows whose conversation has begun, and none of these has");
     }
+    let mut wrong = 0;
     if import.replay {
-        replay::run(import, &mut rows.tasks)?;
+        let ids = replay::run(import, &mut rows.tasks)?;
+        if import.skip_bad {
+            rows.tasks.retain(|task| !ids.contains(&task.id));
+            rows.bad += ids.len();
+        } else {
+            wrong = ids.len();
+        }
     }
     if rows.demonstrations.is_empty() {
         rlf_import::write_tasks(&import.output, &rows.tasks)?;
@@ -109,6 +116,12 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     }
     if rows.bad > 0 {
         say!("{} rows left out", rows.bad);
+    }
+    if wrong > 0 {
+        warn(&format!(
+            "of the tasks written, {wrong} cannot be right, as said above; --skip-bad leaves such rows out"
+        ));
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -149,13 +162,13 @@ fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
         tasks.extend(read_tasks(file)?);
     }
     let samples = rlf_import::steps_of_run(&tasks, run)?;
-    let begun = samples
-        .iter()
-        .filter(|sample| sample.extra.contains_key("turns"))
-        .count();
+    // The questions may themselves have begun.
+    let given: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+    let is_given = |sample: &&Task| given.contains(sample.id.as_str());
+    let tried = samples.iter().filter(is_given).count();
     say!(
-        "{} questions were tried, and {begun} different ways that they had begun",
-        samples.len() - begun
+        "{tried} questions were tried, and {} different ways that they had begun",
+        samples.len() - tried
     );
     Ok(Rows {
         tasks: samples,

@@ -10,7 +10,7 @@ use rlf_rollout::statistics::Rate;
 
 use crate::arguments::Eval;
 use crate::assemble::Parts;
-use crate::display::percent;
+use crate::display::{interval, percent};
 use crate::tasks;
 
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
@@ -74,11 +74,10 @@ fn print(evaluation: &Evaluation) {
     let row = |name: &str, greedy: Option<&Rate>, sampled: &Rate| {
         let greedy = percent(greedy.and_then(|rate| rate.mean));
         say!(
-            "{name:<16} {:>6} {greedy:>10} {:>10}   [{:.1}, {:.1}]",
+            "{name:<16} {:>6} {greedy:>10} {:>10}   {}",
             sampled.tasks,
             percent(sampled.mean),
-            sampled.low * 100.0,
-            sampled.high * 100.0
+            interval(sampled)
         );
     };
     say!(

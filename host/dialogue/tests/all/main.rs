@@ -6,3 +6,4 @@ mod parser;
 mod support;
 mod template;
 mod tokenizer;
+mod writing;

@@ -1,6 +1,7 @@
 //! ShareGPT's conversations, with LLaMA-Factory's `function_call` and `observation`.
 
 use rlf_dialogue::Role;
+use rlf_dialogue::exact;
 use serde_json::Value;
 
 use crate::conversation::{Conversation, Said, call_of, role_of};
@@ -48,8 +49,7 @@ pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, S
 
 /// One call or a list of them, as JSON.
 fn calls(text: &str) -> Result<Vec<rlf_dialogue::ToolCall>, String> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let value: Value = exact::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let calls = match &value {
         Value::Array(calls) => calls.as_slice(),
         call => std::slice::from_ref(call),

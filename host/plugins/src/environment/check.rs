@@ -10,6 +10,7 @@ mod generate;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rlf_dialogue::exact;
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,7 @@ impl Environments {
                 .map(|scenario| {
                     let id = scenario.id;
                     let json = |text: &str| {
-                        serde_json::from_str::<Value>(text)
+                        exact::from_str::<Value>(text)
                             .map_err(|error| broke(format!("scenario `{id}` is no JSON: {error}")))
                     };
                     Ok(Scenario {
@@ -123,7 +124,7 @@ impl Environments {
         let text = text
             .map_err(|stopped| broke(stopped.to_string()))?
             .map_err(|error| broke(error_text(&error)))?;
-        serde_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
+        exact::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
     }
 
     /// Tries the promises of the environment `name`. `inputs` is how often each tool is called with generated arguments.
@@ -407,7 +408,7 @@ impl Check<'_> {
                 return self.problem(format!("in the end it does not tell its state: {why}"));
             }
         };
-        let Ok(found) = serde_json::from_str::<Value>(&state) else {
+        let Ok(found) = exact::from_str::<Value>(&state) else {
             return self.problem("its state is no JSON");
         };
         let Some(expected) = &self.scenario.expect else {

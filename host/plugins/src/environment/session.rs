@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::episode::Reply;
+use rlf_dialogue::exact;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Heard, Verdict};
@@ -188,12 +189,12 @@ impl Session {
                     // Python runs out of memory by an exception.
                     let is_stop = matches!(error, types::Error::Exhausted(_))
                         && !self.slot.plugin.languages().is_empty();
+                    let is_meant = !is_stop && !matches!(error, types::Error::Internal(_));
                     let end = End::of_result(Err(error), most);
-                    if !is_stop {
-                        return nothing(end);
+                    if is_stop {
+                        self.note_stop(call, arguments.clone(), "its memory is used up");
                     }
-                    self.note_stop(call, arguments.clone(), "its memory is used up");
-                    return nothing(without_effect(end));
+                    return nothing(if is_meant { end } else { without_effect(end) });
                 }
                 Err(Fallen::Lost(why)) => {
                     self.lost = Some(why.clone());
@@ -318,25 +319,22 @@ impl Session {
 
     /// Canonical state, as the environment writes it.
     pub async fn state(&self) -> Result<String, String> {
-        match self.slot.state().await {
-            Ok(Ok(state)) => Ok(state),
-            Ok(Err(error)) => Err(error_text(&error)),
-            Err(fallen) => Err(why(fallen)),
+        let mut state = self.slot.state().await;
+        if had_no_room(&state) {
+            state = self.slot.state().await;
         }
+        told(state)
     }
 
     /// Everything that the session is, to be restored in this or another instance of the same component.
     pub async fn snapshot(&self) -> Result<Snapshot, String> {
-        match self.slot.snapshot().await {
-            Ok(Ok(data)) => Ok(Snapshot {
-                component: self.slot.plugin.world_hash(),
-                tools: self.tools().cloned().collect(),
-                acts: self.acts,
-                data,
-            }),
-            Ok(Err(error)) => Err(error_text(&error)),
-            Err(fallen) => Err(why(fallen)),
-        }
+        let data = told(self.slot.snapshot().await)?;
+        Ok(Snapshot {
+            component: self.slot.plugin.world_hash(),
+            tools: self.tools().cloned().collect(),
+            acts: self.acts,
+            data,
+        })
     }
 
     /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
@@ -361,18 +359,18 @@ impl Session {
 
     /// How the environment judges the state it is in.
     pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
-        match self.slot.verify(answer, reference.to_string()).await {
-            Ok(Ok(verdict)) => convert::verdict_from_guest(verdict)
-                .map_err(|error| format!("broke the contract: {error}")),
-            Ok(Err(error)) => Err(error_text(&error)),
-            Err(fallen) => Err(why(fallen)),
+        let mut verdict = self.slot.verify(answer, reference.to_string()).await;
+        if had_no_room(&verdict) {
+            verdict = self.slot.verify(answer, reference.to_string()).await;
         }
+        let verdict = told(verdict)?;
+        convert::verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
     }
 
     /// Where the episode led: the state, and how the environment judges it.
     pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
         let state = self.state().await.and_then(|text| {
-            serde_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+            exact::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
         });
         let verdict = self.verify(answer, reference).await;
         let problem = [state.as_ref().err(), verdict.as_ref().err()]
@@ -410,6 +408,20 @@ fn loaded_again(
         .iter()
         .map(|tool| convert::definition_to_guest(&own_name(tool)));
     check_tools(own.collect(), policy)
+}
+
+/// Whether a question is to be asked once more: it was the host that had no room for it.
+fn had_no_room<T>(answer: &Result<T, Fallen>) -> bool {
+    matches!(answer, Err(Fallen::Stopped(stopped)) if End::of_stopped(stopped).may_be_retried())
+}
+
+/// What a session told, or why it did not.
+fn told<T>(answer: Result<Result<T, types::Error>, Fallen>) -> Result<T, String> {
+    match answer {
+        Ok(Ok(told)) => Ok(told),
+        Ok(Err(error)) => Err(error_text(&error)),
+        Err(fallen) => Err(why(fallen)),
+    }
 }
 
 fn why(fallen: Fallen) -> String {

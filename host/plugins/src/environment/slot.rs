@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rlf_dialogue::exact;
 use rlf_sandbox::Stopped;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -100,6 +101,9 @@ impl Slot {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
         };
+        if let Err(error) = readable(&started.state) {
+            return Ok(Err(error));
+        }
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
         let start = started.start.unwrap_or(environment::Start {
@@ -170,13 +174,7 @@ impl Slot {
                 return Err(Fallen::Stopped(stopped));
             }
         };
-        // A state that cannot be read would be lost where the episode ends.
-        let step = match serde_json::from_str::<serde_json::Value>(&state) {
-            Ok(_) => step,
-            Err(error) => Err(types::Error::Internal(format!(
-                "the state it leads to is no JSON that can be read: {error}"
-            ))),
-        };
+        let step = readable(&state).and(step);
         let state = state_hash(&state);
         let took_effect = step.as_ref().is_ok_and(is_kept);
         if took_effect {
@@ -405,6 +403,16 @@ impl Slot {
 
     fn set_waiting(&self, since: Option<Instant>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+}
+
+/// A state that cannot be read would be lost where the episode ends.
+fn readable(state: &str) -> Result<(), types::Error> {
+    match exact::from_str::<serde_json::Value>(state) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(types::Error::Internal(format!(
+            "the state it leads to is no JSON that can be read: {error}"
+        ))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Environments written in Python: a folder of files, one server each, handed to the interpreter when it is loaded, so that
 //! every session starts from memory in which they are imported.
 
+use rlf_dialogue::exact;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
@@ -92,7 +93,7 @@ fn place(path: &Path) -> (&Path, Option<String>) {
 
 /// A list of scenarios. The error says which of them is none.
 fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
-    let rows: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let rows: Value = exact::from_str(text).map_err(|error| error.to_string())?;
     let Value::Array(rows) = rows else {
         return Err("it is no list of scenarios".into());
     };

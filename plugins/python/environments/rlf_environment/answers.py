@@ -2,6 +2,8 @@
 
 import json
 
+from mcp.server.fastmcp.exceptions import out_of_memory
+
 INVALID, NOT_FOUND, EXHAUSTED, INTERNAL = "invalid-arguments", "not-found", "exhausted", "internal"
 NO_MEMORY = "there is no memory left of what a session may have"
 
@@ -53,7 +55,7 @@ def decoded(text, what):
 
 def described(fault):
     """`Type: message`, also of an exception that cannot say what it is."""
-    if isinstance(fault, MemoryError):
+    if out_of_memory(fault):
         return NO_MEMORY
     try:
         return clean(f"{type(fault).__name__}: {fault}")

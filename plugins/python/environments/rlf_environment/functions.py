@@ -4,6 +4,8 @@ import json
 import linecache
 import types
 
+from mcp.server.fastmcp.exceptions import out_of_memory
+
 from .answers import INVALID, Refused, described
 
 CLEAN, PUBLISHED = "clean", "published"
@@ -46,9 +48,9 @@ class Function:
             if self.scoping == PUBLISHED:
                 return shown_as_published(published(self.name, arguments, self.source)), False
             return shown(self.loaded()(**arguments)), False
-        except MemoryError:
-            raise
         except BaseException as fault:
+            if out_of_memory(fault):
+                raise
             if self.scoping == PUBLISHED:
                 try:
                     return f"an error occured when call {self.name}: {fault}", True

@@ -8,7 +8,7 @@ import sys
 import types
 
 from mcp.server.fastmcp import FastMCP
-from mcp.server.fastmcp.exceptions import ToolError, UnknownTool
+from mcp.server.fastmcp.exceptions import ToolError, UnknownTool, out_of_memory
 
 from .answers import INVALID, Refused, described, encoded
 
@@ -63,11 +63,13 @@ class Server:
         """`(text, failed)`."""
         try:
             return ",".join(self.fastmcp.call(tool, arguments)), False
-        except (UnknownTool, MemoryError):
+        except UnknownTool:
             raise
         except ToolError as fault:
             return str(fault), True
         except BaseException as fault:
+            if out_of_memory(fault):
+                raise
             # Ends of the program are the tool's, not the session's.
             return f"Error executing tool {tool}: {described(fault)}", True
 

@@ -11,7 +11,7 @@ from .functions import functions_of
 from .servers import executed, unloaded
 
 
-_KEYS = frozenset(("servers", "tools", "functions", "scoping", "user"))
+_KEYS = frozenset(("servers", "tools", "functions", "scoping", "user", "instruction"))
 
 
 class Session:

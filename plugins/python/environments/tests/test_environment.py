@@ -334,6 +334,11 @@ class Functions(unittest.TestCase):
         found = self.answers("clean", "def f():\n    raise MemoryError", "f")
         self.assertEqual(found["error"]["kind"], "exhausted")
 
+    @unittest.skipIf(sys.version_info < (3, 12), "the parser does not say what it lacks")
+    def test_source_that_is_nested_too_deeply_is_a_failure(self):
+        found = self.answers("clean", "def f():\n    return eval('-' * 20000 + '1')", "f")
+        self.assertEqual((found["text"][:18], found["failed"]), ("error: MemoryError", True))
+
     def test_a_failure_is_an_observation(self):
         self.assertEqual(self.answers("clean"), {
             "text": "error: TypeError: triple() missing 1 required positional argument: 'x'", "failed": True,

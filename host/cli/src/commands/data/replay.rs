@@ -1,7 +1,10 @@
 //! Gold calls made in their environments: whether they can be, and the states they lead to, for rows that do not bring these
 //! with them.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, bail};
+use rlf_dialogue::exact;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::environment::{Environments, Session};
@@ -15,15 +18,15 @@ use crate::operator::Operator;
 use crate::progress::loading;
 
 /// Plays the gold calls of every task that has some, and keeps where they began in its reference, and where they led if it does
-/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of.
-pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
+/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their ids are returned.
+pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSet<String>> {
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let registry =
         loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
-    let (all, mut played, mut wrong) = (tasks.len(), 0, 0);
+    let (all, mut played, mut wrong) = (tasks.len(), 0, BTreeSet::new());
     for task in tasks {
         let Some(name) = task.environment.clone() else {
             bail!(
@@ -38,14 +41,15 @@ pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<()> {
         };
         played += 1;
         if let Some(problem) = problem {
-            wrong += 1;
             warn(&format!("task {:?}: {problem}", task.id));
+            wrong.insert(task.id.clone());
         }
     }
     say!(
-        "{played} of {all} tasks have gold calls; {wrong} of these do not lead where their rows say"
+        "{played} of {all} tasks have gold calls; {} of these do not lead where their rows say",
+        wrong.len()
     );
-    Ok(())
+    Ok(wrong)
 }
 
 async fn replay(
@@ -115,7 +119,7 @@ async fn replay(
 
 async fn state(session: &Session) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
-    serde_json::from_str(&text).context("the environment's state is no JSON")
+    exact::from_str(&text).context("the environment's state is no JSON")
 }
 
 /// The calls that a reference has, none where it does not say: `calls` of `{name, arguments}`, or tau-bench's `actions` of

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use console::style;
 use rlf_config::nearest;
 use rlf_dialogue::episode::Reply;
+use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_dialogue::trajectory::Heard;
@@ -61,9 +62,12 @@ struct Play<'a> {
     now: Value,
     before: Value,
     as_json: bool,
+    /// Whether a call was not made, or stopped.
+    stopped: bool,
 }
 
-/// Reads commands until there are none. One that cannot be carried out fails the whole where nobody is there to see it.
+/// Reads commands until there are none. One that cannot be carried out, or is stopped, fails the whole where nobody is there
+/// to see it.
 pub(super) async fn run(
     environments: &Environments,
     name: &str,
@@ -81,6 +85,7 @@ pub(super) async fn run(
         now: Value::Null,
         before: Value::Null,
         as_json,
+        stopped: false,
     };
     let interactive = std::io::stdin().is_terminal();
     if !as_json {
@@ -119,7 +124,7 @@ pub(super) async fn run(
             eprintln!("{} {error:#}", style("error:").red().bold().for_stderr());
         }
     }
-    Ok(if failed && !interactive {
+    Ok(if (failed || play.stopped) && !interactive {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -181,7 +186,7 @@ impl Play<'_> {
                 self.acts.clear();
             }
             "verify" => {
-                let reference = serde_json::from_str(rest).context("the reference is no JSON")?;
+                let reference = exact::from_str(rest).context("the reference is no JSON")?;
                 let verdict = self.session.verify(None, &reference).await;
                 let verdict = verdict.map_err(anyhow::Error::msg)?;
                 say!(
@@ -246,8 +251,7 @@ impl Play<'_> {
         } else {
             arguments
         };
-        let arguments: Value =
-            serde_json::from_str(arguments).context("the arguments are no JSON")?;
+        let arguments: Value = exact::from_str(arguments).context("the arguments are no JSON")?;
         self.act(Act::Call(name.to_owned(), arguments)).await
     }
 
@@ -255,7 +259,10 @@ impl Play<'_> {
     async fn act(&mut self, act: Act) -> anyhow::Result<()> {
         let number = self.acts.len();
         match perform(&mut self.session, &act, number).await? {
-            Done::Called(outcome) => self.show_outcome(&outcome)?,
+            Done::Called(outcome) => {
+                self.stopped |= !matches!(outcome.ended, Ended::Ok | Ended::Failed);
+                self.show_outcome(&outcome)?;
+            }
             Done::Heard(reply, heard) => {
                 match reply {
                     Reply::Said(content) => say!("user: {}", printable(&plain_text(&content))),
@@ -346,7 +353,7 @@ impl Play<'_> {
 
     async fn state(&self) -> anyhow::Result<Value> {
         let text = self.session.state().await.map_err(anyhow::Error::msg)?;
-        serde_json::from_str(&text).context("the state is no JSON")
+        exact::from_str(&text).context("the state is no JSON")
     }
 }
 

@@ -4,7 +4,7 @@ import functools
 import inspect
 
 from .context import Context, context_parameter
-from .exceptions import ToolError
+from .exceptions import ToolError, out_of_memory
 from .results import texts
 from .signature import arguments_model, keywords, parsed, result_model, signature_of
 
@@ -40,9 +40,9 @@ class Tool:
             found = texts(result)
             self.check(result)
             return found
-        except MemoryError:
-            raise
         except Exception as error:
+            if out_of_memory(error):
+                raise
             raise ToolError(f"Error executing tool {self.name}: {error}") from error
 
     def check(self, result):

@@ -1,0 +1,96 @@
+//! JSON from outside, read without loss.
+//!
+//! An integer beyond 64 bits would be read as the nearest floating-point number: a call would be made with another argument
+//! than the model wrote, and two states that differ would be equal. Such JSON is refused.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::Error;
+
+/// Reads JSON as `serde_json::from_str` does, and refuses integers that have no exact place.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    from_slice(text.as_bytes())
+}
+
+/// [`from_str`] for bytes.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    let value = serde_json::from_slice(bytes)?;
+    check(bytes).map(|()| value)
+}
+
+/// Looks through what is valid JSON for integers that have no exact place.
+pub(crate) fn check(json: &[u8]) -> Result<(), Error> {
+    let mut at = 0;
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'"' => at += text_len(&json[at..]),
+            b'-' | b'0'..=b'9' => {
+                let is_part =
+                    |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                let literal = &json[at..];
+                let literal = &literal[..literal.iter().take_while(is_part).count()];
+                at += literal.len();
+                let literal = str::from_utf8(literal).unwrap_or_default();
+                let is_integer = !literal.contains(['.', 'e', 'E']);
+                if is_integer && literal.parse::<i64>().is_err() && literal.parse::<u64>().is_err()
+                {
+                    let shown: String = literal.chars().take(40).collect();
+                    return Err(Error::custom(format!(
+                        "the integer {shown} has more than 64 bits and would be rounded; write it as a text"
+                    )));
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of the text that `json` begins with, its quotes included.
+fn text_len(json: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn integers_are_exact_or_refused() {
+        let read = |text: &str| from_str::<Value>(text);
+        let kept = "[-9223372036854775808, 18446744073709551615, 1e30, 1.5, -0, \"99999999999999999999\\\"\"]";
+        assert_eq!(
+            read(kept).unwrap(),
+            json!([
+                i64::MIN,
+                u64::MAX,
+                1e30,
+                1.5,
+                -0.0,
+                "99999999999999999999\""
+            ])
+        );
+        for (text, literal) in [
+            ("18446744073709551616", "18446744073709551616"),
+            (
+                "{\"a\\\\\": [\"5\", -9223372036854775809]}",
+                "-9223372036854775809",
+            ),
+            ("[1.5,36893488147419103232,2]", "36893488147419103232"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{literal} has more")), "{error}");
+        }
+        assert!(read("[1").unwrap_err().is_eof());
+        assert!(read("\"\\").is_err());
+    }
+}
