@@ -160,6 +160,134 @@ fn ftrls_rows_become_tasks_and_what_no_format_fits_is_said_with_its_line() {
     );
 }
 
+/// Counts, and tells how far it is.
+const COUNTER: &str = "
+from mcp.server.fastmcp import FastMCP
+
+
+class Counter:
+    count = 0
+
+    def load_scenario(self, scenario):
+        self.count = scenario.get('count', 0)
+
+    def save_scenario(self):
+        return {'count': self.count}
+
+
+api = Counter()
+mcp = FastMCP(name='Counter')
+
+
+@mcp.tool()
+def add(by: int) -> int:
+    if by < 0:
+        raise ValueError('it only grows')
+    api.count += by
+    return api.count
+";
+
+#[test]
+fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
+    let host = Host::new();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("Counter.py"), COUNTER).expect("can be written");
+    let config = format!(
+        "[plugins.worlds]\nplugin = 'python'\nenvironment.servers = '{}'\n",
+        at("Counter.py")
+    );
+    fs::write(at("worlds.toml"), config).expect("can be written");
+    let add = |by: i64| json!({"name": "Counter-add", "arguments": {"by": by}});
+    let ends = |count: i64| json!({"Counter": {"count": count}});
+    let row = |id: &str, calls: Value, state: Value| {
+        json!({
+            "id": id, "source": "counts", "prompt": [{"role": "user", "content": "Count."}], "environment": "worlds",
+            "setup": {"servers": {"Counter": {"count": 0}}}, "reference": {"calls": calls, "state": state},
+        })
+    };
+    let mut open = row("open", json!([add(2)]), Value::Null);
+    open["reference"]
+        .as_object_mut()
+        .expect("an object")
+        .remove("state");
+    let mut forbidden = row("forbidden", json!([add(2)]), ends(2));
+    forbidden["tools"] = json!(["Counter-other"]);
+    let mut unknown = row("unknown", json!([add(2)]), ends(2));
+    unknown["setup"] = json!({"servers": {"Nowhere": null}});
+    let rows = [
+        open,
+        row("tried", json!([add(-1), add(3)]), ends(3)),
+        row("idle", json!([add(0)]), ends(0)),
+        row("elsewhere", json!([add(2)]), ends(5)),
+        forbidden,
+        unknown,
+    ];
+    let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(at("tasks.jsonl"), text).expect("can be written");
+    let plugins = host.plugins().display().to_string();
+    let replay = |output: &str, more: &[&str]| {
+        let (input, output, config) = (at("tasks.jsonl"), at(output), at("worlds.toml"));
+        let mut arguments = vec![
+            "data",
+            "import",
+            &input,
+            "--output",
+            &output,
+            "--replay",
+            "--config",
+            &config,
+            "--plugins",
+            &plugins,
+        ];
+        arguments.extend(more);
+        host.run(arguments)
+    };
+    let ids = |file: &str| -> Vec<(String, Value)> {
+        let text = fs::read_to_string(at(file)).expect("was written");
+        let rows = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("is JSON"));
+        rows.map(|row| {
+            (
+                row["id"].as_str().expect("a text").to_owned(),
+                row["reference"]["state"].clone(),
+            )
+        })
+        .collect()
+    };
+
+    let all = replay("all.jsonl", &[]);
+    assert_eq!(all.code(), Some(1), "{all}");
+    for told in [
+        "task \"elsewhere\": its gold calls do not lead where its row says (Counter: count",
+        "task \"forbidden\": gold call 1 is to `Counter-add`, which its `tools` do not allow",
+        "task \"unknown\"",
+    ] {
+        assert!(all.stderr.contains(told), "{all}");
+    }
+    assert!(!all.stderr.contains("\"tried\""), "{all}");
+    assert!(
+        all.stdout
+            .contains("6 of 6 tasks have gold calls; 3 of these"),
+        "{all}"
+    );
+    assert!(
+        all.stdout.contains("1 of them are solved where they begin"),
+        "{all}"
+    );
+    assert_eq!(ids("all.jsonl").len(), 6);
+    assert_eq!(ids("all.jsonl")[0], ("open".to_owned(), ends(2)));
+
+    let good = replay("good.jsonl", &["--skip-bad"]);
+    assert!(
+        good.succeeded().stdout.contains("3 rows left out"),
+        "{good}"
+    );
+    let kept: Vec<String> = ids("good.jsonl").into_iter().map(|(id, _)| id).collect();
+    assert_eq!(kept, ["open", "tried", "idle"]);
+}
+
 #[test]
 fn the_published_samples_import_whole() {
     let host = Host::new();

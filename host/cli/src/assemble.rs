@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use candle_core::Device;
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::protocol::Protocol;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
@@ -149,6 +150,7 @@ impl Parts {
             &stop_ids,
         )
         .context("[dialogue]")?;
+        warn_of_protocol(&dialogue);
         let sandbox = sandbox(&config.sandbox)?;
         if !plugins.is_dir() {
             bail!(
@@ -508,6 +510,21 @@ pub(crate) fn open_tokenizer(config: &Config, tasks: &TaskSource) -> anyhow::Res
         (None, None) => bail!("no tokenizer is configured; set `tokenizer.file`"),
     };
     Ok(Tokenizer::load(&file)?)
+}
+
+/// A model that reads calls in one way and is to write them in another learns neither.
+fn warn_of_protocol(dialogue: &Dialogue) {
+    let template = dialogue.template();
+    let (used, written) = (dialogue.protocol(), Protocol::detect(template.source()));
+    if let Some(written) = written.filter(|written| *written != used) {
+        warn(&format!(
+            "dialogue.protocol is {}, but the chat template {} writes calls as {}; leave dialogue.protocol out, or name \
+             another `template`",
+            used.as_str(),
+            template.origin(),
+            written.as_str()
+        ));
+    }
 }
 
 /// The chat template: `small`, a file, or the checkpoint's own.

@@ -1,23 +1,24 @@
 //! Demonstrations from gold calls: a task that names the calls which solve it is demonstrated by making them, one a turn,
 //! in its environment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dialogue::Dialogue;
-use rlf_dialogue::episode::Episode;
+use rlf_dialogue::episode::{Episode, Step};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::parser;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::ToolCall;
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::turn::TurnOutcome;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::Showing;
 use rlf_rollout::user;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::commands::data::gold_calls;
+use crate::commands::data::{gold_answer, gold_calls};
 
 /// What is said when all calls are made.
 const DONE: &str = "Done.";
@@ -40,39 +41,71 @@ pub(crate) fn answering(said: &str, rule: AnswerRule) -> Message {
     Message::text(Role::Assistant, text)
 }
 
-/// Tries in a conversation of its own, before a run begins, whether its model could write a turn.
-pub(crate) struct Pen {
+/// Tries turns in a conversation of its own, before a run begins: whether its model could write them.
+pub(crate) struct Trial {
     dialogue: Arc<Dialogue>,
-    trial: Episode,
+    episode: Episode,
 }
 
-impl Pen {
-    pub(crate) fn of(dialogue: &Arc<Dialogue>) -> anyhow::Result<Self> {
-        let asked: Task = serde_json::from_value(json!({
+impl Trial {
+    /// A conversation with tools of these names.
+    pub(crate) fn new<'n>(
+        dialogue: &Arc<Dialogue>,
+        tools: impl Iterator<Item = &'n str>,
+    ) -> anyhow::Result<Self> {
+        let task: Task = serde_json::from_value(json!({
             "id": "trial", "source": "trial", "reference": null,
             "prompt": [{"role": "user", "content": "?"}],
         }))?;
+        let tool = |name: &str| ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            hints: Hints::default(),
+            extra: Vec::new(),
+        };
+        let names: BTreeSet<&str> = tools.collect();
+        let tools = names.into_iter().map(tool).collect();
+        let mut episode = Episode::start(dialogue, "trial".into(), &task, tools)?;
+        episode.enter_environment();
         Ok(Self {
             dialogue: dialogue.clone(),
-            trial: Episode::start(dialogue, "trial".into(), &asked, Vec::new())?,
+            episode,
         })
     }
 
-    fn call(&self, name: &str, arguments: &Value) -> anyhow::Result<Message> {
-        let turn = calling(vec![ToolCall {
-            call_id: String::new(),
-            name: name.to_owned(),
-            arguments: arguments.clone(),
-        }]);
-        self.trial.write_turn(&turn)?;
-        Ok(turn)
+    /// Says a turn; its calls are answered somehow.
+    pub(crate) fn say(&mut self, turn: &Message) -> anyhow::Result<()> {
+        let text = self.episode.write_turn(turn)?;
+        if let Step::Act(calls) = self.episode.push_demonstrated(&text) {
+            let outcomes = calls.into_iter().map(|call| CallOutcome {
+                call_id: call.call_id,
+                name: call.name,
+                ended: Ended::Ok,
+                fault: Fault::Model,
+                observation: Some(Observation::text("ok", false)),
+                step_reward: None,
+                state: None,
+                detail: None,
+                wall_us: 0,
+                component: String::new(),
+            });
+            self.episode.push_outcomes(outcomes.collect());
+        }
+        Ok(())
     }
 
-    fn answer(&self, said: &str) -> anyhow::Result<Message> {
+    #[cfg(test)]
+    pub(crate) fn episode(&self) -> &Episode {
+        &self.episode
+    }
+
+    /// Says `said` as the answer.
+    fn answer(&mut self, said: &str) -> anyhow::Result<Message> {
         let rule = self.dialogue.config().answer;
         let turn = answering(said, rule);
-        self.trial
-            .write_turn(&turn)
+        self.say(&turn)
             .with_context(|| format!("its answer {said:?}"))?;
         let text = turn.plain_text();
         let protocol = self.dialogue.protocol().spec();
@@ -97,34 +130,35 @@ impl Gold {
     /// they would be answered is nobody's to know. An error says why they cannot be written.
     pub(crate) fn of(
         task: &Arc<Task>,
-        pen: &Pen,
+        dialogue: &Arc<Dialogue>,
         showing: &Showing,
     ) -> anyhow::Result<Option<Self>> {
         let calls = gold_calls(&task.reference)?;
         if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
             return Ok(None);
         }
-        let mut turns = Vec::with_capacity(calls.len() + 1);
-        for (number, (name, arguments)) in calls.iter().enumerate() {
-            let Some(shown) = showing.shown_name(name) else {
-                return Ok(None);
-            };
-            let turn = pen.call(shown, arguments);
-            turns.push(turn.with_context(|| format!("gold call {}", number + 1))?);
-        }
-        // What the answer has to contain, where the data set says it.
-        let outputs = task.reference["outputs"].as_array();
-        let outputs: Vec<String> = outputs
-            .into_iter()
-            .flatten()
-            .map(|output| plain(output, "outputs"))
-            .collect::<anyhow::Result<_>>()?;
-        let said = match (&task.reference["answer"], outputs.as_slice()) {
-            (Value::Null, []) => DONE.to_owned(),
-            (Value::Null, outputs) => outputs.join(", "),
-            (answer, _) => plain(answer, "answer")?,
+        let shown: Option<Vec<&str>> = calls
+            .iter()
+            .map(|(name, _)| showing.shown_name(name))
+            .collect();
+        let Some(shown) = shown else {
+            return Ok(None);
         };
-        turns.push(pen.answer(&said)?);
+        let mut trial = Trial::new(dialogue, shown.iter().copied())?;
+        let mut turns = Vec::with_capacity(calls.len() + 1);
+        for (number, (name, (_, arguments))) in shown.iter().zip(&calls).enumerate() {
+            let turn = calling(vec![ToolCall {
+                call_id: String::new(),
+                name: (*name).to_owned(),
+                arguments: arguments.clone(),
+            }]);
+            trial
+                .say(&turn)
+                .with_context(|| format!("gold call {}", number + 1))?;
+            turns.push(turn);
+        }
+        let said = gold_answer(&task.reference)?;
+        turns.push(trial.answer(said.as_deref().unwrap_or(DONE))?);
         Ok(Some(Self {
             task: task.clone(),
             turns: turns.into(),
@@ -137,15 +171,6 @@ impl Gold {
             turns: self.turns.clone(),
             next: 0,
         }
-    }
-}
-
-/// What is said for a value of a reference.
-fn plain(value: &Value, key: &str) -> anyhow::Result<String> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` has what is no text: {value}"),
     }
 }
 
@@ -171,7 +196,7 @@ mod tests {
     use rlf_dialogue::protocol::Protocol;
     use rlf_dialogue::template::ChatTemplate;
     use rlf_dialogue::tokenizer::Tokenizer;
-    use serde_json::json;
+    use serde_json::Value;
 
     use super::*;
 
@@ -185,7 +210,7 @@ mod tests {
     const HERMES: &str = rlf_dialogue::template::small::SOURCE;
     const BARE: &str = include_str!("../../dialogue/tests/fixtures/bare-calls.jinja");
 
-    fn pen(template: &str, protocol: Protocol, answer: AnswerRule) -> Pen {
+    fn dialogue(template: &str, protocol: Protocol, answer: AnswerRule) -> Arc<Dialogue> {
         let corpus = ["a call and an answer"].map(String::from).into_iter();
         let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).unwrap();
         let template = ChatTemplate::from_source(template, "test.jinja").unwrap();
@@ -194,37 +219,40 @@ mod tests {
             answer,
             ..DialogueConfig::default()
         };
-        let dialogue = Dialogue::new(Arc::new(tokenizer), template, config, &[]).unwrap();
-        Pen::of(&Arc::new(dialogue)).unwrap()
+        Arc::new(Dialogue::new(Arc::new(tokenizer), template, config, &[]).unwrap())
     }
 
-    fn hermes(answer: AnswerRule) -> Pen {
-        pen(HERMES, Protocol::Hermes, answer)
+    fn hermes(answer: AnswerRule) -> Arc<Dialogue> {
+        dialogue(HERMES, Protocol::Hermes, answer)
     }
 
-    fn turns(task: &Arc<Task>, pen: &Pen, showing: &Showing) -> Vec<String> {
-        let gold = Gold::of(task, pen, showing).unwrap().unwrap();
+    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, showing: &Showing) -> Vec<String> {
+        let gold = Gold::of(task, dialogue, showing).unwrap().unwrap();
+        let calls = gold.turns.iter().flat_map(|turn| &turn.tool_calls);
+        let mut trial = Trial::new(dialogue, calls.map(|call| &*call.name)).unwrap();
         let mut play = gold.play();
-        gold.turns
-            .iter()
-            .map(|_| play.next_turn(&pen.trial, &[]).unwrap())
-            .collect()
+        let mut next = |turn: &Message| {
+            let text = play.next_turn(trial.episode(), &[]).unwrap();
+            trial.say(turn).unwrap();
+            text
+        };
+        gold.turns.iter().map(&mut next).collect()
     }
 
     #[test]
     fn gold_calls_are_made_one_a_turn_and_then_it_answers() {
         let row =
             task(&json!({"calls": [{"name": "f", "arguments": {"x": 1}}], "outputs": ["10", "a"]}));
-        let written = |pen: &Pen| turns(&row, pen, &Showing::default());
+        let written = |dialogue| turns(&row, &dialogue, &Showing::default());
         assert_eq!(
-            written(&hermes(AnswerRule::FinalTurn)),
+            written(hermes(AnswerRule::FinalTurn)),
             [
                 "<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
                 "10, a"
             ]
         );
         assert_eq!(
-            written(&pen(BARE, Protocol::Llama31, AnswerRule::Tag)),
+            written(dialogue(BARE, Protocol::Llama31, AnswerRule::Tag)),
             [
                 "{\"name\": \"f\", \"parameters\": {\"x\": 1}}",
                 "<answer>10, a</answer>"
@@ -236,7 +264,7 @@ mod tests {
     fn a_think_block_that_the_prompt_opens_is_ended_first() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
         let thinks = HERMES.replace("{{- '<|assistant|>' }}", "{{- '<|assistant|><think>\\n' }}");
-        let thinking = pen(&thinks, Protocol::Hermes, AnswerRule::FinalTurn);
+        let thinking = dialogue(&thinks, Protocol::Hermes, AnswerRule::FinalTurn);
         let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
         assert_eq!(
             turns(&row, &thinking, &Showing::default()),
@@ -247,19 +275,22 @@ mod tests {
     #[test]
     fn calls_have_the_names_that_the_model_sees() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
-        let pen = hermes(AnswerRule::FinalTurn);
+        let plain = hermes(AnswerRule::FinalTurn);
         let mut showing = Showing::default();
         showing.rename.insert("f".into(), "g".into());
-        assert!(turns(&row, &pen, &showing)[0].contains("\"name\":\"g\""));
+        assert!(turns(&row, &plain, &showing)[0].contains("\"name\":\"g\""));
         showing.hold_out.insert("f".into());
-        assert!(Gold::of(&row, &pen, &showing).unwrap().is_none());
+        assert!(Gold::of(&row, &plain, &showing).unwrap().is_none());
     }
 
     #[test]
     fn a_task_without_calls_has_no_demonstration() {
-        let pen = hermes(AnswerRule::Tag);
-        let has_none =
-            |row: &Arc<Task>| Gold::of(row, &pen, &Showing::default()).unwrap().is_none();
+        let plain = hermes(AnswerRule::Tag);
+        let has_none = |row: &Arc<Task>| {
+            Gold::of(row, &plain, &Showing::default())
+                .unwrap()
+                .is_none()
+        };
         assert!(has_none(&task(&json!({"answer": "x"}))));
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
         assert!(!has_none(&row));
@@ -273,20 +304,20 @@ mod tests {
 
     #[test]
     fn what_no_model_could_write_is_an_error_that_names_it() {
-        let why = |pen: &Pen, reference: Value| {
-            let error = Gold::of(&task(&reference), pen, &Showing::default()).unwrap_err();
+        let why = |dialogue: &Arc<Dialogue>, reference: Value| {
+            let error = Gold::of(&task(&reference), dialogue, &Showing::default()).unwrap_err();
             format!("{error:#}")
         };
         let call = |arguments: Value| json!({"name": "f", "arguments": arguments});
         let ending = |answer: &str| json!({"calls": [call(json!({}))], "answer": answer});
         let plain = hermes(AnswerRule::FinalTurn);
-        let bare = pen(BARE, Protocol::Llama31, AnswerRule::FinalTurn);
+        let bare = dialogue(BARE, Protocol::Llama31, AnswerRule::FinalTurn);
         let mut deep = json!(1);
         for _ in 0..127 {
             deep = json!([deep]);
         }
         let deep = json!({ "calls": [call(json!({ "x": deep }))] });
-        for (pen, reference, says) in [
+        for (dialogue, reference, says) in [
             (
                 &plain,
                 json!({"calls": [call(json!({})), call(json!([1]))]}),
@@ -307,12 +338,12 @@ mod tests {
             (&hermes(AnswerRule::Boxed), ending("a}b"), "dialogue.answer"),
             // Two that do not belong together.
             (
-                &pen(HERMES, Protocol::Llama31, AnswerRule::Tag),
+                &dialogue(HERMES, Protocol::Llama31, AnswerRule::Tag),
                 ending("a"),
                 "dialogue.protocol = \"llama-3.1\"",
             ),
         ] {
-            let error = why(pen, reference);
+            let error = why(dialogue, reference);
             assert!(error.contains(says), "{error}");
         }
     }

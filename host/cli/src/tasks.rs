@@ -11,16 +11,18 @@ use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
-use rlf_forge::{DemonstratedTurn, FactsWorld, Split, Stage};
+use rlf_dialogue::tool::ToolCall;
+use rlf_forge::{DemonstratedTurn, FactsWorld, LOOKUP, Split, Stage};
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::world::rehearse;
+use serde_json::json;
 
 use crate::assemble::warn;
 use crate::config::TasksConfig;
-use crate::gold::{Gold, Pen, answering, calling};
+use crate::gold::{Gold, Trial, answering, calling};
 
 /// Name of the generator's table within a run, as `data.<slot> = "run:facts.csv"` binds it.
 pub(crate) const FACTS_TABLE: &str = "facts.csv";
@@ -273,13 +275,17 @@ impl TaskSource {
         shown: &ShownTools,
     ) -> anyhow::Result<DemonstrationSet> {
         let mut gold = Vec::new();
+        if let Self::Facts(_) = &**self {
+            Trial::new(dialogue, std::iter::once(LOOKUP))?
+                .say(&calling(several_lookups()))
+                .context("[sft] of [tasks.facts] demonstrates several calls in one turn; use another `template`")?;
+        }
         if let Self::Files(files) = &**self
             && files.demonstrations.is_empty()
         {
-            let pen = Pen::of(dialogue)?;
             for task in &files.train {
                 let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
-                let written = Gold::of(task, &pen, &showing).with_context(|| {
+                let written = Gold::of(task, dialogue, &showing).with_context(|| {
                     format!(
                         "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
                          mend or remove the row, or name other demonstrations as `tasks.demonstrations`",
@@ -421,6 +427,16 @@ impl DemonstrationSet {
     }
 }
 
+/// Of one turn, as some of the generator's demonstrations have them.
+fn several_lookups() -> Vec<ToolCall> {
+    let call = |key: &str| ToolCall {
+        call_id: String::new(),
+        name: LOOKUP.to_owned(),
+        arguments: json!({"of": key}),
+    };
+    ["a", "b"].map(call).into()
+}
+
 /// The generator's demonstrator, writing as the run's model does.
 struct Facts {
     writer: rlf_forge::Demonstrator,
@@ -444,12 +460,55 @@ mod tests {
     use super::*;
     use crate::assemble::open_tokenizer;
     use crate::config::Config;
+    use rlf_dialogue::template::ChatTemplate;
+    use rlf_forge::CALCULATE;
 
-    #[test]
-    fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
+    fn quickstart() -> (Config, TaskSource) {
         let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/quickstart.toml");
         let config = Config::load(&config, &[]).unwrap();
         let tasks = TaskSource::open(&config.tasks, config.seed, 1).unwrap();
+        (config, tasks)
+    }
+
+    /// That is what the coverage below is counted on.
+    #[test]
+    fn demonstrations_of_the_quickstart_are_written_as_the_generator_counts_them() {
+        let (config, tasks) = quickstart();
+        let tokenizer = Arc::new(open_tokenizer(&config, &tasks).unwrap());
+        let template = ChatTemplate::small();
+        let dialogue = Dialogue::new(tokenizer, template, config.dialogue.clone(), &[]).unwrap();
+        let answer = dialogue.config().answer;
+        let trial = Trial::new(&Arc::new(dialogue), [LOOKUP, CALCULATE].into_iter()).unwrap();
+        let TaskSource::Facts(world) = &tasks else {
+            panic!("the quickstart's tasks are generated");
+        };
+        for number in 0..300 {
+            let task = world.task(Split::Train, Stage::Sft, number);
+            let writer = || world.demonstration(&task).unwrap();
+            let turn = writer().next_turn(&[]).unwrap().unwrap();
+            let mut facts = Facts {
+                writer: writer(),
+                answer,
+            };
+            let written = facts.next_turn(trial.episode(), &[]);
+            assert_eq!(written, Ok(turn.to_hermes()));
+        }
+        let calls = several_lookups();
+        for (turn, message) in [
+            (DemonstratedTurn::Act(calls.clone()), calling(calls)),
+            (
+                DemonstratedTurn::Answer("5.4".into()),
+                answering("5.4", answer),
+            ),
+        ] {
+            let written = trial.episode().write_turn(&message);
+            assert_eq!(written.unwrap(), turn.to_hermes());
+        }
+    }
+
+    #[test]
+    fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
+        let (config, tasks) = quickstart();
         let tokenizer = open_tokenizer(&config, &tasks).unwrap();
         let TaskSource::Facts(world) = &tasks else {
             panic!("the quickstart's tasks are generated");

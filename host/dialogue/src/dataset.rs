@@ -128,24 +128,33 @@ impl Iterator for Items<'_> {
         if self.broken {
             return None;
         }
-        let rest = &self.text[self.at..];
-        let start = self.text.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', ',']).len();
-        self.line += self.text[self.counted..start].matches('\n').count();
-        self.counted = start;
-        if self.text[start..].starts_with(']') {
-            return None;
-        }
-        let mut values =
-            serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<Value>();
-        let failed = match values.next() {
-            Some(Ok(value)) => {
-                self.at = start + values.byte_offset();
-                let checked = exact::check(&self.text.as_bytes()[start..self.at]);
-                let line = self.line;
-                return Some(match checked {
-                    Ok(()) => Ok((line, value)),
-                    Err(error) => Err((line, error.to_string())),
-                });
+        let start = loop {
+            let rest = &self.text[self.at..];
+            let start =
+                self.text.len() - rest.trim_start_matches([' ', '\t', '\r', '\n', ',']).len();
+            self.line += self.text[self.counted..start].matches('\n').count();
+            self.counted = start;
+            let Some(rest) = self.text[start..].strip_prefix(']') else {
+                break start;
+            };
+            // Another array may follow, and nothing is passed over.
+            let rest = rest.trim_start();
+            if rest.is_empty() {
+                return None;
+            }
+            if !rest.starts_with('[') {
+                self.broken = true;
+                let passed = &self.text[start..self.text.len() - rest.len()];
+                self.line += passed.matches('\n').count();
+                let what = "something follows the array: a file has arrays, or JSON lines";
+                return Some(Err((self.line, what.into())));
+            }
+            self.at = self.text.len() - rest.len() + 1;
+        };
+        let failed = match exact::first(&self.text[start..]) {
+            Some(Ok((value, length))) => {
+                self.at = start + length;
+                return Some(Ok((self.line, value)));
             }
             Some(Err(error)) => format!("not JSON: {error}"),
             None => "the array is not closed with ]".to_owned(),

@@ -1,10 +1,10 @@
-//! JSON from outside, read without loss.
+//! JSON from outside, whose integers are read without loss.
 //!
 //! An integer beyond 64 bits would be read as the nearest floating-point number: a call would be made with another argument
 //! than the model wrote, and two states that differ would be equal. Such JSON is refused.
 
 use serde::de::{DeserializeOwned, Error as _};
-use serde_json::Error;
+use serde_json::{Error, Value};
 
 /// Reads JSON as `serde_json::from_str` does, and refuses integers that have no exact place.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
@@ -17,8 +17,19 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     check(bytes).map(|()| value)
 }
 
+/// The value that `text` begins with, and where it ends; none where nothing is there.
+pub(crate) fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let value = match values.next()? {
+        Ok(value) => value,
+        Err(error) => return Some(Err(error)),
+    };
+    let end = values.byte_offset();
+    Some(check(&text.as_bytes()[..end]).map(|()| (value, end)))
+}
+
 /// Looks through what is valid JSON for integers that have no exact place.
-pub(crate) fn check(json: &[u8]) -> Result<(), Error> {
+pub fn check(json: &[u8]) -> Result<(), Error> {
     let mut at = 0;
     while let Some(byte) = json.get(at) {
         match byte {
@@ -60,7 +71,7 @@ fn text_len(json: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -91,6 +102,9 @@ mod tests {
             assert!(error.contains(&format!("{literal} has more")), "{error}");
         }
         assert!(read("[1").unwrap_err().is_eof());
+        assert_eq!(first(" [5] [").unwrap().unwrap(), (json!([5]), 4));
+        assert!(first("[18446744073709551616] [").unwrap().is_err());
+        assert!(first(" ").is_none());
         assert!(read("\"\\").is_err());
     }
 }

@@ -388,14 +388,8 @@ impl Scanner<'_, '_> {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let mut values =
-            serde_json::Deserializer::from_str(&self.text[at..end]).into_iter::<Value>();
-        match values.next() {
-            Some(Ok(value)) => {
-                let end = at + values.byte_offset();
-                exact::check(&self.text.as_bytes()[at..end]).map_err(|error| error.to_string())?;
-                Ok((value, end))
-            }
+        match exact::first(&self.text[at..end]) {
+            Some(Ok((value, length))) => Ok((value, at + length)),
             Some(Err(_)) if end < self.text.len() => Err(format!(
                 "the call is not valid JSON within {MAX_CALL_BYTES} bytes"
             )),

@@ -111,10 +111,14 @@ pub struct ChatTemplate {
 
 const NAME: &str = "chat";
 
+/// Of one rendering. A conversation of a thousand messages takes less than a hundredth of it, and a loop without end a second.
+const MOST_INSTRUCTIONS: u64 = 20_000_000;
+
 impl ChatTemplate {
     /// Compiles Jinja source; `origin` names it in messages.
     pub fn from_source(source: &str, origin: &str) -> Result<Self, TemplateError> {
         let mut environment = Environment::new();
+        environment.set_fuel(Some(MOST_INSTRUCTIONS));
         let syntax = SyntaxConfig::builder()
             .trim_blocks(true)
             .lstrip_blocks(true)

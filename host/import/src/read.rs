@@ -167,8 +167,16 @@ fn write_lines(path: &Path, rows: impl IntoIterator<Item: Serialize>) -> Result<
     let partial = path.with_added_extension("partial");
     let write = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(&partial)?);
-        for row in rows {
-            serde_json::to_writer(&mut out, &row)?;
+        for (number, row) in rows.into_iter().enumerate() {
+            let row = serde_json::to_string(&row)?;
+            // Values that were texts of their own may be too deep now.
+            serde_json::from_str::<Value>(&row).map_err(|error| {
+                std::io::Error::other(format!(
+                    "row {} could not be read again: {error}",
+                    number + 1
+                ))
+            })?;
+            out.write_all(row.as_bytes())?;
             out.write_all(b"\n")?;
         }
         out.into_inner()

@@ -1,9 +1,9 @@
-//! The rows of a JSON file, one after the other: JSON lines, or the items of one array. No more than one row is
+//! The rows of a JSON file, one after the other: JSON lines, or the items of arrays. No more than one row is
 //! in memory at a time.
 
-use rlf_dialogue::exact;
 use std::io::{BufRead, Error};
 
+use rlf_dialogue::exact;
 use serde_json::Value;
 
 /// Why there is no next row.
@@ -148,14 +148,15 @@ impl<R: BufRead> JsonRows<R> {
             }
             self.reader.consume(read);
             if closed == Some(b']') {
-                self.shape = Shape::Done;
+                // Another array may follow, and nothing is passed over.
+                self.shape = Shape::Unknown;
             }
             if closed.is_some() && !item.is_empty() {
                 let value = exact::from_slice(&item)
                     .map_err(|error| NoRow::Bad(start, format!("not JSON: {error}")));
                 return Some(value.map(|value| (start, value)));
             }
-            if self.shape == Shape::Done {
+            if self.shape == Shape::Unknown {
                 return None;
             }
             if closed.is_some() {
@@ -169,19 +170,24 @@ impl<R: BufRead> Iterator for JsonRows<R> {
     type Item = Result<(usize, Value), NoRow>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.shape == Shape::Unknown {
-            match self.look() {
-                Ok(shape) => self.shape = shape,
-                Err(error) => {
-                    self.shape = Shape::Done;
-                    return Some(Err(NoRow::Io(error)));
+        loop {
+            if self.shape == Shape::Unknown {
+                match self.look() {
+                    Ok(shape) => self.shape = shape,
+                    Err(error) => {
+                        self.shape = Shape::Done;
+                        return Some(Err(NoRow::Io(error)));
+                    }
                 }
             }
-        }
-        match self.shape {
-            Shape::Lines => self.next_line(),
-            Shape::Items => self.next_item(),
-            Shape::Unknown | Shape::Done => None,
+            let row = match self.shape {
+                Shape::Lines => self.next_line(),
+                Shape::Items => self.next_item(),
+                Shape::Unknown | Shape::Done => None,
+            };
+            if row.is_some() || self.shape != Shape::Unknown {
+                return row;
+            }
         }
     }
 }
@@ -233,6 +239,13 @@ mod tests {
         );
         assert_eq!(read("[1,\n{", 16), [Ok((1, json!(1))), Err(2)]);
         assert_eq!(read("[]", 16), []);
+        // Arrays put into one file, and one that broke off.
+        let several = read("[1]\n[]\n[2,\n3]\n", 16);
+        assert_eq!(
+            several,
+            [Ok((1, json!(1))), Ok((3, json!(2))), Ok((4, json!(3)))]
+        );
+        assert_eq!(read("[1]\n,{\"id\":", 16), [Ok((1, json!(1))), Err(2)]);
         assert_eq!(read(" \n", 16), []);
     }
 

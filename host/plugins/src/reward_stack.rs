@@ -85,26 +85,31 @@ impl RewardStack {
     /// Finds the plugins of a configuration and checks everything that can be checked before the
     /// first grading. Which terms a plugin returns is known only then.
     pub fn new(registry: &Registry, config: &RewardsConfig) -> Result<Self, RewardsError> {
+        let entry_of = |name: &str| {
+            let entry = config.stack.iter().position(|entry| entry.plugin == name);
+            1 + entry.unwrap_or_default()
+        };
+        let find = |name: &str| {
+            registry
+                .plugin(name)
+                .ok_or_else(|| RewardsError::NoSuchPlugin {
+                    entry: entry_of(name),
+                    plugin: name.to_owned(),
+                    hint: registry.explain_missing(name, PluginKind::Reward),
+                })
+        };
+        // A misspelt name is told before terms that no entry of that name has.
+        for entry in &config.stack {
+            find(&entry.plugin)?;
+        }
         let formula = Formula::new(config)?;
         let mut plugins = Vec::new();
         for name in &formula.names {
-            let entry = 1 + config
-                .stack
-                .iter()
-                .position(|e| e.plugin == *name)
-                .unwrap_or_default();
-            let Some(plugin) = registry.plugin(name) else {
-                let hint = registry.explain_missing(name, PluginKind::Reward);
-                return Err(RewardsError::NoSuchPlugin {
-                    entry,
-                    plugin: name.clone(),
-                    hint,
-                });
-            };
+            let plugin = find(name)?;
             let Some(reward) = RewardPlugin::new(plugin) else {
                 let kind = plugin.kind().with_article();
                 return Err(RewardsError::NotAReward {
-                    entry,
+                    entry: entry_of(name),
                     plugin: name.clone(),
                     kind,
                 });

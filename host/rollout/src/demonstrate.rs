@@ -3,8 +3,9 @@
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::trajectory::{Event, Trajectory};
+use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::score::Score;
 use rlf_plugins::tool_manager::TurnContext;
 
 use crate::world::World;
@@ -85,14 +86,52 @@ pub async fn demonstrate(
         .await;
     match scores.pop() {
         Some(Ok(score)) if score.success => Ok(trajectory),
-        Some(Ok(score)) => Err(wrong(format!(
-            "it answers {:?} and is graded {:?} against {}",
-            trajectory.answer, score.terms, task.reference
-        ))),
+        Some(Ok(score)) => Err(wrong(not_a_success(workshop, task, &trajectory, &score))),
         Some(Err(excluded)) => Err(wrong(format!(
             "it could not be graded: {}",
             excluded.reason
         ))),
         None => Err(wrong("it was not graded".into())),
     }
+}
+
+/// Why a demonstration that was played is none.
+fn not_a_success(
+    workshop: &Workshop,
+    task: &Task,
+    trajectory: &Trajectory,
+    score: &Score,
+) -> String {
+    let config = workshop.scene.dialogue.config();
+    let turns = trajectory.turns().count();
+    let ended = match trajectory.finish {
+        Finish::MaxTurns => format!(
+            "it was cut off after {turns} turns; raise dialogue.max_turns ({})",
+            config.max_turns
+        ),
+        Finish::Length => format!(
+            "it was cut off where the context was full; raise dialogue.context ({})",
+            config.context
+        ),
+        _ => match &trajectory.answer {
+            Some(answer) => format!("it answers {answer:?}"),
+            None => format!("it ends without an answer after {turns} turns"),
+        },
+    };
+    let judged = match (&trajectory.verdict, &trajectory.unjudged) {
+        (Some(verdict), _) if !verdict.reason.is_empty() => {
+            format!("; its environment says: {}", verdict.reason)
+        }
+        (_, Some(unjudged)) => format!("; its environment judges nothing: {unjudged}"),
+        _ => String::new(),
+    };
+    let terms = score.terms.iter();
+    let terms: Vec<String> = terms
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let reference: String = task.reference.to_string().chars().take(300).collect();
+    format!(
+        "{ended}{judged}; it is graded {}, which is no success, against {reference}",
+        terms.join(", ")
+    )
 }

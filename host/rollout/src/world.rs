@@ -25,6 +25,20 @@ pub async fn rehearse(scene: &Scene, task: &Task, split: Split) -> Result<(), Ro
         task: task.id.clone(),
         why,
     })?;
+    if let (Some(wanted), Some(session)) = (&task.tools, &world.session)
+        && !wanted.is_empty()
+        && world.tools()?.is_empty()
+    {
+        let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
+        return Err(RolloutError::World {
+            task: task.id.clone(),
+            why: format!(
+                "its `tools` are {}, and there is none of these; its environment has {}",
+                wanted.join(", "),
+                own.join(", ")
+            ),
+        });
+    }
     if let Some(conversation) = &world.conversation
         && conversation.waits_for_user()
     {

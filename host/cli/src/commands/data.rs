@@ -11,7 +11,7 @@ use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::task::Task;
 use rlf_import::{Demonstration, Format, Imported, Options, Reasoning, Scoping, User};
 
-pub(crate) use self::replay::gold_calls;
+pub(crate) use self::replay::{gold_answer, gold_calls};
 use crate::arguments::{Data, DataCommand, Import};
 use crate::assemble::warn;
 
@@ -70,9 +70,6 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         Some(run) => steps_of(&import.files, run)?,
         None => read(import, &options)?,
     };
-    if rows.tasks.is_empty() && rows.demonstrations.is_empty() {
-        bail!("there is no row to write");
-    }
     if !rows.tasks.is_empty() && !rows.demonstrations.is_empty() {
         bail!(
             "{} rows are tasks, for RL, and {} are demonstrations, for SFT, which go into files of their own: name one format with --from",
@@ -90,13 +87,18 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     }
     let mut wrong = 0;
     if import.replay {
-        let ids = replay::run(import, &mut rows.tasks)?;
+        let indices = replay::run(import, &mut rows.tasks)?;
         if import.skip_bad {
-            rows.tasks.retain(|task| !ids.contains(&task.id));
-            rows.bad += ids.len();
+            let mut index = 0..;
+            rows.tasks
+                .retain(|_| index.next().is_some_and(|index| !indices.contains(&index)));
+            rows.bad += indices.len();
         } else {
-            wrong = ids.len();
+            wrong = indices.len();
         }
+    }
+    if rows.tasks.is_empty() && rows.demonstrations.is_empty() {
+        bail!("there is no row to write");
     }
     if rows.demonstrations.is_empty() {
         rlf_import::write_tasks(&import.output, &rows.tasks)?;

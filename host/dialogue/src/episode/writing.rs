@@ -1,7 +1,7 @@
 //! What the model would have to write to say something: turns of demonstrations.
 
 use super::Episode;
-use crate::message::Message;
+use crate::message::{Message, Role};
 use crate::parser::{self, ParsedTurn};
 use crate::protocol::{THINK_CLOSE, THINK_OPEN};
 use crate::template::{RenderInput, TemplateError};
@@ -32,6 +32,19 @@ pub enum Unwritable {
         "the template does not write the turn behind the prompt for it, so the model could not have written it"
     )]
     Elsewhere,
+    /// Not even the model could go on so long.
+    #[error(
+        "the turn has {tokens} tokens, and {room} are left of the context; raise dialogue.context ({context}), or leave the \
+         demonstration out"
+    )]
+    TooLong {
+        /// With the token that ends it.
+        tokens: usize,
+        /// What the context has left.
+        room: usize,
+        /// The setting.
+        context: u32,
+    },
     /// Nothing says where the turn ends.
     #[error("the template does not end the turn with {end:?}")]
     NoEnd {
@@ -60,16 +73,21 @@ impl Episode {
             let token = token.to_owned();
             return Err(Unwritable::Control { token });
         }
-        let mut messages = self.messages.clone();
-        let asked = self.rendered(&messages, true)?;
-        messages.push(turn.clone());
-        let told = self.rendered(&messages, false)?;
+        // As observations are, a turn is written without what came before where the template refuses that.
+        let (asked, told) = self.around(&self.messages, turn).or_else(|refused| {
+            let asking = [Message::text(Role::User, "?")];
+            self.around(&asking, turn).map_err(|_| refused)
+        })?;
         let reasoning = turn.reasoning_content.as_deref();
-        let reasoning = reasoning.map(|text| text.trim_matches('\n'));
-        let text = after_prompt(&asked, &told, reasoning).ok_or(if reasoning.is_some() {
-            Unwritable::NoRoomForReasoning
-        } else {
-            Unwritable::Elsewhere
+        let reasoning = reasoning
+            .map(|text| text.trim_matches('\n'))
+            .filter(|text| !text.trim().is_empty());
+        let text = after_prompt(&asked, &told, reasoning).ok_or_else(|| {
+            if reasoning.is_some() && asked.trim_end().ends_with(THINK_CLOSE) {
+                Unwritable::NoRoomForReasoning
+            } else {
+                Unwritable::Elsewhere
+            }
         })?;
         let end = self.dialogue.end_of_turn();
         let end = self.dialogue.tokenizer().decode(&[end]);
@@ -77,10 +95,21 @@ impl Episode {
             return Err(Unwritable::NoEnd { end });
         };
         let protocol = self.dialogue.protocol();
-        let names: Vec<&str> = turn.tool_calls.iter().map(|call| &*call.name).collect();
+        let names: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         // Some tokenizers change what they read.
         let tokenizer = self.dialogue.tokenizer();
-        let said = tokenizer.decode(&tokenizer.encode_trusted(text));
+        let ids = tokenizer.encode_trusted(text);
+        let context = self.dialogue.config().context;
+        let room = (context as usize).saturating_sub(self.sequences.length());
+        let tokens = ids.len() + 1;
+        if tokens > room {
+            return Err(Unwritable::TooLong {
+                tokens,
+                room,
+                context,
+            });
+        }
+        let said = tokenizer.decode(&ids);
         let parsed = parser::parse(&said, self.in_think, protocol.spec(), &names);
         match difference(&parsed, turn) {
             None => Ok(text.to_owned()),
@@ -92,28 +121,37 @@ impl Episode {
         }
     }
 
-    fn rendered(&self, messages: &[Message], prompt: bool) -> Result<String, TemplateError> {
-        self.dialogue.template().render(&RenderInput {
-            messages,
-            tools: &self.tools,
-            enable_thinking: Some(self.dialogue.config().enable_thinking),
-            add_generation_prompt: prompt,
-        })
+    /// The prompt for a turn behind `messages`, and the conversation with the turn in it.
+    fn around(
+        &self,
+        messages: &[Message],
+        turn: &Message,
+    ) -> Result<(String, String), TemplateError> {
+        let render = |messages: &[Message], add_generation_prompt| {
+            self.dialogue.template().render(&RenderInput {
+                messages,
+                tools: &self.tools,
+                enable_thinking: Some(self.dialogue.config().enable_thinking),
+                add_generation_prompt,
+            })
+        };
+        let asked = render(messages, true)?;
+        let with = [messages, std::slice::from_ref(turn)].concat();
+        Ok((asked, render(&with, false)?))
     }
 
     /// An added token in the text of a turn. The tags of answers are the model's to write.
     fn control_token(&self, turn: &Message) -> Option<&str> {
         let mut texts = vec![turn.plain_text()];
         texts.extend(turn.reasoning_content.clone());
-        texts.extend(
-            turn.tool_calls
-                .iter()
-                .map(|call| call.arguments.to_string()),
-        );
+        for call in &turn.tool_calls {
+            texts.extend([call.name.clone(), call.arguments.to_string()]);
+        }
         let is_answer = |token: &str| matches!(token, "<answer>" | "</answer>");
-        self.dialogue
-            .tokenizer()
+        let tokenizer = self.dialogue.tokenizer();
+        tokenizer
             .added_tokens()
+            .filter(|(id, _)| tokenizer.is_forbidden(*id))
             .map(|(_, token)| token)
             .filter(|token| !token.trim().is_empty() && !is_answer(token))
             .find(|token| texts.iter().any(|text| text.contains(token)))
@@ -156,6 +194,9 @@ fn difference(parsed: &ParsedTurn, turn: &Message) -> Option<String> {
     }
     if calls.next().is_some() {
         return Some("its calls are others".into());
+    }
+    if let Some((_, diagnostic)) = parsed.diagnostics().next() {
+        return Some(format!("it is malformed ({})", diagnostic.as_str()));
     }
     let reasoning = parsed.reasoning().unwrap_or_default();
     let meant = turn.reasoning_content.as_deref().unwrap_or_default();

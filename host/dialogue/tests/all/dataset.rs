@@ -28,6 +28,19 @@ fn rows_of_our_own_format_come_back_as_they_were_written() {
     let path = write(folder.path(), "tasks.jsonl", &format!("{line}\n\n"));
     assert_eq!(read_tasks(&path).unwrap(), std::slice::from_ref(&task));
     assert_eq!(task.kind(), "hop");
+    // Arrays put into one file.
+    let other = line.replace("\"id\":\"1\"", "\"id\":\"2\"");
+    let path = write(
+        folder.path(),
+        "arrays.json",
+        &format!("[{line}]\n[]\n[{other}]\n"),
+    );
+    let ids: Vec<String> = read_tasks(&path)
+        .unwrap()
+        .into_iter()
+        .map(|task| task.id)
+        .collect();
+    assert_eq!(ids, ["1", "2"]);
 }
 
 #[test]
@@ -131,6 +144,12 @@ fn a_broken_row_is_named_by_file_line_and_field() {
         (format!("[\n{good},\n\n{{\"question\": 1}}]"), 4, "`question`"),
         (format!("[\n{good},\n oops]"), 3, "not JSON"),
         (format!("[{good}"), 1, "not closed"),
+        (format!("[{good}]\n,{good}"), 2, "something follows the array"),
+        (
+            good.replace("\"A\"", "18446744073709551616"),
+            1,
+            "more than 64 bits",
+        ),
     ] {
         let path = write(folder.path(), "rows.jsonl", &text);
         let error = read_tasks(&path).unwrap_err().to_string();

@@ -207,6 +207,9 @@ fn templates_that_fail_say_where_and_why() {
     assert!(error.contains("only two roles"), "{error}");
     let error = render("{% if %}").unwrap_err().to_string();
     assert!(error.contains("does not parse"), "{error}");
+    let endless = "{% for a in range(100000) %}".repeat(3) + &"{% endfor %}".repeat(3);
+    let error = render(&endless).unwrap_err().to_string();
+    assert!(error.contains("ran out of fuel"), "{error}");
 }
 
 #[test]

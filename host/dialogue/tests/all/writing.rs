@@ -68,6 +68,69 @@ fn calls_are_written_as_each_template_writes_them() {
     );
 }
 
+/// The small template, changed.
+fn changed(from: &str, to: &str) -> Arc<Dialogue> {
+    assert_eq!(template::small::SOURCE.matches(from).count(), 1);
+    let source = template::small::SOURCE.replace(from, to);
+    let template = ChatTemplate::from_source(&source, "changed.jinja").unwrap();
+    let dialogue = Dialogue::new(Arc::clone(&SMALL), template, thinking(false), &[]);
+    Arc::new(dialogue.unwrap())
+}
+
+#[test]
+fn a_template_that_refuses_a_conversation_is_followed_turn_by_turn() {
+    let dialogue = changed(
+        "{%- for message in messages %}",
+        "{%- if messages | length > 3 %}{{- raise_exception('too long') }}{%- endif %}\
+         {%- for message in messages %}",
+    );
+    let mut episode = start(&dialogue);
+    let call = calling(&[("lookup".to_owned(), json!({"x": 1}))]);
+    for turn in 0..3 {
+        let text = episode.write_turn(&call).unwrap();
+        assert!(text.starts_with("<tool_call>"), "{turn}: {text}");
+        let step = episode.push_demonstrated(&text);
+        answer_calls(&mut episode, step, "7");
+    }
+}
+
+#[test]
+fn what_no_model_could_have_written_says_why() {
+    let call = |name: &str| calling(&[(name.to_owned(), json!({}))]);
+    let thought = Message {
+        reasoning_content: Some("Hm.".into()),
+        ..Message::text(Role::Assistant, "Seven.")
+    };
+    let unended = changed(
+        "{{- '<|end|>' }}\n    {%- elif message.role == 'tool'",
+        "{{- '' if message.tool_calls else '<|end|>' }}\n    {%- elif message.role == 'tool'",
+    );
+    let elsewhere = changed(
+        "{{- '<|assistant|>' + message.content }}",
+        "{{- '<|user|>' + message.content }}",
+    );
+    let off = qwen3(thinking(false));
+    for (dialogue, turn, says) in [
+        (&off, thought, "dialogue.enable_thinking = true"),
+        (&off, call("gone"), "no tool \"gone\""),
+        (
+            &off,
+            Message::text(Role::Assistant, "a </think> b"),
+            "</think>",
+        ),
+        (
+            &off,
+            Message::text(Role::Assistant, "a<|im_end|>"),
+            "control token",
+        ),
+        (&elsewhere, call("add"), "behind the prompt"),
+        (&unended, call("add"), "does not end the turn"),
+    ] {
+        let error = start(dialogue).write_turn(&turn).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
 /// Names and arguments as data sets have them, with whatever texts are hardest to write.
 fn written_calls() -> impl Strategy<Value = Vec<(String, Value)>> {
     let text = prop_oneof![
@@ -113,13 +176,20 @@ proptest! {
 
     #[test]
     fn a_written_turn_makes_the_calls_that_were_meant(given in written_calls()) {
-        let turn = calling(&given);
         for dialogue in [
             qwen3(thinking(false)),
             qwen3(thinking(true)),
             qwq(thinking(true)),
             small(thinking(false)),
+            bare(thinking(false)),
         ] {
+            // Some templates write one call a turn.
+            let most = match dialogue.protocol() {
+                Protocol::Hermes => given.len(),
+                Protocol::Llama31 => 1,
+            };
+            let given = given[..most].to_vec();
+            let turn = calling(&given);
             let offered = |(name, _): &(String, Value)| ToolDefinition {
                 name: name.clone(),
                 ..tools().remove(0)

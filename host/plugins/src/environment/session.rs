@@ -70,6 +70,11 @@ impl Session {
         seed: u64,
     ) -> Result<Self, String> {
         let Opened { slot, start, state } = opened;
+        if start.tools.is_empty() && !slot.plugin.languages().is_empty() {
+            return Err(
+                "its `setup` names no `servers` with tools, and brings no `functions`".into(),
+            );
+        }
         let tools = check_tools(start.tools, slot.plugin.policy())?;
         let messages = start
             .messages
@@ -319,11 +324,7 @@ impl Session {
 
     /// Canonical state, as the environment writes it.
     pub async fn state(&self) -> Result<String, String> {
-        let mut state = self.slot.state().await;
-        if had_no_room(&state) {
-            state = self.slot.state().await;
-        }
-        told(state)
+        told(self.slot.state().await)
     }
 
     /// Everything that the session is, to be restored in this or another instance of the same component.
@@ -359,11 +360,7 @@ impl Session {
 
     /// How the environment judges the state it is in.
     pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
-        let mut verdict = self.slot.verify(answer, reference.to_string()).await;
-        if had_no_room(&verdict) {
-            verdict = self.slot.verify(answer, reference.to_string()).await;
-        }
-        let verdict = told(verdict)?;
+        let verdict = told(self.slot.verify(answer, reference.to_string()).await)?;
         convert::verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
     }
 
@@ -408,11 +405,6 @@ fn loaded_again(
         .iter()
         .map(|tool| convert::definition_to_guest(&own_name(tool)));
     check_tools(own.collect(), policy)
-}
-
-/// Whether a question is to be asked once more: it was the host that had no room for it.
-fn had_no_room<T>(answer: &Result<T, Fallen>) -> bool {
-    matches!(answer, Err(Fallen::Stopped(stopped)) if End::of_stopped(stopped).may_be_retried())
 }
 
 /// What a session told, or why it did not.

@@ -411,7 +411,7 @@ fn readable(state: &str) -> Result<(), types::Error> {
     match exact::from_str::<serde_json::Value>(state) {
         Ok(_) => Ok(()),
         Err(error) => Err(types::Error::Internal(format!(
-            "the state it leads to is no JSON that can be read: {error}"
+            "its state is no JSON that can be read: {error}"
         ))),
     }
 }

@@ -5,7 +5,7 @@ use rlf_dialogue::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 
 /// First line of a snapshot's file.
-const MAGIC: &str = "rlf-host session 1";
+const MAGIC: &str = "rlf-host session 2";
 
 /// A session at rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub enum SnapshotError {
     /// The bytes are something else.
     #[error("this is no snapshot of a session: it does not begin with {MAGIC:?}")]
     Foreign,
+    /// They are not what was written.
+    #[error("the snapshot is damaged: its bytes are not those that were written")]
+    Damaged,
     /// It was made by another component.
     #[error(
         "the snapshot was made by component {made_by}, and this is {this}; play the episode again, or use the component it is of"
@@ -42,28 +45,35 @@ pub enum SnapshotError {
 }
 
 impl Snapshot {
-    /// As a file: four lines of text, then the environment's bytes.
+    /// As a file: five lines of text, of which the second is the BLAKE3 of all that follows, then the environment's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools = serde_json::to_string(&self.tools).unwrap_or_else(|_| "[]".into());
-        let mut bytes =
-            format!("{MAGIC}\n{}\n{tools}\n{}\n", self.component, self.acts).into_bytes();
-        bytes.extend_from_slice(&self.data);
+        let mut body = format!("{}\n{tools}\n{}\n", self.component, self.acts).into_bytes();
+        body.extend_from_slice(&self.data);
+        let mut bytes = format!("{MAGIC}\n{}\n", blake3::hash(&body)).into_bytes();
+        bytes.extend(body);
         bytes
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut parts = bytes.splitn(5, |byte| *byte == b'\n');
+        let rest = bytes.strip_prefix(MAGIC.as_bytes());
+        let rest = rest.and_then(|rest| rest.strip_prefix(b"\n"));
+        let mut parts = rest
+            .ok_or(SnapshotError::Foreign)?
+            .splitn(2, |byte| *byte == b'\n');
+        let mut part = || parts.next().ok_or(SnapshotError::Damaged);
+        let (hash, body) = (part()?, part()?);
+        if hash != blake3::hash(body).to_hex().as_bytes() {
+            return Err(SnapshotError::Damaged);
+        }
+        let mut parts = body.splitn(4, |byte| *byte == b'\n');
         let mut part = || parts.next().ok_or(SnapshotError::Foreign);
-        let (magic, component, tools) = (part()?, part()?, part()?);
-        let (acts, data) = (part()?, part()?);
+        let (component, tools, acts, data) = (part()?, part()?, part()?, part()?);
         let acts = std::str::from_utf8(acts)
             .ok()
             .and_then(|text| text.parse().ok());
         let component = std::str::from_utf8(component).map_err(|_| SnapshotError::Foreign)?;
-        if magic != MAGIC.as_bytes() {
-            return Err(SnapshotError::Foreign);
-        }
         Ok(Self {
             component: component.to_owned(),
             tools: serde_json::from_slice(tools).map_err(|_| SnapshotError::Foreign)?,
@@ -99,20 +109,36 @@ mod tests {
             acts: 7,
             data: b"\n\x00two\nlines".to_vec(),
         };
-        assert_eq!(Snapshot::from_bytes(&snapshot.to_bytes()), Ok(snapshot));
+        let written = snapshot.to_bytes();
+        assert_eq!(Snapshot::from_bytes(&written), Ok(snapshot));
+        for at in 0..written.len() {
+            let mut damaged = written.clone();
+            damaged[at] ^= 1;
+            let read = Snapshot::from_bytes(&damaged);
+            let says = if at <= MAGIC.len() {
+                SnapshotError::Foreign
+            } else {
+                SnapshotError::Damaged
+            };
+            assert_eq!(read, Err(says), "{at}");
+        }
     }
 
     #[test]
     fn other_files_and_other_components_are_refused() {
+        let with = |body: &[u8]| {
+            let head = format!("{MAGIC}\n{}\n", blake3::hash(body));
+            [head.as_bytes(), body].concat()
+        };
         for foreign in [
-            &b""[..],
-            b"x",
-            b"x\ny\nz",
-            b"rlf-host session 1\n\xff\n[]\n0\n",
-            b"rlf-host session 1\nab\n{\n0\n",
-            b"rlf-host session 1\nab\n[]\nx\n",
+            b"".to_vec(),
+            b"x".to_vec(),
+            b"x\ny\nz".to_vec(),
+            with(b"\xff\n[]\n0\n"),
+            with(b"ab\n{\n0\n"),
+            with(b"ab\n[]\nx\n"),
         ] {
-            assert_eq!(Snapshot::from_bytes(foreign), Err(SnapshotError::Foreign));
+            assert_eq!(Snapshot::from_bytes(&foreign), Err(SnapshotError::Foreign));
         }
         let snapshot = Snapshot {
             component: "a".into(),

@@ -1,11 +1,11 @@
 //! Environments written in Python: a folder of files, one server each, handed to the interpreter when it is loaded, so that
 //! every session starts from memory in which they are imported.
 
-use rlf_dialogue::exact;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use rlf_dialogue::exact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

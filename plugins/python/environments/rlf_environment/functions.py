@@ -29,7 +29,7 @@ class Function:
             "description": about.get("description") or "",
             "input_schema": about.get("parameters") or {"type": "object", "properties": {}},
         }
-        self.module = None
+        self.module = self.begins = None
 
     def loaded(self):
         """The namespace of its own, executed at the first call and kept."""
@@ -39,7 +39,7 @@ class Function:
             exec(compile(self.source, self.file, "exec", dont_inherit=True), vars(module))
             if self.name not in vars(module):
                 raise NameError(f"name {self.name!r} is not defined")
-            self.module = module
+            self.module, self.begins = module, dict(vars(module))
         return vars(self.module)[self.name]
 
     def call(self, arguments):

@@ -1,6 +1,5 @@
 """Files of tools, each executed once as a module of its own."""
 
-import builtins
 import copy
 import enum
 import linecache
@@ -16,6 +15,8 @@ LOAD, SAVE = "load_scenario", "save_scenario"
 HIDDEN = (LOAD, SAVE)
 # Names that every module has.
 _MODULE = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__", "__cached__", "__annotations__"))
+# Kinds of values that can be replaced, but not changed.
+_FIXED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP)
 
 
 class Server:
@@ -26,6 +27,7 @@ class Server:
         self.module = module
         self.fastmcp = fastmcp
         self.api_name = api_name(module)
+        self.begins = dict(vars(module))
         # What a session does not change is encoded now, for all sessions.
         self.tools = {
             f"{name}-{tool.name}": {
@@ -155,19 +157,37 @@ def hint(fault):
     return ""
 
 
+def changed_globals(module, begins):
+    """The names and values that a module has and those that it has no more, but for what it was loaded with and cannot be
+    changed in itself: functions, classes and the like. What else has another name now goes by the name it was loaded under."""
+    now = {name: value for name, value in vars(module).items() if name not in _MODULE}
+    found = {name: value for name, value in now.items() if not (is_fixed(value) and begins.get(name, _MODULE) is value)}
+    gone = [name for name in begins if name not in now and name not in _MODULE]
+    return {name: found[name] for name in sorted(found)}, sorted(gone)
+
+
+def is_fixed(value):
+    return isinstance(value, _FIXED) or type(value).__module__ == "typing"
+
+
+def put_back_globals(module, changed):
+    found, gone = changed
+    vars(module).update(found)
+    for name in gone:
+        vars(module).pop(name, None)
+
+
 def mutable_globals(server):
-    """The names and values of what the file keeps in its module and may change: neither functions, classes nor modules."""
-    assigned = {
-        name
-        for name, value in vars(server.module).items()
-        if name not in _MODULE
-        and name != server.api_name
-        and not isinstance(value, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP))
-        and not type(value).__module__ == "typing"
-        and not (isinstance(value, list) and value and all(isinstance(item, type) for item in value))
-        and not hasattr(builtins, name)
-    }
-    return {name: vars(server.module)[name] for name in sorted(assigned)}
+    """What the file keeps in its module and may change, and what its functions have as attributes."""
+    found, gone = changed_globals(server.module, server.begins)
+    found = {name: value for name, value in found.items() if name != server.api_name and not isinstance(value, FastMCP)}
+    attributes = {}
+    for name, value in sorted(vars(server.module).items()):
+        if isinstance(value, types.FunctionType) and value.__module__ == server.module.__name__:
+            held = {key: item for key, item in vars(value).items() if not key.startswith("__")}
+            if held:
+                attributes[name] = held
+    return (found, gone), attributes
 
 
 def class_attributes(server):

@@ -4,13 +4,17 @@ import json
 import linecache
 import random
 
+from mcp.server.fastmcp.exceptions import out_of_memory
+
 from . import snapshots
-from .answers import EXHAUSTED, INTERNAL, INVALID, NO_MEMORY, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
+from .answers import EXHAUSTED, INTERNAL, INVALID, NOT_FOUND, Refused, canonical, clean, decoded, described, encoded, error
 from .comparison import difference
 from .functions import functions_of
 from .servers import executed, unloaded
 
 
+# What the host says when a user whom a model plays has left.
+STOP = "###STOP###"
 _KEYS = frozenset(("servers", "tools", "functions", "scoping", "user", "instruction"))
 
 
@@ -22,6 +26,8 @@ class Session:
         unknown = sorted(set(task) - _KEYS)
         if unknown:
             raise Refused(INVALID, f"there is no key {unknown[0]!r} in a task; there are: {', '.join(sorted(_KEYS))}")
+        if task.get("user") not in (None, "solo", "model"):
+            raise Refused(INVALID, "user has to be 'solo' or 'model'")
         servers = task.get("servers") or {}
         if not isinstance(servers, dict):
             raise Refused(INVALID, "servers has to be an object of names and scenarios")
@@ -57,9 +63,11 @@ class Session:
                 continue
             try:
                 self.loaded[name].load_scenario(scenario)
-            except (Refused, MemoryError):
+            except Refused:
                 raise
             except BaseException as fault:
+                if out_of_memory(fault):
+                    raise
                 raise Refused(INVALID, f"load_scenario of {name!r} failed: {described(fault)}") from None
 
     def call(self, name, arguments):
@@ -78,9 +86,9 @@ class Session:
         for name in self.servers:
             try:
                 found[name] = self.loaded[name].save_scenario()
-            except MemoryError:
-                raise
             except BaseException as fault:
+                if out_of_memory(fault):
+                    raise
                 raise Refused(INTERNAL, f"save_scenario of {name!r} failed: {described(fault)}") from None
         return found
 
@@ -98,10 +106,8 @@ def answered(function):
             return function(*arguments)
         except Refused as refused:
             return error(refused.kind, str(refused))
-        except MemoryError:
-            return error(EXHAUSTED, NO_MEMORY)
         except BaseException as fault:
-            return error(INTERNAL, described(fault))
+            return error(EXHAUSTED if out_of_memory(fault) else INTERNAL, described(fault))
 
     answering.__name__, answering.__doc__ = function.__name__, function.__doc__
     return answering
@@ -179,9 +185,9 @@ def call(name, arguments_json):
 
 @answered
 def say(text):
-    """What the model says to a user who is not there ends the episode."""
-    current()
-    return encoded({"terminated": True})
+    """What the model says to a user who is not there ends the episode. One whom another model plays ends it by leaving."""
+    is_there = current().task.get("user") == "model"
+    return encoded({"terminated": not is_there or text.strip() == STOP})
 
 
 @answered

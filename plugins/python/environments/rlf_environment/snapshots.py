@@ -5,10 +5,12 @@ import io
 import pickle
 import random
 
-from .answers import INTERNAL, INVALID, Refused, described
-from .servers import class_attributes, mutable_globals
+from mcp.server.fastmcp.exceptions import out_of_memory
 
-VERSION = 1
+from .answers import INTERNAL, INVALID, Refused, described
+from .servers import changed_globals, class_attributes, mutable_globals, put_back_globals
+
+VERSION = 2
 
 
 def packed(value):
@@ -35,12 +37,7 @@ def taken(session):
     functions = {}
     for name, function in session.functions.items():
         if function.module is not None:
-            found = {}
-            for key, value in vars(function.module).items():
-                if key.startswith("__") or callable(value) or type(value).__name__ == "module":
-                    continue
-                found[key] = value
-            functions[name] = kept(found, name)
+            functions[name] = kept(changed_globals(function.module, function.begins), name)
     return {
         "version": VERSION,
         "task": session.task,
@@ -55,9 +52,9 @@ def kept(value, name):
     """`value` as text; says whose it is where it cannot be."""
     try:
         return packed(value)
-    except MemoryError:
-        raise
     except Exception as fault:
+        if out_of_memory(fault):
+            raise
         raise Refused(INTERNAL, f"{name!r} cannot be kept in a snapshot: {described(fault)}") from None
 
 
@@ -68,21 +65,25 @@ def put_back(session, given):
     try:
         for name, text in given["servers"].items():
             server = session.loaded[name]
-            attributes, globals_, classes = unpacked(text)
+            attributes, (globals_, functions), classes = unpacked(text)
             if attributes is not None:
                 held = vars(server.api)
                 held.clear()
                 held.update(attributes)
-            vars(server.module).update(globals_)
+            put_back_globals(server.module, globals_)
+            for function_name, values in functions.items():
+                vars(vars(server.module)[function_name]).update(values)
             for class_name, values in classes.items():
                 for key, value in values.items():
                     setattr(vars(server.module)[class_name], key, value)
         for name, text in given["functions"].items():
             function = session.functions[name]
             function.loaded()
-            vars(function.module).update(unpacked(text))
+            put_back_globals(function.module, unpacked(text))
         random.setstate(unpacked(given["random"]))
-    except (Refused, MemoryError):
+    except Refused:
         raise
     except Exception as fault:
+        if out_of_memory(fault):
+            raise
         raise Refused(INVALID, f"the snapshot cannot be restored here: {described(fault)}") from None

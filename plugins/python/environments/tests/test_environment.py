@@ -253,6 +253,13 @@ class Servers(unittest.TestCase):
     def test_saying_something_ends_the_episode(self):
         self.assertEqual(opened(["say", "done"]), ['{"terminated":true}'])
 
+    def test_a_user_whom_a_model_plays_ends_it_by_leaving(self):
+        played = {**TASK, "user": "model", "instruction": "Buy a pen."}
+        said = opened(["say", "Which?"], ["say", "###STOP###"], task=played)
+        self.assertEqual(said, ['{"terminated":false}', '{"terminated":true}'])
+        refused = image(["open", json.dumps({**TASK, "user": "modle"}), 1])[1]
+        self.assertIn("'solo' or 'model'", refused)
+
 
 class Snapshots(unittest.TestCase):
     def test_a_restored_session_goes_on_as_the_first_one_would_have(self):
@@ -271,6 +278,38 @@ class Snapshots(unittest.TestCase):
         _, _, snapshot, state = image(["open", json.dumps(TASK), 1], ["snapshot"], ["state"], load=load)
         self.assertEqual(json.loads(snapshot)["error"]["kind"], "internal")
         self.assertNotIn("error", json.loads(state))
+
+    def test_all_that_a_module_keeps_is_part_of_a_snapshot(self):
+        source = SHOP + """
+id, flag, kinds = 0, True, []
+
+def one():
+    return 1
+
+def two():
+    return 2
+
+strategy = one
+
+@mcp.tool()
+def change() -> str:
+    global id, flag, strategy
+    id, strategy = id + 1, two
+    one.times = id
+    kinds.append(int)
+    globals().pop("flag", None)
+    return "ok"
+
+@mcp.tool()
+def tell() -> str:
+    return str([id, "flag" in globals(), strategy(), kinds, vars(one)])
+"""
+        load = {"servers": {"Shop": {"source": source, "file": "Shop.py"}}}
+        task = ["open", json.dumps(TASK), 1]
+        *_, told, snapshot = image(task, call("Shop-change"), call("Shop-change"), call("Shop-tell"), ["snapshot"], load=load)
+        self.assertIn("[2, False, 2, [<class 'int'>, <class 'int'>], {'times': 2}]", told)
+        _, restored, again, kept = image(["restore", snapshot], call("Shop-tell"), ["snapshot"], load=load)
+        self.assertEqual((again, kept), (told, snapshot))
 
     def test_what_a_class_counts_is_part_of_a_snapshot(self):
         source = SHOP.replace("self.items, self.cash = {}, 0.0", "self.items, self.cash = {}, 0.0\n        type(self).opened += 1")

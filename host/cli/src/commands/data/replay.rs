@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use rlf_dialogue::exact;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::environment::{Environments, Session};
+use rlf_plugins::environment::{Environments, OpenError, Session};
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::TurnContext;
 use serde_json::Value;
@@ -18,17 +18,22 @@ use crate::operator::Operator;
 use crate::progress::loading;
 
 /// Plays the gold calls of every task that has some, and keeps where they began in its reference, and where they led if it does
-/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their ids are returned.
-pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSet<String>> {
+/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned.
+pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSet<usize>> {
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let registry =
         loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
-    let (all, mut played, mut wrong) = (tasks.len(), 0, BTreeSet::new());
-    for task in tasks {
+    let (all, mut played, mut idle) = (tasks.len(), 0, 0);
+    let mut wrong = BTreeSet::new();
+    for (index, task) in tasks.iter_mut().enumerate() {
         let Some(name) = task.environment.clone() else {
+            if import.skip_bad {
+                wrong.insert(index);
+                continue;
+            }
             bail!(
                 "task {:?} lives in no environment, so its calls cannot be made; leave --replay out",
                 task.id
@@ -36,20 +41,35 @@ pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSe
         };
         let problem = match gold_calls(&task.reference) {
             Ok(calls) if calls.is_empty() => continue,
-            Ok(calls) => runtime.block_on(replay(&environments, &name, task, calls))?,
+            Ok(calls) => {
+                let replayed = runtime.block_on(replay(&environments, &name, task, calls))?;
+                idle += usize::from(replayed.is_idle);
+                replayed.problem
+            }
             Err(error) => Some(error.to_string()),
         };
         played += 1;
         if let Some(problem) = problem {
             warn(&format!("task {:?}: {problem}", task.id));
-            wrong.insert(task.id.clone());
+            wrong.insert(index);
         }
     }
     say!(
         "{played} of {all} tasks have gold calls; {} of these do not lead where their rows say",
         wrong.len()
     );
+    if idle > 0 {
+        say!("{idle} of them are solved where they begin, by doing nothing");
+    }
     Ok(wrong)
+}
+
+/// What came of a task's gold calls.
+struct Replayed {
+    /// Why the row cannot be right.
+    problem: Option<String>,
+    /// Whether the environment is content with where the task begins.
+    is_idle: bool,
 }
 
 async fn replay(
@@ -57,33 +77,65 @@ async fn replay(
     name: &str,
     task: &mut Task,
     calls: Vec<(String, Value)>,
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Replayed> {
     let seed = Environments::seed(task);
-    let mut session = environments
-        .open(name, "replay", &task.setup, seed)
-        .await
-        .with_context(|| format!("task {:?}", task.id))?;
+    let mut session = match environments.open(name, "replay", &task.setup, seed).await {
+        Ok(session) => session,
+        Err(error @ OpenError::NoSuchEnvironment { .. }) => {
+            return Err(error).with_context(|| format!("task {:?}", task.id));
+        }
+        Err(error) => {
+            return Ok(Replayed {
+                problem: Some(error.to_string()),
+                is_idle: false,
+            });
+        }
+    };
     let initial = state(&session).await?;
+    let begins = session.verify(None, &task.reference).await;
+    let is_idle = begins.is_ok_and(|verdict| verdict.success);
+    let told = |problem: String| Replayed {
+        problem: Some(problem),
+        is_idle,
+    };
+    let said = match gold_answer(&task.reference) {
+        Ok(said) => said,
+        Err(error) => return Ok(told(error.to_string())),
+    };
+    let mut turn = 0;
+    let mut context = || {
+        turn += 1;
+        TurnContext {
+            trajectory_id: "replay".into(),
+            turn: turn - 1,
+            seed: 0,
+        }
+    };
     let mut failed = Vec::new();
     for (number, (tool, arguments)) in calls.into_iter().enumerate() {
+        if task
+            .tools
+            .as_ref()
+            .is_some_and(|tools| !tools.contains(&tool))
+        {
+            return Ok(told(format!(
+                "gold call {} is to `{tool}`, which its `tools` do not allow",
+                number + 1
+            )));
+        }
         let call = ToolCall {
             call_id: format!("replay/{number}/0"),
             name: tool.clone(),
             arguments,
         };
-        let context = TurnContext {
-            trajectory_id: "replay".into(),
-            turn: u32::try_from(number).unwrap_or(u32::MAX),
-            seed: 0,
-        };
-        let outcome = session.call(call, &context).await;
+        let outcome = session.call(call, &context()).await;
         if outcome.ended == Ended::Failed {
             failed.push(format!("{} ({tool})", number + 1));
         } else if outcome.ended != Ended::Ok {
             let shown = outcome
                 .observation
                 .map(|seen| rlf_dialogue::message::plain_text(&seen.content));
-            return Ok(Some(format!(
+            return Ok(told(format!(
                 "gold call {} to `{tool}` ended as {}: {}",
                 number + 1,
                 outcome.ended.as_str(),
@@ -92,29 +144,34 @@ async fn replay(
         }
     }
     let end = state(&session).await?;
-    let differs = match task.reference.get("state") {
-        None => false,
-        // As the environment compares them, if it judges by states.
-        Some(own) => match session.verify(None, &task.reference).await {
-            Ok(verdict) => !verdict.success,
-            Err(_) => *own != end,
-        },
-    };
+    if let (Some(said), false) = (&said, session.is_terminated())
+        && let Err(why) = session.say(said, &context()).await
+    {
+        return Ok(told(why));
+    }
+    let verdict = session.verify(said.as_deref(), &task.reference).await;
+    let own = task.reference.get("state").cloned();
     let Some(reference) = task.reference.as_object_mut() else {
-        return Ok(Some("its reference is no object".into()));
+        return Ok(told("its reference is no object".into()));
     };
     reference.insert("initial".into(), initial);
-    reference.entry("state").or_insert(end);
-    Ok(if differs {
-        Some(
+    reference.entry("state").or_insert_with(|| end.clone());
+    let problem = match (verdict, own) {
+        (Ok(verdict), _) if verdict.success => None,
+        (Ok(verdict), _) => Some(format!(
+            "its gold calls do not lead where its row says ({}); mend the one or the other",
+            verdict.reason
+        )),
+        // The environment has no judgement.
+        (Err(_), Some(own)) if own != end => Some(
             "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
                 .into(),
-        )
-    } else if failed.is_empty() {
-        None
-    } else {
-        Some(format!("gold calls that fail: {}", failed.join(", ")))
-    })
+        ),
+        (Err(_), Some(_)) => None,
+        (Err(_), None) if failed.is_empty() => None,
+        (Err(_), None) => Some(format!("gold calls that fail: {}", failed.join(", "))),
+    };
+    Ok(Replayed { problem, is_idle })
 }
 
 async fn state(session: &Session) -> anyhow::Result<Value> {
@@ -145,6 +202,24 @@ pub(crate) fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value
         }
     };
     list.iter().enumerate().map(call).collect()
+}
+
+/// What a reference wants to be said when the calls are made: its `answer`, or what the answer has to contain, `outputs`.
+pub(crate) fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
+    let plain = |value: &Value, key: &str| match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => bail!("its `{key}` has what is no text: {value}"),
+    };
+    let answer = &reference["answer"];
+    if !answer.is_null() {
+        return plain(answer, "answer").map(Some);
+    }
+    let outputs = reference["outputs"].as_array().into_iter().flatten();
+    let outputs: Vec<String> = outputs
+        .map(|output| plain(output, "outputs"))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((!outputs.is_empty()).then(|| outputs.join(", ")))
 }
 
 #[cfg(test)]
