@@ -223,8 +223,8 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
         forbidden,
         unknown,
     ];
-    let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    fs::write(at("tasks.jsonl"), text).expect("can be written");
+    let lines = rows.map(|row| row.to_string());
+    fs::write(at("tasks.jsonl"), lines.join("\n")).expect("can be written");
     let plugins = host.plugins().display().to_string();
     let replay = |output: &str, more: &[&str]| {
         let (input, output, config) = (at("tasks.jsonl"), at(output), at("worlds.toml"));
