@@ -583,6 +583,64 @@ fn an_environment_that_answers_itself_leaves_its_user_nothing_to_say() {
     );
 }
 
+/// A world in Python.
+const DESK: &str = "
+from mcp.server.fastmcp import FastMCP
+
+
+class Desk:
+    def load_scenario(self, scenario):
+        pass
+
+    def save_scenario(self):
+        return {'open': True}
+
+
+api = Desk()
+mcp = FastMCP(name='Desk')
+
+
+@mcp.tool()
+def look() -> str:
+    return 'here'
+";
+
+#[test]
+fn a_world_in_python_hears_its_user_out() {
+    let users = users();
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let agent = |text: &str| json!({"role": "assistant", "content": text});
+    let look = json!({"name": "Desk-look", "parameters": {"type": "object", "properties": {}}});
+    let conversation = json!({
+        "messages": [
+            user("Where is my order?"), agent("Which one is it?"), user("Number one."), agent("It is on its way."),
+        ],
+        "tools": [{"type": "function", "function": look}],
+    });
+    let task = json!({
+        "id": "asker", "source": "desk", "prompt": [], "environment": "desk",
+        "setup": {"servers": {"Desk": null}, "user": "model", "instruction": "You are asker."},
+        "reference": {"state": {"Desk": {"open": true}}},
+    });
+    let experiment = speaking(&users, &[conversation]).without("rl");
+    let desk = experiment.write("Desk.py", DESK);
+    let plugin = format!(
+        "plugins.desk = {{plugin = 'python', environment.servers = '{}'}}",
+        desk.display()
+    );
+    let experiment = experiment.with_toml(&plugin);
+    for split in ["train.jsonl", "test.jsonl"] {
+        write_rows(&experiment, split, std::slice::from_ref(&task));
+    }
+    let run = experiment.train("run", &[]);
+    let host = experiment.host();
+    let played = greedy(host, &run, host.plugins(), "asker");
+    let trajectory = &played["trajectory"];
+    assert_eq!(said_by_users(trajectory), ["Number one."], "{trajectory}");
+    assert_eq!(trajectory["finish"], "answered", "{trajectory}");
+    assert_eq!(trajectory["verdict"]["success"], true, "{trajectory}");
+}
+
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).expect("can be made");
     for entry in fs::read_dir(from).expect("was built") {

@@ -15,7 +15,6 @@ LOAD, SAVE = "load_scenario", "save_scenario"
 HIDDEN = (LOAD, SAVE)
 # Names that every module has.
 _MODULE = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__", "__cached__", "__annotations__"))
-# Kinds of values that can be replaced, but not changed.
 _FIXED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP)
 
 
@@ -158,8 +157,8 @@ def hint(fault):
 
 
 def changed_globals(module, begins):
-    """The names and values that a module has and those that it has no more, but for what it was loaded with and cannot be
-    changed in itself: functions, classes and the like. What else has another name now goes by the name it was loaded under."""
+    """The names and values that a module has, but for what it was loaded with and cannot be changed in itself: functions,
+    classes and the like. Beside them, the names that it has no more."""
     now = {name: value for name, value in vars(module).items() if name not in _MODULE}
     found = {name: value for name, value in now.items() if not (is_fixed(value) and begins.get(name, _MODULE) is value)}
     gone = [name for name in begins if name not in now and name not in _MODULE]
@@ -167,6 +166,7 @@ def changed_globals(module, begins):
 
 
 def is_fixed(value):
+    """Whether it can be replaced, but not changed."""
     return isinstance(value, _FIXED) or type(value).__module__ == "typing"
 
 
