@@ -286,6 +286,18 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     );
     let kept: Vec<String> = ids("good.jsonl").into_iter().map(|(id, _)| id).collect();
     assert_eq!(kept, ["open", "tried", "idle"]);
+
+    // Tasks are known by their ids.
+    let (once, twice) = (at("good.jsonl"), at("twice.jsonl"));
+    let both = ["data", "import", &once, &once, "--output", &twice];
+    host.run(both)
+        .refused_with(&["two rows have the id \"open\""]);
+    let skipped = host.run(both.iter().chain(&["--skip-bad"]));
+    assert!(
+        skipped.succeeded().stdout.contains("3 rows left out"),
+        "{skipped}"
+    );
+    assert_eq!(ids("twice.jsonl").len(), 3);
 }
 
 #[test]

@@ -39,6 +39,16 @@ struct Rows {
     bad: usize,
 }
 
+impl Rows {
+    /// Without the tasks at these indices.
+    fn leave_out(&mut self, tasks: &BTreeSet<usize>) {
+        let mut index = 0..;
+        self.tasks
+            .retain(|_| index.next().is_some_and(|index| !tasks.contains(&index)));
+        self.bad += tasks.len();
+    }
+}
+
 fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     let from = import
         .from
@@ -77,6 +87,15 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
             rows.demonstrations.len()
         );
     }
+    let twice = later_ones(&rows.tasks);
+    if let (Some(first), false) = (twice.first(), import.skip_bad) {
+        bail!(
+            "two rows have the id {:?}, and a file of tasks has each id once; import them into files of their own, or leave \
+             the later one out with --skip-bad",
+            rows.tasks[*first].id
+        );
+    }
+    rows.leave_out(&twice);
     if import.steps
         && rows
             .tasks
@@ -89,10 +108,7 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     if import.replay {
         let indices = replay::run(import, &mut rows.tasks)?;
         if import.skip_bad {
-            let mut index = 0..;
-            rows.tasks
-                .retain(|_| index.next().is_some_and(|index| !indices.contains(&index)));
-            rows.bad += indices.len();
+            rows.leave_out(&indices);
         } else {
             wrong = indices.len();
         }
@@ -126,6 +142,14 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Indices of tasks whose ids others had before them.
+fn later_ones(tasks: &[Task]) -> BTreeSet<usize> {
+    let mut ids = BTreeSet::new();
+    (0..tasks.len())
+        .filter(|index| !ids.insert(tasks[*index].id.as_str()))
+        .collect()
 }
 
 fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
