@@ -63,6 +63,23 @@ nothing
     );
 }
 
+#[test]
+fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
+    let play = |line: &str| {
+        let scenario = some_scenario("Gym");
+        env(
+            &Host::new(),
+            &["try", WORLDS, "--scenario", &scenario],
+            line,
+        )
+    };
+    let failed = play("Gym-set_places {\"class_id\": \"none\", \"places\": 3}\n");
+    assert!(failed.succeeded().stdout.contains("failed "), "{failed}");
+    let denied = play("Gym-set_places {\"class_id\": 5}\n");
+    assert_eq!(denied.code(), Some(1), "{denied}");
+    assert!(denied.stdout.contains("invalid-arguments"), "{denied}");
+}
+
 /// A scenario of one server alone.
 fn some_scenario(server: &str) -> String {
     let text = fs::read_to_string(Host::new().root().join(WORLDS).join("scenarios.json"));

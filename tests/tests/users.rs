@@ -635,6 +635,21 @@ fn a_world_in_python_hears_its_user_out() {
     let run = experiment.train("run", &[]);
     let host = experiment.host();
     let played = greedy(host, &run, host.plugins(), "asker");
+
+    // Tools that are nowhere, and a protocol that is not the template's.
+    let mut nothing = task.clone();
+    nothing["tools"] = json!(["Desk-gone"]);
+    write_rows(&experiment, "test.jsonl", &[nothing]);
+    let refused = experiment
+        .with_toml("dialogue.protocol = 'llama-3.1'")
+        .try_train("none", &[]);
+    for said in [
+        "dialogue.protocol is llama-3.1, but the chat template small.jinja writes calls as hermes",
+        "its `tools` are Desk-gone, and there is none of these; its environment has Desk-look",
+    ] {
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+
     let trajectory = &played["trajectory"];
     assert_eq!(said_by_users(trajectory), ["Number one."], "{trajectory}");
     assert_eq!(trajectory["finish"], "answered", "{trajectory}");

@@ -316,7 +316,7 @@ pub(crate) struct Import {
     /// At most so many rows
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000_000))]
     pub(crate) limit: Option<usize>,
-    /// Leave rows out that cannot be read, instead of stopping at the first
+    /// Leave rows out that cannot be read, that have another's id, or that --replay says are wrong
     #[arg(long)]
     pub(crate) skip_bad: bool,
     /// Make the gold calls of every task in its environment, and keep where they begin and lead to

@@ -168,7 +168,13 @@ pub(crate) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::*;
+
+    #[test]
+    fn nothing_scored_has_no_interval() {
+        assert_eq!(interval(&Rate::by_task(&[])), "");
+        assert_eq!(interval(&Rate::by_task(&[1.0, 1.0])), "[100.0, 100.0]");
+    }
 
     #[test]
     fn text_from_a_model_cannot_steer_the_terminal() {

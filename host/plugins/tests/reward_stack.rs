@@ -220,6 +220,9 @@ fn a_stack_over_what_is_not_there_is_refused_with_what_is() {
         refusal("hald"),
         "[[rewards.stack]] entry 1: there is no plugin `hald`; did you mean `half`?"
     );
+    // Terms that no entry has are told after the name that is misspelt.
+    let other = "success = \"half.value >= 1\"\n[[stack]]\nplugin = \"hald\"\n";
+    assert_eq!(stack(&registry, other).unwrap_err(), refusal("hald"));
     assert_eq!(
         refusal("judge-model"),
         "[[rewards.stack]] entry 1: there is no plugin `judge-model`; there are: em, few, half, nan"

@@ -276,6 +276,12 @@ mod tests {
             assert_eq!(refusal(broken).await["type"], "json_invalid", "{broken}");
         }
         assert_eq!(refusal("[]").await["type"], "value_error");
+        let rounded = r#"{"code": "", "language": "python", "run_timeout": 18446744073709551616}"#;
+        let said = refusal(rounded).await["msg"].to_string();
+        assert!(
+            said.contains("18446744073709551616 has more than 64 bits"),
+            "{said}"
+        );
         let deep = "[".repeat(200_000);
         assert_eq!(refusal(&deep).await["type"], "value_error");
     }

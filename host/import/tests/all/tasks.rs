@@ -405,3 +405,26 @@ fn a_build_without_parquet_says_so() {
     let error = read(&path, &Options::default()).unwrap_err().to_string();
     assert!(error.contains("no feature `parquet`"), "{error}");
 }
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("tasks.jsonl");
+    let mut deep = json!(1);
+    for _ in 0..126 {
+        deep = json!([deep]);
+    }
+    let row = json!({
+        "id": "1", "source": "s", "prompt": [{"role": "user", "content": "x"}], "reference": null,
+    });
+    let mut task: Task = serde_json::from_value(row).unwrap();
+    write_tasks(&output, [&task]).unwrap();
+    std::fs::remove_file(&output).unwrap();
+    task.reference = json!({"state": deep});
+    let error = write_tasks(&output, [&task]).unwrap_err();
+    assert!(
+        format!("{error:?}").contains("row 1 could not be read again"),
+        "{error:?}"
+    );
+    assert!(!output.exists());
+}

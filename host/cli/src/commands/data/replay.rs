@@ -72,6 +72,15 @@ struct Replayed {
     is_idle: bool,
 }
 
+impl Replayed {
+    fn wrong(problem: String) -> Self {
+        Self {
+            problem: Some(problem),
+            is_idle: false,
+        }
+    }
+}
+
 async fn replay(
     environments: &Environments,
     name: &str,
@@ -84,19 +93,17 @@ async fn replay(
         Err(error @ OpenError::NoSuchEnvironment { .. }) => {
             return Err(error).with_context(|| format!("task {:?}", task.id));
         }
-        Err(error) => {
-            return Ok(Replayed {
-                problem: Some(error.to_string()),
-                is_idle: false,
-            });
-        }
+        Err(error) => return Ok(Replayed::wrong(error.to_string())),
     };
-    let initial = state(&session).await?;
+    let initial = match state(&session).await {
+        Ok(initial) => initial,
+        Err(error) => return Ok(Replayed::wrong(format!("{error:#}"))),
+    };
     let begins = session.verify(None, &task.reference).await;
     let is_idle = begins.is_ok_and(|verdict| verdict.success);
     let told = |problem: String| Replayed {
-        problem: Some(problem),
         is_idle,
+        ..Replayed::wrong(problem)
     };
     let said = match gold_answer(&task.reference) {
         Ok(said) => said,
@@ -143,7 +150,10 @@ async fn replay(
             )));
         }
     }
-    let end = state(&session).await?;
+    let end = match state(&session).await {
+        Ok(end) => end,
+        Err(error) => return Ok(told(format!("{error:#}"))),
+    };
     if let (Some(said), false) = (&said, session.is_terminated())
         && let Err(why) = session.say(said, &context()).await
     {
