@@ -335,6 +335,68 @@ fn a_tool_that_a_task_names_and_no_plugin_has_is_refused_before_training() {
 }
 
 #[test]
+fn one_row_for_everything_is_warned_of() {
+    let files = FromFiles::new();
+    fs::write(&files.tasks, row("1+1").to_string()).expect("can be written");
+    let trained = files.experiment.try_train("run", &[]);
+    let warned = "[tasks] train holds one task, so what is measured is what was trained on";
+    assert!(trained.succeeded().stderr.contains(warned), "{trained}");
+}
+
+#[test]
+fn a_demonstration_that_fails_is_refused_before_the_run() {
+    let experiment = Experiment::tiny();
+    let cut = experiment.try_train("run", &["--set", "dialogue.max_turns=1"]);
+    let parts = ["[sft]", "facts/train/sft/0", "raise dialogue.max_turns (1)"];
+    refused_with(&experiment, &cut, &parts);
+
+    // The gold calls of the last row.
+    let tasks = experiment.path("tasks.jsonl");
+    let root = experiment.host().root().to_owned();
+    let experiment = experiment
+        .without("tasks")
+        .without("plugins")
+        .with("tasks.train", shown(&tasks))
+        .with("plugins.worlds.plugin", "python")
+        .with(
+            "plugins.worlds.environment.servers",
+            shown(&root.join("plugins/environments")),
+        )
+        .with("model.init.max_position_embeddings", 8192)
+        .with("dialogue.context", 8192)
+        .with("dialogue.answer", "final-turn")
+        .with_toml(
+            "rewards.success = 'reward-verdict.success >= 1'
+            rewards.stack = [{plugin = 'reward-verdict'}]",
+        );
+    let rows = fs::read_to_string(root.join("plugins/environments/tasks/train.jsonl"));
+    let rows = rows.expect("is there");
+    let (last, before) = {
+        let rows: Vec<&str> = rows.lines().take(8).collect();
+        (rows[7], rows[..7].join("\n"))
+    };
+    let loan = r#""arguments":{"loan_id":"L7"}"#;
+    for (gold, wrong, parts) in [
+        (
+            "Library-give_back",
+            "Library-giveback",
+            ["there is no tool \"Library-giveback\"", "train-7"],
+        ),
+        (
+            loan,
+            r#""arguments":{"loan_id":"L8"}"#,
+            ["a call of Library-give_back ended as failed", "train-7"],
+        ),
+    ] {
+        assert!(last.contains(gold), "{last}");
+        let last = last.replace(gold, wrong);
+        fs::write(&tasks, format!("{before}\n{last}")).expect("can be written");
+        let attempt = experiment.try_train("run", &[]);
+        refused_with(&experiment, &attempt, &parts);
+    }
+}
+
+#[test]
 fn a_full_disk_leaves_no_half_checkpoint_and_the_run_can_go_on() {
     let experiment = Experiment::tiny()
         .with("sft.steps", 2)

@@ -304,6 +304,21 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     let kept: Vec<String> = ids("good.jsonl").into_iter().map(|(id, _)| id).collect();
     assert_eq!(kept, ["open", "tried", "idle"]);
 
+    // What is no file is written to where it is, and nothing else goes there.
+    let piped = host.run([
+        "data",
+        "import",
+        &at("good.jsonl"),
+        "--output",
+        "/proc/self/fd/1",
+    ]);
+    let good = fs::read_to_string(at("good.jsonl")).expect("is a text");
+    assert_eq!(piped.succeeded().stdout, good);
+    assert!(
+        piped.stderr.contains("3 tasks in /proc/self/fd/1"),
+        "{piped}"
+    );
+
     // Tasks are known by their ids.
     let (once, twice) = (at("good.jsonl"), at("twice.jsonl"));
     let both = ["data", "import", &once, &once, "--output", &twice];

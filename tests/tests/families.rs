@@ -270,7 +270,7 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
             "--output",
             samples.to_str().expect("a plain name"),
         ]);
-        imported.succeeded();
+        let told = &imported.succeeded().stdout;
         let written = fs::read_to_string(&samples).expect("was written");
         let rows = written
             .lines()
@@ -279,6 +279,8 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
             .filter(|row| row["extra"]["turns"].is_number())
             .collect();
         assert!(!begun.is_empty(), "{protocol}: {imported}");
+        let begun_told = format!("and {} different ways that they had begun", begun.len());
+        assert!(told.contains(&begun_told), "{protocol}: {imported}");
         for row in &begun {
             let last = row["prompt"].as_array().and_then(|prompt| prompt.last());
             assert_eq!(last.expect("there is one")["role"], "tool", "{row}");

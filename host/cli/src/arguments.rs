@@ -288,7 +288,8 @@ pub(crate) struct Import {
     /// JSON lines, or one JSON array; Parquet where rlf-host is built with it
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Where the rows go, as JSON lines; a file that is there is replaced when all rows are read
+    /// Where the rows go, as JSON lines; a file that is there is replaced when all rows are read, a
+    /// pipe or device is written to
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// The format of all rows (`rlf-host data formats`); recognised row by row by default

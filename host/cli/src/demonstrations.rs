@@ -1,9 +1,10 @@
 //! Demonstrations for SFT, played against the real tools while the step before is trained on.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::Context;
-use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence};
+use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_rollout::Workshop;
 use rlf_rollout::demonstrate::demonstrate;
 use rlf_train::rollouts::{BoxError, DemonstrationSource};
@@ -14,6 +15,8 @@ use crate::tasks::{Demonstration, DemonstrationSet};
 
 /// Batches that wait to be trained on.
 const AHEAD: usize = 3;
+/// Most demonstrations that are played before a run begins.
+const MOST_REHEARSED: u64 = 256;
 
 type Batch = anyhow::Result<Vec<MaskedTokens>>;
 
@@ -89,6 +92,17 @@ impl DemonstrationSource for Demonstrations {
     }
 }
 
+/// Plays the first of `count` demonstrations as SFT will: what is wrong with them is known before a run begins.
+pub(crate) async fn rehearse(
+    workshop: &Arc<Workshop>,
+    set: &Arc<DemonstrationSet>,
+    seed: u64,
+    count: u64,
+) -> anyhow::Result<()> {
+    let count = count.min(set.different()).min(MOST_REHEARSED);
+    play(workshop, set, seed, 0..count).await.map(drop)
+}
+
 async fn make(
     workshop: &Arc<Workshop>,
     set: &Arc<DemonstrationSet>,
@@ -96,34 +110,46 @@ async fn make(
     step: u64,
     size: usize,
 ) -> Batch {
+    let first = step * size as u64;
+    let trajectories = play(workshop, set, seed, first..first + size as u64).await?;
+    let sequences = trajectories
+        .iter()
+        .flat_map(|trajectory| &trajectory.sequences);
+    Ok(sequences
+        .map(TrainingSequence::masked)
+        .collect::<Result<_, _>>()?)
+}
+
+/// Plays the demonstrations of these numbers, all at once. Of several that fail the first is told.
+async fn play(
+    workshop: &Arc<Workshop>,
+    set: &Arc<DemonstrationSet>,
+    seed: u64,
+    numbers: Range<u64>,
+) -> anyhow::Result<Vec<Trajectory>> {
     let mut plays = JoinSet::new();
-    for place in 0..size as u64 {
+    for number in numbers {
         let (workshop, set) = (workshop.clone(), set.clone());
-        plays.spawn(async move {
-            let demonstration = set.get(step * size as u64 + place)?;
-            let trajectory = match demonstration {
-                Demonstration::Played(task, mut demonstrator) => {
-                    demonstrate(&workshop, &task, demonstrator.as_mut(), seed).await?
-                }
-                Demonstration::Written(written) => {
-                    rlf_import::play(&workshop.scene.dialogue, &written)?
-                }
-            };
-            let sequences: Result<Vec<MaskedTokens>, _> = trajectory
-                .sequences
-                .iter()
-                .map(TrainingSequence::masked)
-                .collect();
-            Ok::<_, anyhow::Error>((place, sequences?))
-        });
+        plays.spawn(async move { (number, play_one(&workshop, &set, seed, number).await) });
     }
-    let mut done = Vec::with_capacity(size);
+    let mut done = Vec::with_capacity(plays.len());
     while let Some(joined) = plays.join_next().await {
-        done.push(joined.context("a demonstration's task failed")??);
+        done.push(joined.context("a demonstration's task failed")?);
     }
-    done.sort_by_key(|(place, _)| *place);
-    Ok(done
-        .into_iter()
-        .flat_map(|(_, sequences)| sequences)
-        .collect())
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, played)| played).collect()
+}
+
+async fn play_one(
+    workshop: &Workshop,
+    set: &DemonstrationSet,
+    seed: u64,
+    number: u64,
+) -> anyhow::Result<Trajectory> {
+    Ok(match set.get(number)? {
+        Demonstration::Played(task, mut demonstrator) => {
+            demonstrate(workshop, &task, demonstrator.as_mut(), seed).await?
+        }
+        Demonstration::Written(written) => rlf_import::play(&workshop.scene.dialogue, &written)?,
+    })
 }

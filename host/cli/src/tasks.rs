@@ -397,6 +397,15 @@ pub(crate) struct DemonstrationSet {
 }
 
 impl DemonstrationSet {
+    /// How many there are before they come again.
+    pub(crate) fn different(&self) -> u64 {
+        match &*self.tasks {
+            TaskSource::Facts(_) => u64::MAX,
+            TaskSource::Files(files) if files.demonstrations.is_empty() => self.gold.len() as u64,
+            TaskSource::Files(files) => files.demonstrations.len() as u64,
+        }
+    }
+
     /// The `number`-th over all epochs, each of which has an order of its own.
     pub(crate) fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
         let files = match &*self.tasks {

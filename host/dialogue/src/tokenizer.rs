@@ -220,19 +220,10 @@ impl Tokenizer {
 
     /// Writes [`Self::to_json`]. The file appears whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), TokenizerError> {
-        let fail = |message: String| TokenizerError::Write {
+        rlf_files::write(path, self.to_json()?.as_bytes()).map_err(|error| TokenizerError::Write {
             path: path.to_owned(),
-            message,
-        };
-        let json = self.to_json()?;
-        let partial = path.with_extension("json.partial");
-        std::fs::write(&partial, json)
-            .and_then(|()| std::fs::rename(&partial, path))
-            .map_err(|error| {
-                // Best effort: the write's own error is the one to report.
-                let _ = std::fs::remove_file(&partial);
-                fail(error.to_string())
-            })
+            message: error.to_string(),
+        })
     }
 
     /// Ids of text that may name control tokens: the host's own, a template's, or a demonstrator's.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::Task;
@@ -164,9 +164,7 @@ pub fn write_demonstrations<'d>(
 }
 
 fn write_lines(path: &Path, rows: impl IntoIterator<Item: Serialize>) -> Result<(), ImportError> {
-    let partial = path.with_added_extension("partial");
-    let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(&partial)?);
+    let written = rlf_files::write_with(path, |out| {
         for (number, row) in rows.into_iter().enumerate() {
             let row = serde_json::to_string(&row)?;
             // Values that were texts of their own may be too deep now.
@@ -179,17 +177,10 @@ fn write_lines(path: &Path, rows: impl IntoIterator<Item: Serialize>) -> Result<
             out.write_all(row.as_bytes())?;
             out.write_all(b"\n")?;
         }
-        out.into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?
-            .sync_all()?;
-        std::fs::rename(&partial, path)
-    };
-    write().map_err(|source| {
-        // Best effort: the write's own error is the one to report.
-        let _ = std::fs::remove_file(&partial);
-        ImportError::Write {
-            path: path.to_owned(),
-            source,
-        }
+        Ok(())
+    });
+    written.map_err(|source| ImportError::Write {
+        path: path.to_owned(),
+        source,
     })
 }

@@ -1,8 +1,8 @@
 //! Checkpoints in Hugging Face's format: `config.json` and safetensors, in one file or in shards with an index.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
@@ -171,7 +171,7 @@ impl Model {
                 "already holds a checkpoint in one file; save into a new folder",
             ));
         }
-        write_atomically(
+        write(
             &folder.join("config.json"),
             self.config().to_json().as_bytes(),
         )?;
@@ -206,7 +206,7 @@ impl Model {
         }
         if count > 1 {
             let index = json!({ "metadata": { "total_size": total }, "weight_map": weight_map });
-            write_atomically(&folder.join(INDEX), format!("{index:#}\n").as_bytes())?;
+            write(&folder.join(INDEX), format!("{index:#}\n").as_bytes())?;
         }
         Ok(())
     }
@@ -374,31 +374,13 @@ fn write_tensors_as(
             ))
         })
         .collect::<Result<Vec<_>>>()?;
-    write_atomically(
+    write(
         file,
         &safetensors::serialize(views, metadata).map_err(broken)?,
     )
 }
 
-/// Writes beside `file`, flushes to the disk, and renames: after a crash the old file or the new one is there, whole.
-fn write_atomically(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = file.with_file_name(name);
-    let written = File::create(&partial).and_then(|mut out| {
-        out.write_all(bytes)?;
-        out.sync_all()
-    });
-    if let Err(error) = written.and_then(|()| fs::rename(&partial, file)) {
-        // Best effort: the disk may be full because of it.
-        let _ = fs::remove_file(&partial);
-        return Err(PolicyError::io(file, "writing (is the disk full?)")(error));
-    }
-    if let Some(folder) = file.parent()
-        && let Ok(folder) = File::open(folder)
-    {
-        // Some file systems cannot flush a folder; the rename itself has happened.
-        let _ = folder.sync_all();
-    }
-    Ok(())
+/// Puts `bytes` into `file`, whole or not at all.
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    rlf_files::write(file, bytes).map_err(PolicyError::io(file, "writing (is the disk full?)"))
 }

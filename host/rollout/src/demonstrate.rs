@@ -3,6 +3,7 @@
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_plugins::reward::{Grading, Split};
 use rlf_plugins::score::Score;
@@ -10,6 +11,9 @@ use rlf_plugins::tool_manager::TurnContext;
 
 use crate::world::World;
 use crate::{RolloutError, Workshop};
+
+/// Most characters of an observation or a reference in an error.
+const MOST_SHOWN: usize = 300;
 
 /// Writes the turns of one episode, one after the other.
 pub trait Demonstrator: Send {
@@ -40,7 +44,12 @@ pub async fn demonstrate(
     while !matches!(episode.next_input(), NextInput::Finished) {
         let text = demonstrator
             .next_turn(&episode, &observations)
-            .map_err(|why| wrong(format!("after {observations:?}: {why}")))?;
+            .map_err(|why| {
+                if observations.is_empty() {
+                    return wrong(why);
+                }
+                wrong(format!("after {observations:?}: {why}"))
+            })?;
         observations.clear();
         let step = episode.push_demonstrated(&text);
         if step == Step::Continue {
@@ -125,13 +134,31 @@ fn not_a_success(
         (_, Some(unjudged)) => format!("; its environment judges nothing: {unjudged}"),
         _ => String::new(),
     };
+    let failed = trajectory
+        .outcomes()
+        .find(|outcome| outcome.ended != Ended::Ok);
+    let failed = failed.map_or_else(String::new, |outcome| {
+        let seen = outcome.observation.as_ref();
+        let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
+        let seen: String = seen.chars().take(MOST_SHOWN).collect();
+        format!(
+            "; a call of {} ended as {}: {seen:?}",
+            outcome.name,
+            outcome.ended.as_str()
+        )
+    });
     let terms = score.terms.iter();
     let terms: Vec<String> = terms
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    let reference: String = task.reference.to_string().chars().take(300).collect();
+    let reference: String = task
+        .reference
+        .to_string()
+        .chars()
+        .take(MOST_SHOWN)
+        .collect();
     format!(
-        "{ended}{judged}; it is graded {}, which is no success, against {reference}",
+        "{ended}{failed}{judged}; it is graded {}, which is no success, against {reference}",
         terms.join(", ")
     )
 }

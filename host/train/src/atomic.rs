@@ -4,23 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rlf_files::PARTIAL;
+
 use crate::run::RunError;
 
-/// Puts `bytes` at `path`: a temporary file beside it, synced, then renamed over it.
+/// Puts `bytes` at `path`.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    let temporary = temporary_beside(path);
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        sync_folder(path)
-    };
-    write().map_err(|source| {
-        // What cannot be removed either is a hidden temporary, which nothing reads.
-        let _ = fs::remove_file(&temporary);
-        RunError::io("write", path, source)
-    })
+    rlf_files::write(path, bytes).map_err(|source| RunError::io("write", path, source))
 }
 
 /// Makes the folder `path` by filling a temporary one beside it, syncing all of it, and renaming.
@@ -55,15 +45,9 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), RunError> {
         .map_err(|source| RunError::io("remove", path, source))
 }
 
-/// Whether `path` is what an interrupted write or removal left.
-pub(crate) fn is_temporary(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(".writing-"))
-}
-
 fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".writing-{name}"))
+    path.with_file_name(format!("{PARTIAL}{name}"))
 }
 
 /// A rename is on disk when the folder that names it is.

@@ -179,7 +179,7 @@ fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
     let entries = fs::read_dir(assets).map_err(|e| RunError::io("list", assets, e))?;
     for entry in entries {
         let from = entry.map_err(|e| RunError::io("list", assets, e))?.path();
-        let Some(name) = from.file_name().filter(|_| !atomic::is_temporary(&from)) else {
+        let Some(name) = from.file_name().filter(|_| !rlf_files::is_partial(&from)) else {
             continue;
         };
         let to = folder.join(name);

@@ -394,7 +394,7 @@ fn remove_temporaries(run: &Path) -> Result<(), RunError> {
         let entries = fs::read_dir(&folder).map_err(|e| RunError::io("list", &folder, e))?;
         for entry in entries {
             let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
-            if atomic::is_temporary(&path) {
+            if rlf_files::is_partial(&path) {
                 remove_if_there(&path)?;
             }
         }

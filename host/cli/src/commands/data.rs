@@ -37,6 +37,8 @@ struct Rows {
     tasks: Vec<Task>,
     demonstrations: Vec<Demonstration>,
     bad: usize,
+    /// What there is to say of them.
+    told: Vec<String>,
 }
 
 impl Rows {
@@ -118,7 +120,8 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     }
     if rows.demonstrations.is_empty() {
         rlf_import::write_tasks(&import.output, &rows.tasks)?;
-        show(&rows.tasks, &import.output);
+        let kinds = kinds(&rows.tasks, &import.output);
+        rows.told.extend(kinds);
     } else {
         rlf_import::write_demonstrations(&import.output, &rows.demonstrations)?;
         let turns: usize = rows
@@ -126,14 +129,22 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|one| one.messages.len() - one.given)
             .sum();
-        say!(
+        rows.told.push(format!(
             "{} demonstrations with {turns} messages behind their prompts in {}",
             rows.demonstrations.len(),
             import.output.display()
-        );
+        ));
     }
     if rows.bad > 0 {
-        say!("{} rows left out", rows.bad);
+        rows.told.push(format!("{} rows left out", rows.bad));
+    }
+    for line in &rows.told {
+        if import.output.is_file() {
+            say!("{line}");
+        } else {
+            // Rows that go to another program may go where these words would.
+            eprintln!("{line}");
+        }
     }
     if wrong > 0 {
         warn(&format!(
@@ -192,24 +203,27 @@ fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     let given: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let is_given = |sample: &&Task| given.contains(sample.id.as_str());
     let tried = samples.iter().filter(is_given).count();
-    say!(
+    let told = format!(
         "{tried} questions were tried, and {} different ways that they had begun",
         samples.len() - tried
     );
     Ok(Rows {
         tasks: samples,
+        told: vec![told],
         ..Rows::default()
     })
 }
 
-fn show(tasks: &[Task], output: &Path) {
-    say!("{} tasks in {}", tasks.len(), output.display());
+/// How many tasks of which kinds were written, for people.
+fn kinds(tasks: &[Task], output: &Path) -> Vec<String> {
+    let mut told = vec![format!("{} tasks in {}", tasks.len(), output.display())];
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for task in tasks {
         let environment = task.environment.as_deref().unwrap_or("no environment");
         *kinds.entry((&task.source, environment)).or_default() += 1;
     }
     for ((source, environment), count) in kinds {
-        say!("  {count:>6} of {source}, in {environment}");
+        told.push(format!("  {count:>6} of {source}, in {environment}"));
     }
+    told
 }

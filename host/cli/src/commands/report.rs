@@ -20,9 +20,7 @@ pub(crate) fn write(
 ) -> anyhow::Result<std::path::PathBuf> {
     let page = html(&RunData::read(run)?)?;
     let path = output.map_or_else(|| run.join("report.html"), std::path::Path::to_owned);
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, page)
-        .and_then(|()| std::fs::rename(&partial, &path))
+    rlf_files::write(&path, page.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::arguments::Train;
 use crate::assemble::Parts;
 use crate::config::Config;
-use crate::demonstrations::Demonstrations;
+use crate::demonstrations::{self, Demonstrations};
 use crate::display::percent;
 use crate::player::Player;
 use crate::report::RunData;
@@ -99,6 +99,14 @@ async fn train(
     describe(&parts, &model, checkpoint.as_ref());
 
     label_users(&parts, &mut run)?;
+    let seed = parts.config.seed;
+    if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
+        let (workshop, _engine) = parts.workshop(&model)?;
+        let drawn = sft.steps.saturating_mul(sft.batch_size as u64);
+        demonstrations::rehearse(&workshop, &parts.demonstrations()?, seed, drawn)
+            .await
+            .context("[sft] has nothing to learn from a demonstration that fails")?;
+    }
     let mut watch = Watch::new(parts.clone(), interrupted);
     if checkpoint.is_none() {
         let phase = if parts.config.sft.is_some() {
@@ -114,7 +122,6 @@ async fn train(
     if let Some(room) = room {
         room.keep()?;
     }
-    let seed = parts.config.seed;
     let mut end = PhaseEnd::Finished;
     if let Some(config) = &parts.config.sft {
         let (workshop, _engine) = parts.workshop(&model)?;

@@ -171,7 +171,8 @@ impl Play<'_> {
                 if rest.is_empty() {
                     bail!("name a file: snapshot FILE");
                 }
-                std::fs::write(rest, &bytes).with_context(|| format!("cannot write {rest}"))?;
+                rlf_files::write(Path::new(rest), &bytes)
+                    .with_context(|| format!("cannot write {rest}"))?;
                 say!("{} bytes in {rest}", bytes.len());
             }
             "restore" => {

@@ -1,7 +1,6 @@
 //! `rlf-host plugin grant`: the operator's word on one component, written where it is read.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -100,7 +99,7 @@ pub(super) fn run(
     .filter(|(gate, _)| gates.iter().any(|open| open == gate) && entry.get(gate).is_none())
     .map(|(_, what)| what)
     .collect();
-    replace(file, &document.to_string())
+    rlf_files::write(file, document.to_string().as_bytes())
         .with_context(|| format!("cannot write {}", file.display()))?;
 
     let shut: Vec<&str> = asked
@@ -154,18 +153,4 @@ pub(super) fn run(
         say!("data slots it wants filled: {}", manifest.data.join(", "));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a file anew, whole or not at all, with the mode it has; where it is a link, what it leads to.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let file = file.canonicalize()?;
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
-    beside.write_all(text.as_bytes())?;
-    beside
-        .as_file()
-        .set_permissions(file.metadata()?.permissions())?;
-    beside.as_file().sync_all()?;
-    beside.persist(&file)?;
-    Ok(())
 }

@@ -1,0 +1,191 @@
+//! Files that are there whole or not at all.
+//!
+//! What is to be written goes into a file beside, is flushed to the disk, and takes its place by a rename: after a crash
+//! the old file or the new one is there, and whoever has the old one open keeps it. A link is followed, and a file that
+//! is replaced hands on its permissions.
+//!
+//! What is no file (`/dev/null`, a terminal, a pipe) is written to where it is. A rename would put a file in its place,
+//! and `/dev/null` as a file breaks a machine.
+//!
+//! ```
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("rows.jsonl");
+//! rlf_files::write(&file, b"{}\n")?;
+//! let failed = rlf_files::write_with(&file, |out| {
+//!     out.write_all(b"half of it")?;
+//!     Err(std::io::Error::other("no more"))
+//! });
+//! assert!(failed.is_err());
+//! assert_eq!(std::fs::read(&file)?, b"{}\n");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What names of files and folders begin with that are being written, and of those that a crash left.
+pub const PARTIAL: &str = ".writing-";
+
+/// Whether `path` is called as what is being written is.
+#[must_use]
+pub fn is_partial(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
+}
+
+/// Puts `bytes` at `path`.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, |out| out.write_all(bytes))
+}
+
+/// Puts what `fill` writes at `path`. If `fill` fails, what was there stays.
+pub fn write_with(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_file() => {
+            replace(&path.canonicalize()?, Some(there.permissions()), fill)
+        }
+        Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        Ok(_) => {
+            let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
+            fill(&mut out)?;
+            out.flush()
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            Err(io::Error::new(error.kind(), "it is a link to nothing"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => replace(path, None, fill),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes beside `path` and renames, with the `permissions` of what is replaced, or else as the process makes files.
+fn replace(
+    path: &Path,
+    permissions: Option<Permissions>,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut beside = tempfile::Builder::new()
+        .prefix(PARTIAL)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    let mut out = BufWriter::new(beside.as_file_mut());
+    fill(&mut out)?;
+    out.flush()?;
+    drop(out);
+    if let Some(permissions) = permissions {
+        beside.as_file().set_permissions(permissions)?;
+    }
+    beside.as_file().sync_all()?;
+    beside.persist(path)?;
+    // The rename is on the disk when the folder is. Some file systems cannot flush one; it has happened all the same.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::path::PathBuf;
+    use std::thread;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_fails_leaves_the_old_file_and_no_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        let fail = |out: &mut dyn Write| {
+            out.write_all(b"half")?;
+            assert_eq!(names(folder.path()).len(), 1 + usize::from(file.exists()));
+            Err(io::Error::other("no more"))
+        };
+        write_with(&file, fail).unwrap_err();
+        assert!(names(folder.path()).is_empty());
+        write(&file, b"old").unwrap();
+        let error = write_with(&file, fail).unwrap_err();
+        assert_eq!(error.to_string(), "no more");
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn what_a_crash_left_is_known_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        write_with(&file, |_| {
+            assert!(is_partial(&folder.path().join(&names(folder.path())[0])));
+            Ok(())
+        })
+        .unwrap();
+        assert!(!is_partial(&file));
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_hands_on_its_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let (made, file) = (folder.path().join("made"), folder.path().join("a"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        File::create(&made).unwrap();
+        write(&file, b"new").unwrap();
+        assert_eq!(mode(&file), mode(&made), "as any other file");
+        fs::set_permissions(&file, Permissions::from_mode(0o606)).unwrap();
+        write(&file, b"newer").unwrap();
+        assert_eq!(
+            (mode(&file), fs::read(&file).unwrap()),
+            (0o606, b"newer".to_vec())
+        );
+    }
+
+    #[test]
+    fn a_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("link"), folder.path().join("a"));
+        symlink("a", &link).unwrap();
+        let error = write(&link, b"new").unwrap_err();
+        assert_eq!(error.to_string(), "it is a link to nothing");
+        write(&file, b"old").unwrap();
+        write(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_and_stays_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        symlink(&pipe, &link).unwrap();
+        for path in [&pipe, &link] {
+            let reader = thread::spawn({
+                let pipe: PathBuf = pipe.clone();
+                move || fs::read(pipe).unwrap()
+            });
+            write(path, b"rows").unwrap();
+            assert_eq!(reader.join().unwrap(), b"rows");
+            assert!(fs::metadata(path).unwrap().file_type().is_fifo());
+        }
+        let error = write(folder.path(), b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::IsADirectory);
+        assert_eq!(names(folder.path()), ["link", "pipe"]);
+    }
+}
