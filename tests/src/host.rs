@@ -112,6 +112,20 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments, its standard output going behind what a file has.
+    pub fn run_appending<A: AsRef<OsStr>>(
+        &self,
+        file: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "exec \"$0\" \"$@\" >> \"$RLF_TEST_FILE\""])
+            .env("RLF_TEST_FILE", file)
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
     /// Runs `rlf-host` with these arguments and this on its standard input, which ends only once a line is on standard
     /// error. How it ended, with that line.
     pub fn run_with_late_input<A: AsRef<OsStr>>(

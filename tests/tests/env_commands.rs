@@ -75,9 +75,12 @@ fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
     };
     let failed = play("Gym-set_places {\"class_id\": \"none\", \"places\": 3}\n");
     assert!(failed.succeeded().stdout.contains("failed "), "{failed}");
-    let denied = play("Gym-set_places {\"class_id\": 5}\n");
+    let (open, close) = ("[".repeat(70), "]".repeat(70));
+    let denied = play(&format!("Gym-set_places {{\"class_id\": {open}{close}}}\n"));
     assert_eq!(denied.code(), Some(1), "{denied}");
-    assert!(denied.stdout.contains("invalid-arguments"), "{denied}");
+    let deep =
+        "invalid-arguments error: invalid arguments: the arguments are nested more than 64 deep";
+    assert!(denied.stdout.contains(deep), "{denied}");
 }
 
 /// A scenario of one server alone.
@@ -177,9 +180,20 @@ fn ftrls_rows_become_tasks_and_what_no_format_fits_is_said_with_its_line() {
     );
 }
 
-/// Counts, and tells how far it is.
+/// Counts, and tells how far it is. Its second tool has a schema that no engine in linear time could check.
 const COUNTER: &str = "
+from decimal import Decimal
+from typing import ClassVar, Optional
+
 from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel, Field
+
+
+class Node(BaseModel):
+    seen: ClassVar[int] = 0
+    weight: Decimal = Decimal('0.5')
+    code: str = Field(default='ab', pattern=r'^(?!x)\\w+$')
+    below: Optional['Node'] = None
 
 
 class Counter:
@@ -202,7 +216,72 @@ def add(by: int) -> int:
         raise ValueError('it only grows')
     api.count += by
     return api.count
+
+
+@mcp.tool()
+def weigh(node: Node) -> str:
+    Node.seen += 1
+    weight = Decimal(0)
+    while node is not None:
+        weight, node = weight + node.weight, node.below
+    return f'{weight} in {Node.seen}'
 ";
+
+#[test]
+fn a_world_in_python_checks_arguments_as_its_own_code_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let worlds = folder.path().join("worlds");
+    fs::create_dir(&worlds).expect("can be made");
+    fs::write(worlds.join("Counter.py"), COUNTER).expect("can be written");
+    let scenarios_file = worlds.join("scenarios.json");
+    let worlds = worlds.to_str().expect("a plain name");
+    let snapshot = folder.path().join("snapshot").display().to_string();
+    let commands = format!(
+        "\
+Counter-add {{\"by\": \" 2 \"}}
+Counter-add {{\"by\": \"two\"}}
+Counter-weigh {{\"node\": {{\"weight\": \"0.1\", \"below\": {{\"weight\": 2}}}}}}
+snapshot {snapshot}
+Counter-weigh {{\"node\": \"{{\\\"code\\\": \\\"xy\\\"}}\"}}
+Counter-weigh {{\"node\": {{}}}}
+restore {snapshot}
+Counter-weigh {{\"node\": {{}}}}
+"
+    );
+    let played = env(&Host::new(), &["try", worlds], &commands);
+    let told = &played.succeeded().stdout;
+    for part in [
+        "2\n  ~ Counter.count: 0 -> 2\nfailed Error executing tool add: 1 validation error for addArguments\nby\n  Input should \
+         be a valid integer, unable to parse string as an integer",
+        "\n2.1 in 1\n",
+        "String should match pattern '^(?!x)\\w+$'",
+    ] {
+        assert!(told.contains(part), "{part}: {played}");
+    }
+    // The last two are one call, made of one state.
+    assert_eq!(told.matches("\n0.5 in 2").count(), 2, "{played}");
+    let scenarios = json!([
+        {"id": "good", "task": {"servers": {"Counter": null}}, "calls": [["Counter-add", {"by": 1}]], "expect": {"Counter": {"count": 1}}},
+        {"id": "lost", "task": {"servers": {"Count": null}}, "calls": []},
+    ]);
+    fs::write(scenarios_file, scenarios.to_string()).expect("can be written");
+    let checked = env(&Host::new(), &["check", worlds, "--json"], "");
+    assert_eq!(checked.code(), Some(1), "{checked}");
+    let report: Value = serde_json::from_str(&checked.stdout).expect("is JSON");
+    let (found, problems) = (
+        &report["scenarios"],
+        |at: usize| &report["scenarios"][at]["problems"],
+    );
+    assert_eq!(
+        (&found[0]["id"], problems(0)),
+        (&Value::Null, &json!([])),
+        "{report}"
+    );
+    let lost = problems(1)[0].as_str().expect("a text");
+    assert!(lost.contains("there is no server 'Count'"), "{report}");
+    assert_eq!(report["tools"][1]["name"], "Counter-weigh", "{report}");
+    assert_eq!(report["tools"][1]["problems"], json!([]), "{report}");
+}
 
 #[test]
 fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
@@ -232,8 +311,14 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     forbidden["tools"] = json!(["Counter-other"]);
     let mut unknown = row("unknown", json!([add(2)]), ends(2));
     unknown["setup"] = json!({"servers": {"Nowhere": null}});
+    let mut misspelt = row("misspelt", json!([add(2)]), ends(2));
+    misspelt["environment"] = json!("world");
+    let with_more = json!({"name": "Counter-add", "arguments": {"by": 2, "bye": 2}});
     let rows = [
         open,
+        row("more", json!([with_more]), ends(2)),
+        misspelt,
+        row("still", json!([]), ends(0)),
         row("tried", json!([add(-1), add(3)]), ends(3)),
         row("idle", json!([add(0)]), ends(0)),
         row("elsewhere", json!([add(2)]), ends(5)),
@@ -280,44 +365,48 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
         "task \"elsewhere\": its gold calls do not lead where its row says (Counter: count",
         "task \"forbidden\": gold call 1 is to `Counter-add`, which its `tools` do not allow",
         "task \"unknown\"",
+        "task \"misspelt\": there is no environment `world`; did you mean `worlds`?",
+        "task \"more\": gold call 1 to `Counter-add` has an argument `bye`, which the tool does not know; it takes by",
     ] {
         assert!(all.stderr.contains(told), "{all}");
     }
     assert!(!all.stderr.contains("\"tried\""), "{all}");
     assert!(
         all.stdout
-            .contains("6 of 6 tasks have gold calls; 3 of these"),
+            .contains("8 of 9 tasks have gold calls; 5 of all cannot be right"),
         "{all}"
     );
     assert!(
-        all.stdout.contains("1 of them are solved where they begin"),
+        all.stdout
+            .contains("2 of them are solved where they begin, by doing nothing: still, idle\n"),
         "{all}"
     );
-    assert_eq!(ids("all.jsonl").len(), 6);
+    assert_eq!(ids("all.jsonl").len(), 9);
     assert_eq!(ids("all.jsonl")[0], ("open".to_owned(), ends(2)));
 
     let good = replay("good.jsonl", &["--skip-bad"]);
     assert!(
-        good.succeeded().stdout.contains("3 rows left out"),
+        good.succeeded().stdout.contains("5 rows left out"),
         "{good}"
     );
     let kept: Vec<String> = ids("good.jsonl").into_iter().map(|(id, _)| id).collect();
-    assert_eq!(kept, ["open", "tried", "idle"]);
+    assert_eq!(kept, ["open", "still", "tried", "idle"]);
 
     // What is no file is written to where it is, and nothing else goes there.
-    let piped = host.run([
-        "data",
-        "import",
-        &at("good.jsonl"),
-        "--output",
-        "/proc/self/fd/1",
-    ]);
+    let stdout = "/proc/self/fd/1";
+    let piping = ["data", "import", &at("good.jsonl"), "--output", stdout];
     let good = fs::read_to_string(at("good.jsonl")).expect("is a text");
+    let piped = host.run(piping);
     assert_eq!(piped.succeeded().stdout, good);
     assert!(
-        piped.stderr.contains("3 tasks in /proc/self/fd/1"),
+        piped.stderr.contains("4 tasks in /proc/self/fd/1"),
         "{piped}"
     );
+    fs::write(at("behind.jsonl"), "first\n").expect("can be written");
+    host.run_appending(at("behind.jsonl").as_ref(), piping)
+        .succeeded();
+    let behind = fs::read_to_string(at("behind.jsonl")).expect("is a text");
+    assert_eq!(behind, format!("first\n{good}"));
 
     // Tasks are known by their ids.
     let (once, twice) = (at("good.jsonl"), at("twice.jsonl"));
@@ -326,10 +415,10 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
         .refused_with(&["two rows have the id \"open\""]);
     let skipped = host.run(both.iter().chain(&["--skip-bad"]));
     assert!(
-        skipped.succeeded().stdout.contains("3 rows left out"),
+        skipped.succeeded().stdout.contains("4 rows left out"),
         "{skipped}"
     );
-    assert_eq!(ids("twice.jsonl").len(), 3);
+    assert_eq!(ids("twice.jsonl").len(), 4);
 }
 
 #[test]

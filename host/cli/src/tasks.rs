@@ -17,6 +17,7 @@ use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::ShownTools;
+use rlf_rollout::user;
 use rlf_rollout::world::rehearse;
 use serde_json::json;
 
@@ -293,6 +294,12 @@ impl TaskSource {
                     )
                 })?;
                 gold.extend(written);
+            }
+            if gold.is_empty() && files.train.iter().any(|task| user::is_wanted(task)) {
+                bail!(
+                    "[sft] needs demonstrations, and the gold calls of tasks whose user a model plays are none: nobody knows what \
+                     that user would say; name a file as `tasks.demonstrations`, or remove [sft]"
+                );
             }
             if gold.is_empty() {
                 bail!(

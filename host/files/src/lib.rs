@@ -2,10 +2,10 @@
 //!
 //! What is to be written goes into a file beside, is flushed to the disk, and takes its place by a rename: after a crash
 //! the old file or the new one is there, and whoever has the old one open keeps it. A link is followed, and a file that
-//! is replaced hands on its permissions.
+//! is replaced hands on its permissions and, where that is allowed, its owner.
 //!
-//! What is no file (`/dev/null`, a terminal, a pipe) is written to where it is. A rename would put a file in its place,
-//! and `/dev/null` as a file breaks a machine.
+//! What is no file (`/dev/null`, a terminal, a pipe) is written to where it is, and so is the standard output. A rename
+//! would put a file in its place, and `/dev/null` as a file breaks a machine.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -20,9 +20,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 /// What names of files and folders begin with that are being written, and of those that a crash left.
@@ -46,9 +47,12 @@ pub fn write_with(
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(there) if there.is_file() => {
-            replace(&path.canonicalize()?, Some(there.permissions()), fill)
+        Ok(there) if is_stdout(&there) => {
+            let mut out = io::stdout().lock();
+            fill(&mut out)?;
+            out.flush()
         }
+        Ok(there) if there.is_file() => replace(&path.canonicalize()?, Some(&there), fill),
         Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
         Ok(_) => {
             let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
@@ -63,10 +67,22 @@ pub fn write_with(
     }
 }
 
-/// Writes beside `path` and renames, with the `permissions` of what is replaced, or else as the process makes files.
+/// Whether `path` is where the process's standard output goes, be that a file: it is written to then, behind what is there.
+#[must_use]
+pub fn is_standard_output(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| is_stdout(&there))
+}
+
+fn is_stdout(there: &Metadata) -> bool {
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    let stdout = stdout.and_then(|stdout| File::from(stdout).metadata());
+    stdout.is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino()))
+}
+
+/// Writes beside `path` and renames, with the permissions of what was `there`, or else as the process makes files.
 fn replace(
     path: &Path,
-    permissions: Option<Permissions>,
+    there: Option<&Metadata>,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let folder = match path.parent() {
@@ -81,8 +97,10 @@ fn replace(
     fill(&mut out)?;
     out.flush()?;
     drop(out);
-    if let Some(permissions) = permissions {
-        beside.as_file().set_permissions(permissions)?;
+    if let Some(there) = there {
+        // Only root may give a file away; for the others it is theirs already, or becomes theirs.
+        let _ = fchown(beside.as_file(), Some(there.uid()), Some(there.gid()));
+        beside.as_file().set_permissions(there.permissions())?;
     }
     beside.as_file().sync_all()?;
     beside.persist(path)?;

@@ -199,7 +199,7 @@ pub fn formats() -> &'static [Format] {
 }
 
 /// A row in our own form.
-pub(crate) fn import(row: Value, place: &Place) -> Result<Imported, String> {
+pub(crate) fn import(row: Value, place: &Place) -> Result<(Format, Imported), String> {
     let Value::Object(row) = row else {
         return Err("a row must be a JSON object".into());
     };
@@ -217,7 +217,10 @@ pub(crate) fn import(row: Value, place: &Place) -> Result<Imported, String> {
         Format::ShareGpt => sharegpt::demonstration(&row, place).map(Imported::Demonstration),
         Format::Demonstrations => Demonstration::from_row(row).map(Imported::Demonstration),
     };
-    read.map_err(|message| format!("{message} (read as {format})"))
+    match read {
+        Ok(imported) => Ok((format, imported)),
+        Err(message) => Err(format!("{message} (read as {format})")),
+    }
 }
 
 fn known() -> String {

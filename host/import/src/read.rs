@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::demonstration::Demonstration;
 use crate::error::ImportError;
-use crate::format::{self, Imported, Place};
+use crate::format::{self, Format, Imported, Place};
 use crate::options::Options;
 use crate::rows::{JsonRows, NoRow};
 
@@ -38,6 +38,7 @@ pub fn rows(path: &Path, options: &Options) -> Result<Rows, ImportError> {
         options: options.clone(),
         values,
         seen: HashSet::new(),
+        renamed: 0,
     })
 }
 
@@ -98,20 +99,29 @@ pub struct Rows {
     values: Values,
     /// The ids so far.
     seen: HashSet<String>,
+    renamed: usize,
 }
 
 impl Rows {
+    /// How many of the rows so far had the id of another, and have their line behind it.
+    #[must_use]
+    pub fn renamed(&self) -> usize {
+        self.renamed
+    }
+
     fn import(&mut self, line: usize, row: Value) -> Result<Imported, String> {
         let place = Place {
             options: &self.options,
             stem: &self.stem,
             line,
         };
-        let mut imported = format::import(row, &place)?;
-        if self.seen.contains(imported.id()) {
+        let (format, mut imported) = format::import(row, &place)?;
+        let is_own = matches!(format, Format::Tasks | Format::Demonstrations);
+        if !is_own && self.seen.contains(imported.id()) {
             // Data sets that were put together count each from 0.
             let id = format!("{}@{line}", imported.id());
             *imported.id_mut() = id;
+            self.renamed += 1;
         }
         if !self.seen.insert(imported.id().to_owned()) {
             return Err(format!(

@@ -24,12 +24,7 @@ const MAX_QUOTE_CHARS: usize = 60;
 /// Validates arguments, in at most [`MAX_STEPS`]. What is wrong is one text that a model can act on:
 /// which argument, what was expected, what was given.
 pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
-    let mut size = Size::default();
-    if !size.measure(arguments, MAX_ARGUMENT_DEPTH) {
-        return Err(format!(
-            "the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep"
-        ));
-    }
+    let size = measured(arguments)?;
     if schema.steps(size) > MAX_STEPS {
         return Err(format!(
             "{} values with {} bytes of text are too much for this tool's schema; send less",
@@ -56,6 +51,18 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
         text.push_str("; and more");
     }
     Err(shorten(&text, MAX_EXPLANATION_CHARS))
+}
+
+/// How large arguments are; an error of those that are nested too deeply for anything to look at.
+pub(crate) fn measured(arguments: &Value) -> Result<Size, String> {
+    let mut size = Size::default();
+    if size.measure(arguments, MAX_ARGUMENT_DEPTH) {
+        Ok(size)
+    } else {
+        Err(format!(
+            "the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep"
+        ))
+    }
 }
 
 /// The arguments as compact JSON with sorted keys: the same call gives the same text, whatever

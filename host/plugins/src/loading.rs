@@ -18,10 +18,10 @@ use crate::interpreter::functions::{FunctionSources, Functions, LANGUAGE, Unfit}
 use crate::interpreter::program::ProgramLimits;
 use crate::interpreter::tool::definition as interpreter_tool;
 use crate::manifest::{Gate, PluginKind, is_valid_name};
-use crate::plugin::{Exports, LoadedTool, Plugin};
+use crate::plugin::{Checking, Exports, LoadedTool, Plugin};
 use crate::policy::PluginPolicy;
 use crate::problem::{Problem, ProblemKind};
-use crate::schema::ToolSchema;
+use crate::schema::{self, ToolSchema};
 
 /// Most tools of one plugin.
 pub const MAX_TOOLS: usize = 256;
@@ -279,8 +279,8 @@ fn ask(plugin: &mut Plugin, functions: Option<FunctionSources>) -> Result<(), Re
         let mend = format!("correct `rename` in [plugins.{}]", plugin.name());
         (ProblemKind::Policy, what, mend)
     })?;
-    plugin.tools =
-        check_tools(listed, plugin.policy()).map_err(|what| (ProblemKind::Tools, what, mend))?;
+    plugin.tools = check_tools(listed, plugin.policy(), Checking::Host)
+        .map_err(|what| (ProblemKind::Tools, what, mend))?;
     Ok(())
 }
 
@@ -347,6 +347,7 @@ fn check_names(listed: &[types::ToolDefinition], policy: &PluginPolicy) -> Resul
 pub(crate) fn check_tools(
     listed: Vec<types::ToolDefinition>,
     policy: &PluginPolicy,
+    checking: Checking,
 ) -> Result<Vec<LoadedTool>, String> {
     if listed.is_empty() {
         return Err("it offers no tools".into());
@@ -370,10 +371,14 @@ pub(crate) fn check_tools(
                 ));
             }
             // Before it is parsed: a schema's length is bounded as text.
-            let schema = ToolSchema::parse(&listed.input_schema)
-                .map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
-            nodes += schema.nodes();
-            pattern_bytes += schema.pattern_bytes();
+            let schema = match checking {
+                Checking::Host => ToolSchema::parse(&listed.input_schema).map(Some),
+                Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
+            };
+            let schema =
+                schema.map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+            nodes += schema.as_ref().map_or(0, ToolSchema::nodes);
+            pattern_bytes += schema.as_ref().map_or(0, ToolSchema::pattern_bytes);
             if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
                 return Err(format!(
                     "the schemas of its tools are too much together: up to `{}` they unfold into {nodes} \
@@ -398,7 +403,7 @@ pub(crate) fn check_tools(
             Ok(LoadedTool {
                 own_name: own.name.clone(),
                 definition: ToolDefinition { name, ..own },
-                schema: Arc::new(schema),
+                schema: schema.map(Arc::new),
             })
         })
         .collect()
@@ -429,13 +434,15 @@ mod tests {
     const OBJECT: &str = r#"{"type":"object"}"#;
 
     fn refusal(tools: Vec<types::ToolDefinition>, policy: &str) -> String {
-        check_tools(tools, &rlf_config::parse(policy, "c.toml").unwrap()).unwrap_err()
+        let policy = rlf_config::parse(policy, "c.toml").unwrap();
+        check_tools(tools, &policy, Checking::Host).unwrap_err()
     }
 
     #[test]
     fn tools_are_taken_in_their_order_and_under_the_operators_names() {
         let policy = rlf_config::parse("rename.b = \"c\"", "c.toml").unwrap();
-        let tools = check_tools(vec![listed("b", OBJECT), listed("a", OBJECT)], &policy).unwrap();
+        let listed = vec![listed("b", OBJECT), listed("a", OBJECT)];
+        let tools = check_tools(listed, &policy, Checking::Host).unwrap();
         let names: Vec<(&str, &str)> = tools
             .iter()
             .map(|t| (t.definition.name.as_str(), t.own_name.as_str()))

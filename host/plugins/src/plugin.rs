@@ -11,9 +11,11 @@ use rlf_sandbox::{
     BoxFuture, CallReport, CallSpec, Caller, Captured, FilesReport, State, Stopped, Template,
 };
 use serde::Serialize;
+use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
+use crate::arguments::{measured, validate};
 use crate::bindings::{environment, interpreter, reward, tool, types};
 use crate::gates::Nesting;
 use crate::interpreter::Language;
@@ -31,7 +33,27 @@ pub struct LoadedTool {
     pub definition: ToolDefinition,
     /// The name the plugin knows it by.
     pub own_name: String,
-    pub(crate) schema: Arc<ToolSchema>,
+    /// What the host checks arguments by; none where the tool's own code does.
+    pub(crate) schema: Option<Arc<ToolSchema>>,
+}
+
+/// Who sees to it that arguments are what a tool takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checking {
+    /// The host, by the tool's schema, which it compiles: what does not fit never reaches the tool.
+    Host,
+    /// The tool's own code. Its schema is for the model alone, and may say what the host's engine does not know.
+    Tool,
+}
+
+impl LoadedTool {
+    /// What is wrong with arguments that its code is not to see, as a text that a model can act on.
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), String> {
+        match &self.schema {
+            Some(schema) => validate(schema, arguments),
+            None => measured(arguments).map(drop),
+        }
+    }
 }
 
 /// The typed exports of a component, by its kind.

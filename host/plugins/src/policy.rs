@@ -81,7 +81,8 @@ pub struct PluginPolicy {
     /// as the sandbox has room for.
     pub max_concurrency: Option<usize>,
     /// How often a call is tried again when something it needs is unavailable, if the tool says
-    /// that repeating is harmless (`idempotent` or `read-only`). 0 or 1, default 1.
+    /// that repeating is harmless (`idempotent` or `read-only`); in an environment it is, since what
+    /// was stopped has had no effect. 0 or 1, default 1.
     pub retries: u32,
     /// New names for the plugin's tools: its own name to the one the model sees.
     pub rename: BTreeMap<String, String>,

@@ -99,19 +99,12 @@ pub struct ToolSchema {
 impl ToolSchema {
     /// Checks and compiles a schema given as JSON text.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
-        if text.len() > MAX_SCHEMA_BYTES {
-            return Err(SchemaError::TooLong(text.len()));
-        }
-        let value =
-            serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
-        Self::new(value)
+        Self::new(bounded(text)?)
     }
 
     /// Checks and compiles a schema.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
-        if value.get("type") != Some(&Value::from("object")) {
-            return Err(SchemaError::RootNotObject);
-        }
+        of_object(&value)?;
         let mut bounds = Bounds {
             root: &value,
             unfolded: HashMap::new(),
@@ -163,6 +156,25 @@ impl ToolSchema {
 
     pub(crate) fn validator(&self) -> &Validator {
         &self.validator
+    }
+}
+
+/// A schema that is only shown, from JSON text: no longer than one that is compiled, and of an object.
+pub(crate) fn bounded(text: &str) -> Result<Value, SchemaError> {
+    if text.len() > MAX_SCHEMA_BYTES {
+        return Err(SchemaError::TooLong(text.len()));
+    }
+    let value =
+        serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
+    of_object(&value)?;
+    Ok(value)
+}
+
+fn of_object(schema: &Value) -> Result<(), SchemaError> {
+    if schema.get("type") == Some(&Value::from("object")) {
+        Ok(())
+    } else {
+        Err(SchemaError::RootNotObject)
     }
 }
 

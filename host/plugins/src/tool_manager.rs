@@ -11,7 +11,7 @@ use rlf_sandbox::{BoxFuture, Caller, LEVELS};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::arguments::{canonical_json, validate};
+use crate::arguments::canonical_json;
 use crate::bindings::types;
 use crate::concurrently::all;
 use crate::counters::{CallCounters, CallCounts, Unhealthy};
@@ -369,7 +369,7 @@ impl ToolManager {
                 )),
             );
         }
-        if let Err(explanation) = validate(&tool.loaded.schema, &call.arguments) {
+        if let Err(explanation) = tool.loaded.check(&call.arguments) {
             return End::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
         }
         let hints = tool.loaded.definition.hints;

@@ -107,6 +107,30 @@ async fn one_that_waits_long_frees_its_instance() {
 }
 
 #[tokio::test]
+async fn where_there_is_no_room_at_the_end_it_is_asked_for_once_more() {
+    let policies =
+        format!("{POLICY}wall_ms = 500\n[long]\nplugin = \"world\"\nlimits.cpu_ms = 20000\n");
+    let scene = scene_for(1, Duration::from_mins(10), &policies);
+    let session = scene.open(json!({})).await;
+    let long = scene.environments.open("long", "test", &json!({}), 7).await;
+    let mut long = long.expect("the other makes room");
+    let nothing = json!({});
+    let ending = tokio::select! {
+        // First: it runs before the other asks for its place.
+        biased;
+        outcome = call(&mut long, "spin", json!({})) => panic!("{outcome:?}"),
+        ending = session.end(None, &nothing) => ending,
+    };
+    let problem = ending.problem.expect("there was no room");
+    assert!(problem.contains("no room"), "{problem}");
+    // Its state, and how it is judged.
+    assert_eq!(scene.environments.counts()["world"].retried, 2);
+    drop(long);
+    let ending = session.end(None, &nothing).await;
+    assert_eq!(ending.state.expect("there is room now")["count"], 0);
+}
+
+#[tokio::test]
 async fn one_that_breaks_as_it_comes_back_ends_the_call_as_the_plugins_doing() {
     let scene = narrow();
     let mut session = scene.open(json!({"restore": "trap"})).await;

@@ -108,7 +108,8 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     }
     let mut wrong = 0;
     if import.replay {
-        let indices = replay::run(import, &mut rows.tasks)?;
+        let (indices, told) = replay::run(import, &mut rows.tasks)?;
+        rows.told.extend(told);
         if import.skip_bad {
             rows.leave_out(&indices);
         } else {
@@ -138,12 +139,13 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     if rows.bad > 0 {
         rows.told.push(format!("{} rows left out", rows.bad));
     }
+    // Rows go where these words would.
+    let is_piped = rlf_files::is_standard_output(&import.output);
     for line in &rows.told {
-        if import.output.is_file() {
-            say!("{line}");
-        } else {
-            // Rows that go to another program may go where these words would.
+        if is_piped {
             eprintln!("{line}");
+        } else {
+            say!("{line}");
         }
     }
     if wrong > 0 {
@@ -166,8 +168,10 @@ fn later_ones(tasks: &[Task]) -> BTreeSet<usize> {
 fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
     let mut rows = Rows::default();
     let most = import.limit.unwrap_or(usize::MAX);
+    let mut renamed = 0;
     for file in &import.files {
-        for row in rlf_import::rows(file, options)? {
+        let mut read = rlf_import::rows(file, options)?;
+        for row in read.by_ref() {
             if rows.tasks.len() + rows.demonstrations.len() >= most {
                 return Ok(rows);
             }
@@ -188,6 +192,12 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
                 }
             }
         }
+        renamed += read.renamed();
+    }
+    if renamed > 0 {
+        rows.told.push(format!(
+            "{renamed} rows had the id of another in their file, and have their line behind it: ID@LINE"
+        ));
     }
     Ok(rows)
 }

@@ -108,6 +108,15 @@ pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
         );
     }
     let answer = needed(row, "answer")?;
+    match answer {
+        Value::Number(_) => {}
+        Value::String(text) if !text.trim().is_empty() => {}
+        _ => {
+            return Err(format!(
+                "field `answer`: it has to be a text with something in it, or whatever is said would be right; it is {answer}"
+            ));
+        }
+    }
 
     let mut extra = Row::new();
     if let Some(source) = label(row, "data_source") {

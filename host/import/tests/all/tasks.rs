@@ -314,6 +314,37 @@ fn rows_of_several_formats_may_stand_in_one_file() {
 }
 
 #[test]
+fn tasks_of_ours_keep_their_ids_or_are_refused() {
+    let own = json!({"id": "one", "source": "s", "prompt": [{"role": "user", "content": "1+1?"}], "reference": {"answer": "2"}});
+    let error = import(&[own.clone(), own], &Options::default()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("field `id`: \"one\" stands before it already"),
+        "{error}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.jsonl");
+    std::fs::write(&file, format!("{}\n{}\n", verl(), verl())).unwrap();
+    let mut read = rows(&file, &Options::default()).unwrap();
+    assert_eq!(read.by_ref().flatten().count(), 2);
+    assert_eq!(read.renamed(), 1);
+}
+
+#[test]
+fn an_answer_that_everything_holds_is_refused() {
+    for answer in [json!(""), json!(" "), json!(["a", "b"]), json!({"a": 1})] {
+        let mut row = ftrl();
+        row["answer"] = answer;
+        let said = complaint(&row, &Options::default());
+        assert!(
+            said.contains("field `answer`: it has to be a text"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_format_that_is_asked_for_is_the_one_that_is_read() {
     let from = |name: &str| Options {
         from: Some(name.parse().unwrap()),

@@ -3,8 +3,8 @@
 //! Each scenario is played in two sessions side by side, by trajectories of different names. After every call both show the
 //! same, give the same reward, offer the same tools and are in the same state; a third session that is restored from the
 //! first one's snapshot is in that state too and shows the same for the next call; asking for state, snapshot or verdict has
-//! changed nothing. In the end the state is the one that the scenario expects. Then every tool is called with generated
-//! arguments that its schema allows: it must not break, and what it returns must fit the schema that it declares for it.
+//! changed nothing. In the end the state is the one that the scenario expects. One that does not open is a problem of its own.
+//! Then every tool is called with generated arguments that its schema allows: it must not break, and what it returns must fit the schema that it declares for it.
 
 mod generate;
 
@@ -146,7 +146,7 @@ impl Environments {
                 seen.entry(key.clone()).or_default().push(value.clone());
             }
         }
-        for scenario in &scenarios {
+        for (number, scenario) in scenarios.iter().enumerate() {
             let mut check = Check {
                 environments: self,
                 name,
@@ -154,7 +154,15 @@ impl Environments {
                 problems: Vec::new(),
                 failed: 0,
             };
-            check.play().await?;
+            if scenarios[..number]
+                .iter()
+                .any(|before| before.id == scenario.id)
+            {
+                check.problem("another scenario has the same id");
+            }
+            if let Err(error) = check.play().await {
+                check.problem(error.to_string());
+            }
             report.scenarios.push(Finding {
                 name: scenario.id.clone(),
                 calls: scenario.calls.len(),
@@ -163,10 +171,24 @@ impl Environments {
             });
         }
         let mut tried: BTreeSet<String> = BTreeSet::new();
-        for scenario in scenarios.iter().chain(&self.untold(name, &scenarios)?) {
-            let session = self
-                .open(name, &scenario.id, &scenario.task, scenario.seed)
-                .await?;
+        let untold = self.untold(name, &scenarios)?;
+        let played = scenarios.iter().map(|scenario| (scenario, true));
+        for (scenario, is_played) in played.chain(untold.iter().map(|server| (server, false))) {
+            let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
+            let session = match opened.await {
+                Ok(session) => session,
+                // Has been said of those that are played.
+                Err(_) if is_played => continue,
+                Err(error) => {
+                    report.scenarios.push(Finding {
+                        name: scenario.id.clone(),
+                        calls: 0,
+                        failed: 0,
+                        problems: vec![error.to_string()],
+                    });
+                    continue;
+                }
+            };
             let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
             drop(session);
             for tool in tools {

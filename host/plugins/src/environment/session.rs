@@ -1,6 +1,7 @@
 //! What a trajectory does in its world: calls, words, and the judgement of where they led.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,13 +15,13 @@ use serde_json::Value;
 use super::pool::SessionPool;
 use super::slot::{Act, Fallen, Opened, Slot};
 use super::snapshot::{Snapshot, SnapshotError};
-use crate::arguments::{canonical_json, validate};
+use crate::arguments::canonical_json;
 use crate::bindings::{environment, types};
 use crate::convert::{self, error_text, finite};
 use crate::counters::CallCounters;
 use crate::loading::check_tools;
 use crate::outcome::{End, bytes, invalid_arguments};
-use crate::plugin::LoadedTool;
+use crate::plugin::{Checking, Exports, LoadedTool, Plugin};
 use crate::seed;
 use crate::tool_manager::TurnContext;
 
@@ -75,7 +76,7 @@ impl Session {
                 "its `setup` names no `servers` with tools, and brings no `functions`".into(),
             );
         }
-        let tools = check_tools(start.tools, slot.plugin.policy())?;
+        let tools = offered(start.tools, &slot.plugin)?;
         let messages = start
             .messages
             .into_iter()
@@ -169,60 +170,94 @@ impl Session {
             ));
             return nothing(End::by_model(Ended::InvalidArguments, text));
         }
-        if let Err(explanation) = validate(&tool.schema, &call.arguments) {
+        if let Err(explanation) = tool.check(&call.arguments) {
             let text = invalid_arguments(&explanation);
             return nothing(End::by_model(Ended::InvalidArguments, text));
         }
         let (name, most) = (tool.own_name.clone(), limits.result_bytes);
         // As the model wrote them: a world in Python may see the order of keys.
         let arguments_as_written = call.arguments.to_string();
-        for attempt in 0..2 {
-            let act = Act::Call {
-                name: name.clone(),
-                arguments: arguments_as_written.clone(),
-                context: self.context(&call.call_id, attempt, context),
-            };
-            let policy = self.slot.plugin.policy().clone();
-            let is_kept = move |step: &environment::Step| {
-                check_step(step, &policy).is_ok()
-                    && took_effect(&End::of_result(Ok(step.observation.clone()), most))
-            };
-            match self.slot.act(act, is_kept).await {
-                Ok((Ok(step), state)) => return self.of_step(step, state, most),
-                Ok((Err(error), state)) => {
-                    self.state = state;
-                    // Python runs out of memory by an exception.
-                    let is_stop = matches!(error, types::Error::Exhausted(_))
-                        && !self.slot.plugin.languages().is_empty();
-                    let is_meant = !is_stop && !matches!(error, types::Error::Internal(_));
-                    let end = End::of_result(Err(error), most);
-                    if is_stop {
-                        self.note_stop(call, arguments.clone(), "its memory is used up");
-                    }
-                    return nothing(if is_meant { end } else { without_effect(end) });
+        let act = |attempt| Act::Call {
+            name: name.clone(),
+            arguments: arguments_as_written.clone(),
+            context: self.context(&call.call_id, attempt, context),
+        };
+        match self.act(act).await {
+            Ok((Ok(step), state)) => self.of_step(step, state, most),
+            Ok((Err(error), state)) => {
+                self.state = state;
+                // Python runs out of memory by an exception.
+                let is_stop = matches!(error, types::Error::Exhausted(_))
+                    && !self.slot.plugin.languages().is_empty();
+                let is_meant = !is_stop && !matches!(error, types::Error::Internal(_));
+                let end = End::of_result(Err(error), most);
+                if is_stop {
+                    self.note_stop(call, arguments, "its memory is used up");
                 }
-                Err(Fallen::Lost(why)) => {
-                    self.lost = Some(why.clone());
-                    return nothing(End::by_infrastructure(Ended::Unavailable, why));
+                nothing(if is_meant { end } else { without_effect(end) })
+            }
+            Err(Fallen::Lost(why)) => {
+                self.lost = Some(why.clone());
+                nothing(End::by_infrastructure(Ended::Unavailable, why))
+            }
+            Err(Fallen::Stopped(stopped)) => {
+                let end = End::of_stopped(&stopped);
+                if end.ended == Ended::Trap {
+                    self.slot.plugin.note_trap(&end);
                 }
-                Err(Fallen::Stopped(stopped)) => {
-                    let end = End::of_stopped(&stopped);
-                    if end.may_be_retried() && attempt == 0 {
-                        self.counters.count_retry();
-                        continue;
-                    }
-                    if end.ended == Ended::Trap {
-                        self.slot.plugin.note_trap(&end);
-                    }
-                    self.note_stop(call, arguments.clone(), &stopped.to_string());
-                    return nothing(without_effect(end));
-                }
+                self.note_stop(call, arguments, &stopped.to_string());
+                nothing(without_effect(end))
             }
         }
-        nothing(End::by_infrastructure(
-            Ended::Unavailable,
-            "it was not tried".into(),
-        ))
+    }
+
+    /// Acts in its world, and again where the machine had no room or no time for it: what is stopped has had no effect.
+    async fn act(
+        &self,
+        act: impl Fn(u32) -> Act,
+    ) -> Result<(Result<environment::Step, types::Error>, String), Fallen> {
+        let plugin = &self.slot.plugin;
+        let most = plugin.policy().limits.result_bytes;
+        let is_kept = |step: &environment::Step| {
+            check_step(step, plugin).is_ok()
+                && took_effect(&End::of_result(Ok(step.observation.clone()), most))
+        };
+        let mut attempt = 0;
+        loop {
+            let acted = self.slot.act(act(attempt), is_kept).await;
+            if !self.is_tried_again(&acted, attempt) {
+                return acted;
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Asks what changes nothing, and again where the machine had no room or no time for it. An error says why there is no
+    /// answer.
+    async fn ask<T, F>(&self, ask: impl Fn() -> F) -> Result<T, String>
+    where
+        F: Future<Output = Result<Result<T, types::Error>, Fallen>>,
+    {
+        let mut attempt = 0;
+        loop {
+            let answer = ask().await;
+            if !self.is_tried_again(&answer, attempt) {
+                return told(answer);
+            }
+            attempt += 1;
+        }
+    }
+
+    fn is_tried_again<T>(&self, answer: &Result<T, Fallen>, attempt: u32) -> bool {
+        let Err(Fallen::Stopped(stopped)) = answer else {
+            return false;
+        };
+        let again = attempt < self.slot.plugin.policy().retries
+            && End::of_stopped(stopped).may_be_retried();
+        if again {
+            self.counters.count_retry();
+        }
+        again
     }
 
     /// The second time that the same call is stopped is the end of the trajectory.
@@ -237,7 +272,7 @@ impl Session {
 
     fn of_step(&mut self, step: environment::Step, state: String, most: u64) -> (End, Option<f64>) {
         self.state = state;
-        let tools = match check_step(&step, self.slot.plugin.policy()) {
+        let tools = match check_step(&step, &self.slot.plugin) {
             Ok(tools) => tools,
             Err(why) => {
                 let end = End::by_plugin(format!("broke the contract: {why}"));
@@ -270,17 +305,12 @@ impl Session {
             "{}/{}/say-{}",
             context.trajectory_id, context.turn, self.acts
         );
-        let act = Act::Say {
+        let act = |attempt| Act::Say {
             text: text.to_owned(),
-            context: self.context(&call_id, 0, context),
+            context: self.context(&call_id, attempt, context),
         };
         let most = self.slot.plugin.policy().limits.result_bytes;
-        let policy = self.slot.plugin.policy().clone();
-        let is_kept = move |step: &environment::Step| {
-            check_step(step, &policy).is_ok()
-                && took_effect(&End::of_result(Ok(step.observation.clone()), most))
-        };
-        let (end, step_reward) = match self.slot.act(act, is_kept).await {
+        let (end, step_reward) = match self.act(act).await {
             Ok((Ok(step), state)) => self.of_step(step, state, most),
             Ok((Err(error), _)) => (End::of_result(Err(error), most), None),
             Err(Fallen::Lost(why)) => (End::by_infrastructure(Ended::Unavailable, why), None),
@@ -324,12 +354,12 @@ impl Session {
 
     /// Canonical state, as the environment writes it.
     pub async fn state(&self) -> Result<String, String> {
-        told(self.slot.state().await)
+        self.ask(|| self.slot.state()).await
     }
 
     /// Everything that the session is, to be restored in this or another instance of the same component.
     pub async fn snapshot(&self) -> Result<Snapshot, String> {
-        let data = told(self.slot.snapshot().await)?;
+        let data = self.ask(|| self.slot.snapshot()).await?;
         Ok(Snapshot {
             component: self.slot.plugin.world_hash(),
             tools: self.tools().cloned().collect(),
@@ -341,8 +371,8 @@ impl Session {
     /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
     pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         snapshot.check(&self.slot.plugin.world_hash())?;
-        let tools = loaded_again(&snapshot.tools, self.slot.plugin.policy())
-            .map_err(SnapshotError::Refused)?;
+        let tools =
+            loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
         match self.slot.restore(snapshot.data.clone()).await {
             Ok(Ok(state)) => {
                 self.state = state;
@@ -360,7 +390,9 @@ impl Session {
 
     /// How the environment judges the state it is in.
     pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
-        let verdict = told(self.slot.verify(answer, reference.to_string()).await)?;
+        let verdict = self
+            .ask(|| self.slot.verify(answer, reference.to_string()))
+            .await?;
         convert::verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
     }
 
@@ -389,12 +421,10 @@ impl Session {
 }
 
 /// Tools of a snapshot, checked as when they were first offered.
-fn loaded_again(
-    tools: &[ToolDefinition],
-    policy: &crate::policy::PluginPolicy,
-) -> Result<Vec<LoadedTool>, String> {
+fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+    let rename = &plugin.policy().rename;
     let own_name = |tool: &ToolDefinition| {
-        let own = policy.rename.iter().find(|(_, new)| **new == tool.name);
+        let own = rename.iter().find(|(_, new)| **new == tool.name);
         let name = own.map_or(&tool.name, |(own, _)| own).clone();
         ToolDefinition {
             name,
@@ -404,7 +434,17 @@ fn loaded_again(
     let own = tools
         .iter()
         .map(|tool| convert::definition_to_guest(&own_name(tool)));
-    check_tools(own.collect(), policy)
+    offered(own.collect(), plugin)
+}
+
+/// Tools as an environment offers them. One in Python checks their arguments itself: functions of FastMCP take more than
+/// their schemas say, and published functions take what their code takes.
+fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+    let checking = match plugin.exports {
+        Exports::Interpreter(_) => Checking::Tool,
+        _ => Checking::Host,
+    };
+    check_tools(tools, plugin.policy(), checking)
 }
 
 /// What a session told, or why it did not.
@@ -443,13 +483,13 @@ fn without_effect(mut end: End) -> End {
 /// The tools that a step brings, if it does; an error says what the contract does not allow.
 fn check_step(
     step: &environment::Step,
-    policy: &crate::policy::PluginPolicy,
+    plugin: &Plugin,
 ) -> Result<Option<Vec<LoadedTool>>, String> {
     if let Some(reward) = step.reward {
         finite(reward, || "the reward of a step".to_owned()).map_err(|error| error.to_string())?;
     }
     step.tools
         .clone()
-        .map(|tools| check_tools(tools, policy))
+        .map(|tools| offered(tools, plugin))
         .transpose()
 }

@@ -34,8 +34,10 @@ def encoded(value):
 
 
 def canonical(value):
-    """The one text of a state. Refuses what JSON has no numbers for."""
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False))
+    """The one text of a state. Refuses what JSON has no numbers and UTF-8 no letters for: such states would look alike."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    text.encode()
+    return text
 
 
 def error(kind, message):

@@ -7,6 +7,7 @@ import types
 from mcp.server.fastmcp.exceptions import out_of_memory
 
 from .answers import INVALID, Refused, described
+from .code import Code
 
 CLEAN, PUBLISHED = "clean", "published"
 
@@ -29,18 +30,18 @@ class Function:
             "description": about.get("description") or "",
             "input_schema": about.get("parameters") or {"type": "object", "properties": {}},
         }
-        self.module = self.begins = None
+        self.code = None
 
     def loaded(self):
         """The namespace of its own, executed at the first call and kept."""
-        if self.module is None:
+        if self.code is None:
             module = types.ModuleType(self.name)
             linecache.cache[self.file] = (len(self.source), None, self.source.splitlines(keepends=True), self.file)
             exec(compile(self.source, self.file, "exec", dont_inherit=True), vars(module))
             if self.name not in vars(module):
                 raise NameError(f"name {self.name!r} is not defined")
-            self.module, self.begins = module, dict(vars(module))
-        return vars(self.module)[self.name]
+            self.code = Code(module)
+        return vars(self.code.module)[self.name]
 
     def call(self, arguments):
         """`(text, failed)`."""

@@ -1,7 +1,6 @@
 """Files of tools, each executed once as a module of its own."""
 
 import copy
-import enum
 import linecache
 import sys
 import types
@@ -10,12 +9,10 @@ from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError, UnknownTool, out_of_memory
 
 from .answers import INVALID, Refused, described, encoded
+from .code import Code
 
 LOAD, SAVE = "load_scenario", "save_scenario"
 HIDDEN = (LOAD, SAVE)
-# Names that every module has.
-_MODULE = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__", "__cached__", "__annotations__"))
-_FIXED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP)
 
 
 class Server:
@@ -26,7 +23,7 @@ class Server:
         self.module = module
         self.fastmcp = fastmcp
         self.api_name = api_name(module)
-        self.begins = dict(vars(module))
+        self.code = Code(module)
         # What a session does not change is encoded now, for all sessions.
         self.tools = {
             f"{name}-{tool.name}": {
@@ -154,53 +151,3 @@ def hint(fault):
     if isinstance(fault, ImportError) and fault.name and not fault.name.startswith(("pydantic", "mcp")):
         return f"; the sandbox has the standard library, pydantic and mcp, but neither a network nor {fault.name!r}"
     return ""
-
-
-def changed_globals(module, begins):
-    """The names and values that a module has, but for what it was loaded with and cannot be changed in itself: functions,
-    classes and the like. Beside them, the names that it has no more."""
-    now = {name: value for name, value in vars(module).items() if name not in _MODULE}
-    found = {name: value for name, value in now.items() if not (is_fixed(value) and begins.get(name, _MODULE) is value)}
-    gone = [name for name in begins if name not in now and name not in _MODULE]
-    return {name: found[name] for name in sorted(found)}, sorted(gone)
-
-
-def is_fixed(value):
-    """Whether it can be replaced, but not changed."""
-    return isinstance(value, _FIXED) or type(value).__module__ == "typing"
-
-
-def put_back_globals(module, changed):
-    found, gone = changed
-    vars(module).update(found)
-    for name in gone:
-        vars(module).pop(name, None)
-
-
-def mutable_globals(server):
-    """What the file keeps in its module and may change, and what its functions have as attributes."""
-    found, gone = changed_globals(server.module, server.begins)
-    found = {name: value for name, value in found.items() if name != server.api_name and not isinstance(value, FastMCP)}
-    attributes = {}
-    for name, value in sorted(vars(server.module).items()):
-        if isinstance(value, types.FunctionType) and value.__module__ == server.module.__name__:
-            held = {key: item for key, item in vars(value).items() if not key.startswith("__")}
-            if held:
-                attributes[name] = held
-    return (found, gone), attributes
-
-
-def class_attributes(server):
-    """What the file's own plain classes keep as attributes, which a method may change: neither methods nor descriptors."""
-    found = {}
-    for name, value in sorted(vars(server.module).items()):
-        if not isinstance(value, type) or value.__module__ != server.module.__name__ or hasattr(value, "model_fields"):
-            continue
-        attributes = {
-            key: held
-            for key, held in vars(value).items()
-            if not key.startswith("__") and not callable(held) and not hasattr(held, "__get__")
-        }
-        if attributes and not issubclass(value, enum.Enum):
-            found[name] = attributes
-    return found

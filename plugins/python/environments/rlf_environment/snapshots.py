@@ -8,20 +8,46 @@ import random
 from mcp.server.fastmcp.exceptions import out_of_memory
 
 from .answers import INTERNAL, INVALID, Refused, described
-from .servers import changed_globals, class_attributes, mutable_globals, put_back_globals
 
-VERSION = 2
+VERSION = 3
+_ONCE = ("api", "fastmcp")
 
 
-def packed(value):
-    """A pickle as text. Protocol and bytes are the same on every release that this runs on."""
+class Pickler(pickle.Pickler):
+    """What a server has once, its object and its FastMCP, is named and not copied: others may refer to it."""
+
+    def __init__(self, out, server):
+        # Protocol and bytes are the same on every release that this runs on.
+        super().__init__(out, protocol=4)
+        self.server = server
+
+    def persistent_id(self, value):
+        for name in _ONCE if self.server is not None else ():
+            if value is not None and value is getattr(self.server, name):
+                return name
+        return None
+
+
+class Unpickler(pickle.Unpickler):
+    def __init__(self, text, server):
+        super().__init__(io.BytesIO(base64.b64decode(text)))
+        self.server = server
+
+    def persistent_load(self, name):
+        if self.server is None or name not in _ONCE:
+            raise pickle.UnpicklingError(f"there is no {name!r}")
+        return getattr(self.server, name)
+
+
+def packed(value, server=None):
+    """A pickle as text."""
     out = io.BytesIO()
-    pickle.Pickler(out, protocol=4).dump(value)
+    Pickler(out, server).dump(value)
     return base64.b64encode(out.getvalue()).decode()
 
 
-def unpacked(text):
-    return pickle.loads(base64.b64decode(text))
+def unpacked(text, server=None):
+    return Unpickler(text, server).load()
 
 
 def taken(session):
@@ -31,13 +57,13 @@ def taken(session):
     for name in session.servers:
         server = session.loaded[name]
         api = server.api
-        # One pickle, so that what the object, its class and the module share stays shared.
-        whole = (None if api is None else vars(api), mutable_globals(server), class_attributes(server))
-        servers[name] = kept(whole, name)
+        # One pickle, so that what the object and the code share stays shared.
+        whole = (None if api is None else vars(api), server.code.held({server.api_name}))
+        servers[name] = kept(whole, name, server)
     functions = {}
     for name, function in session.functions.items():
-        if function.module is not None:
-            functions[name] = kept(changed_globals(function.module, function.begins), name)
+        if function.code is not None:
+            functions[name] = kept(function.code.held(), name)
     return {
         "version": VERSION,
         "task": session.task,
@@ -48,10 +74,10 @@ def taken(session):
     }
 
 
-def kept(value, name):
+def kept(value, name, server=None):
     """`value` as text; says whose it is where it cannot be."""
     try:
-        return packed(value)
+        return packed(value, server)
     except Exception as fault:
         if out_of_memory(fault):
             raise
@@ -65,21 +91,15 @@ def put_back(session, given):
     try:
         for name, text in given["servers"].items():
             server = session.loaded[name]
-            attributes, (globals_, functions), classes = unpacked(text)
+            attributes, held = unpacked(text, server)
             if attributes is not None:
-                held = vars(server.api)
-                held.clear()
-                held.update(attributes)
-            put_back_globals(server.module, globals_)
-            for function_name, values in functions.items():
-                vars(vars(server.module)[function_name]).update(values)
-            for class_name, values in classes.items():
-                for key, value in values.items():
-                    setattr(vars(server.module)[class_name], key, value)
+                vars(server.api).clear()
+                vars(server.api).update(attributes)
+            server.code.put_back(held)
         for name, text in given["functions"].items():
             function = session.functions[name]
             function.loaded()
-            put_back_globals(function.module, unpacked(text))
+            function.code.put_back(unpacked(text))
         random.setstate(unpacked(given["random"]))
     except Refused:
         raise

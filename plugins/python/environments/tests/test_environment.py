@@ -224,6 +224,28 @@ class Servers(unittest.TestCase):
             '{"Shop":{"cash":1.0,"items":{"cup":{"name":"Cup","price":5.5},"pen":{"name":"Pen","price":2.0}}}}',
         )
 
+    def test_a_state_that_no_text_can_be_is_refused(self):
+        source = (
+            "from mcp.server.fastmcp import FastMCP\n"
+            "class Odd:\n"
+            "    def load_scenario(self, scenario):\n"
+            "        self.value = {'number': float('nan'), 'text': 'a\\ud800'}[scenario['holds']]\n"
+            "    def save_scenario(self):\n"
+            "        return {'value': self.value}\n"
+            "api = Odd()\n"
+            "mcp = FastMCP(name='Odd')\n"
+            "@mcp.tool()\n"
+            "def nothing() -> None:\n"
+            "    pass\n"
+        )
+        load = {"servers": {"Odd": {"source": source, "file": "Odd.py"}}}
+        for holds, why in (("number", "Out of range float"), ("text", "surrogates not allowed")):
+            (state,) = opened(["state"], task={"servers": {"Odd": {"holds": holds}}}, load=load)
+            error = json.loads(state)["error"]
+            self.assertEqual(error["kind"], "internal")
+            self.assertIn("the state has no canonical JSON: ", error["message"])
+            self.assertIn(why, error["message"])
+
     def test_equal_sets_are_equal_states(self):
         source = (
             "from mcp.server.fastmcp import FastMCP\n"
@@ -310,6 +332,62 @@ def tell() -> str:
         self.assertIn("[2, False, 2, [<class 'int'>, <class 'int'>], {'times': 2}]", told)
         _, restored, again, kept = image(["restore", snapshot], call("Shop-tell"), ["snapshot"], load=load)
         self.assertEqual((again, kept), (told, snapshot))
+
+    def test_all_that_functions_and_classes_keep_is_part_of_a_snapshot(self):
+        source = SHOP + """
+from typing import ClassVar
+
+class Leaf(BaseModel):
+    made: ClassVar[int] = 0
+    names: ClassVar[list] = []
+    size: int = 1
+
+class Outer:
+    class Inner:
+        count = 0
+
+    def grow(self, *, seen=[]):
+        seen.append(len(seen))
+        return len(seen)
+
+def maker():
+    count = 0
+
+    def tick():
+        nonlocal count
+        count += 1
+        return count
+    return tick
+
+def wrapped(function):
+    calls = []
+
+    def wrapper():
+        calls.append(1)
+        return function(), len(calls)
+    return wrapper
+
+@wrapped
+def kept(found=[]):
+    found.append(1)
+    return len(found)
+
+tick, shops = maker(), [shop]
+
+@mcp.tool()
+def change() -> str:
+    Leaf.made += 1
+    Leaf.names.append("n")
+    Outer.Inner.count += 1
+    return str([Leaf.made, Leaf.names, Outer.Inner.count, Outer().grow(), tick(), kept(), shops[0] is shop])
+"""
+        load = {"servers": {"Shop": {"source": source, "file": "Shop.py"}}}
+        task = ["open", json.dumps(TASK), 1]
+        *_, once, snapshot, twice = image(task, call("Shop-change"), ["snapshot"], call("Shop-change"), load=load)
+        self.assertEqual(json.loads(once)["text"], "[1, ['n'], 1, 1, 1, (1, 1), True]")
+        self.assertEqual(json.loads(twice)["text"], "[2, ['n', 'n'], 2, 2, 2, (2, 2), True]")
+        _, restored, again = image(["restore", snapshot], call("Shop-change"), load=load)
+        self.assertEqual(again, twice)
 
     def test_what_a_class_counts_is_part_of_a_snapshot(self):
         source = SHOP.replace("self.items, self.cash = {}, 0.0", "self.items, self.cash = {}, 0.0\n        type(self).opened += 1")

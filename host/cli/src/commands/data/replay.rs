@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::exact;
+use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::environment::{Environments, OpenError, Session};
+use rlf_plugins::environment::{Environments, Session};
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::TurnContext;
 use serde_json::Value;
@@ -17,16 +18,32 @@ use crate::assemble::warn;
 use crate::operator::Operator;
 use crate::progress::loading;
 
-/// Plays the gold calls of every task that has some, and keeps where they began in its reference, and where they led if it does
-/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned.
-pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSet<usize>> {
+/// Most tasks that are solved by doing nothing whose ids are shown.
+const MOST_NAMED: usize = 10;
+/// Most characters that are shown of what a call gave.
+const MOST_SHOWN: usize = 300;
+
+/// Opens every task, plays its gold calls, and keeps where they began in its reference, and where they led if it does
+/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned,
+/// and what there is to say of all.
+pub(super) fn run(
+    import: &Import,
+    tasks: &mut [Task],
+) -> anyhow::Result<(BTreeSet<usize>, Vec<String>)> {
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let registry =
         loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
-    let (all, mut played, mut idle) = (tasks.len(), 0, 0);
+    // Where there is none at all, it is not the rows that are wrong.
+    let mut named = tasks.iter().filter_map(|task| task.environment.as_deref());
+    if let Some(first) = named.clone().next()
+        && named.all(|name| environments.plugin(name).is_err())
+    {
+        environments.plugin(first)?;
+    }
+    let (all, mut played, mut idle) = (tasks.len(), 0, Vec::new());
     let mut wrong = BTreeSet::new();
     for (index, task) in tasks.iter_mut().enumerate() {
         let Some(name) = task.environment.clone() else {
@@ -40,28 +57,37 @@ pub(super) fn run(import: &Import, tasks: &mut [Task]) -> anyhow::Result<BTreeSe
             );
         };
         let problem = match gold_calls(&task.reference) {
-            Ok(calls) if calls.is_empty() => continue,
             Ok(calls) => {
-                let replayed = runtime.block_on(replay(&environments, &name, task, calls))?;
-                idle += usize::from(replayed.is_idle);
+                played += usize::from(!calls.is_empty());
+                let replayed = runtime.block_on(replay(&environments, &name, task, calls));
+                if replayed.is_idle {
+                    idle.push(task.id.clone());
+                }
                 replayed.problem
             }
             Err(error) => Some(error.to_string()),
         };
-        played += 1;
         if let Some(problem) = problem {
             warn(&format!("task {:?}: {problem}", task.id));
             wrong.insert(index);
         }
     }
-    say!(
-        "{played} of {all} tasks have gold calls; {} of these do not lead where their rows say",
+    let mut told = vec![format!(
+        "{played} of {all} tasks have gold calls; {} of all cannot be right",
         wrong.len()
-    );
-    if idle > 0 {
-        say!("{idle} of them are solved where they begin, by doing nothing");
+    )];
+    if !idle.is_empty() {
+        let shown = idle.iter().take(MOST_NAMED).map(String::as_str);
+        let shown: Vec<&str> = shown
+            .chain((idle.len() > MOST_NAMED).then_some(".."))
+            .collect();
+        told.push(format!(
+            "{} of them are solved where they begin, by doing nothing: {}",
+            idle.len(),
+            shown.join(", ")
+        ));
     }
-    Ok(wrong)
+    Ok((wrong, told))
 }
 
 /// What came of a task's gold calls.
@@ -86,18 +112,15 @@ async fn replay(
     name: &str,
     task: &mut Task,
     calls: Vec<(String, Value)>,
-) -> anyhow::Result<Replayed> {
+) -> Replayed {
     let seed = Environments::seed(task);
     let mut session = match environments.open(name, "replay", &task.setup, seed).await {
         Ok(session) => session,
-        Err(error @ OpenError::NoSuchEnvironment { .. }) => {
-            return Err(error).with_context(|| format!("task {:?}", task.id));
-        }
-        Err(error) => return Ok(Replayed::wrong(error.to_string())),
+        Err(error) => return Replayed::wrong(error.to_string()),
     };
     let initial = match state(&session).await {
         Ok(initial) => initial,
-        Err(error) => return Ok(Replayed::wrong(format!("{error:#}"))),
+        Err(error) => return Replayed::wrong(format!("{error:#}")),
     };
     let begins = session.verify(None, &task.reference).await;
     let is_idle = begins.is_ok_and(|verdict| verdict.success);
@@ -105,9 +128,15 @@ async fn replay(
         is_idle,
         ..Replayed::wrong(problem)
     };
+    if calls.is_empty() {
+        return Replayed {
+            problem: None,
+            is_idle,
+        };
+    }
     let said = match gold_answer(&task.reference) {
         Ok(said) => said,
-        Err(error) => return Ok(told(error.to_string())),
+        Err(error) => return told(error.to_string()),
     };
     let mut turn = 0;
     let mut context = || {
@@ -125,10 +154,13 @@ async fn replay(
             .as_ref()
             .is_some_and(|tools| !tools.contains(&tool))
         {
-            return Ok(told(format!(
+            return told(format!(
                 "gold call {} is to `{tool}`, which its `tools` do not allow",
                 number + 1
-            )));
+            ));
+        }
+        if let Some(problem) = unknown_argument(&session, &tool, &arguments) {
+            return told(format!("gold call {} to `{tool}` {problem}", number + 1));
         }
         let call = ToolCall {
             call_id: format!("replay/{number}/0"),
@@ -136,42 +168,47 @@ async fn replay(
             arguments,
         };
         let outcome = session.call(call, &context()).await;
-        if outcome.ended == Ended::Failed {
-            failed.push(format!("{} ({tool})", number + 1));
-        } else if outcome.ended != Ended::Ok {
-            let shown = outcome
-                .observation
-                .map(|seen| rlf_dialogue::message::plain_text(&seen.content));
-            return Ok(told(format!(
-                "gold call {} to `{tool}` ended as {}: {}",
-                number + 1,
-                outcome.ended.as_str(),
-                shown.unwrap_or_default()
-            )));
+        if outcome.ended == Ended::Ok {
+            continue;
         }
+        let seen = outcome.observation.as_ref();
+        let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
+        let seen: String = seen.chars().take(MOST_SHOWN).collect();
+        let ended = outcome.ended.as_str();
+        let what = format!(
+            "gold call {} to `{tool}` ended as {ended}: {seen}",
+            number + 1
+        );
+        if outcome.ended != Ended::Failed {
+            return told(what);
+        }
+        failed.push(what);
     }
     let end = match state(&session).await {
         Ok(end) => end,
-        Err(error) => return Ok(told(format!("{error:#}"))),
+        Err(error) => return told(format!("{error:#}")),
     };
     if let (Some(said), false) = (&said, session.is_terminated())
         && let Err(why) = session.say(said, &context()).await
     {
-        return Ok(told(why));
+        return told(why);
     }
     let verdict = session.verify(said.as_deref(), &task.reference).await;
     let own = task.reference.get("state").cloned();
     let Some(reference) = task.reference.as_object_mut() else {
-        return Ok(told("its reference is no object".into()));
+        return told("its reference is no object".into());
     };
     reference.insert("initial".into(), initial);
     reference.entry("state").or_insert_with(|| end.clone());
     let problem = match (verdict, own) {
         (Ok(verdict), _) if verdict.success => None,
-        (Ok(verdict), _) => Some(format!(
-            "its gold calls do not lead where its row says ({}); mend the one or the other",
-            verdict.reason
-        )),
+        (Ok(verdict), _) => {
+            let what = format!(
+                "its gold calls do not lead where its row says ({}); mend the one or the other",
+                verdict.reason
+            );
+            Some([vec![what], failed].concat().join("; "))
+        }
         // The environment has no judgement.
         (Err(_), Some(own)) if own != end => Some(
             "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
@@ -179,9 +216,35 @@ async fn replay(
         ),
         (Err(_), Some(_)) => None,
         (Err(_), None) if failed.is_empty() => None,
-        (Err(_), None) => Some(format!("gold calls that fail: {}", failed.join(", "))),
+        (Err(_), None) => Some(failed.join("; ")),
     };
-    Ok(Replayed { problem, is_idle })
+    Replayed { problem, is_idle }
+}
+
+/// What is wrong with the names of a call's arguments: most tools pass over those that they do not know.
+fn unknown_argument(session: &Session, tool: &str, arguments: &Value) -> Option<String> {
+    let schema = &session
+        .tools()
+        .find(|offered| offered.name == tool)?
+        .input_schema;
+    let known = schema["properties"].as_object()?;
+    let takes_more = |key: &str| {
+        schema
+            .get(key)
+            .is_some_and(|more| more != &Value::Bool(false))
+    };
+    if takes_more("additionalProperties") || takes_more("patternProperties") {
+        return None;
+    }
+    let unknown = arguments
+        .as_object()?
+        .keys()
+        .find(|name| !known.contains_key(*name))?;
+    let known: Vec<&str> = known.keys().map(String::as_str).collect();
+    Some(format!(
+        "has an argument `{unknown}`, which the tool does not know; it takes {}",
+        known.join(", ")
+    ))
 }
 
 async fn state(session: &Session) -> anyhow::Result<Value> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::seed;
 
 /// Deepest value that is made.
-const MAX_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 12;
 
 pub(super) struct Generator<'a> {
     schema: &'a Value,
@@ -76,10 +76,13 @@ impl<'a> Generator<'a> {
                 return values[self.below(values.len() as u64) as usize].clone();
             }
         }
+        if depth == 0 {
+            return Value::Null;
+        }
         for key in ["anyOf", "oneOf"] {
             if let Some(choices) = schema[key].as_array().filter(|choices| !choices.is_empty()) {
                 let choice = &choices[self.below(choices.len() as u64) as usize];
-                return self.value(choice, depth);
+                return self.value(choice, depth - 1);
             }
         }
         let kind = match &schema["type"] {
@@ -89,7 +92,6 @@ impl<'a> Generator<'a> {
             kind => kind,
         };
         match kind.as_str() {
-            _ if depth == 0 => Value::Null,
             Some("boolean") => json!(self.below(2) == 1),
             Some("integer") => self.integer(schema),
             Some("number") => self.number(schema),

@@ -34,7 +34,11 @@ class Tool:
             given = keywords(self.arguments, validated)
             if self.context_parameter is not None:
                 given[self.context_parameter] = Context(server)
-            result = self.fn(**given)
+            try:
+                result = self.fn(**given)
+            except StopIteration as stop:
+                # Functions are called by a coroutine, which may not end so.
+                raise RuntimeError("coroutine raised StopIteration") from stop
             if self.is_async:
                 result = awaited(result)
             found = texts(result)
