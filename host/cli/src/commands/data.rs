@@ -140,9 +140,9 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         rows.told.push(format!("{} rows left out", rows.bad));
     }
     // Rows go where these words would.
-    let is_piped = rlf_files::is_standard_output(&import.output);
+    let to_stdout = rlf_files::is_standard_output(&import.output);
     for line in &rows.told {
-        if is_piped {
+        if to_stdout {
             eprintln!("{line}");
         } else {
             say!("{line}");

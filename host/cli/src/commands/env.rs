@@ -1,6 +1,5 @@
 //! `rlf-host env try | check`: an environment by hand, and its promises.
 
-mod difference;
 mod play;
 
 use std::collections::BTreeMap;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::generate::Generator;
+use super::difference::difference;
 use super::live::{Beginning, Live, Time};
 use super::sources::PythonEnvironment;
 use super::{Environments, OpenError, Session, state_hash};
@@ -438,12 +439,12 @@ impl Check<'_> {
                 "it has no `expect`; put there the state after its calls, if it is right: {state}"
             ));
         };
-        let (found, expected) = (canonical_json(&found), canonical_json(expected));
-        if state_hash(&found) != state_hash(&expected) {
+        let (is, wanted) = (canonical_json(&found), canonical_json(expected));
+        if state_hash(&is) != state_hash(&wanted) {
+            let differs = difference(expected, &found).join("; ");
             self.problem(format!(
-                "it ends in another state than `expect`: {} in place of {}",
-                brief(&found),
-                brief(&expected)
+                "it ends in another state than `expect`, from that to what it is: {}",
+                brief(if differs.is_empty() { &is } else { &differs })
             ));
         }
     }

@@ -11,11 +11,13 @@
 //! - `pool`: which sessions have one
 //! - `live`: requests to an instance, of a `component` or in `python`
 //! - [`check`]: an environment's promises, tried on its own scenarios
+//! - [`difference`]: what changed between two states
 //! - [`snapshot`]: what a session is kept as
 //! - [`sources`]: an environment's files in Python
 
 pub mod check;
 mod component;
+pub mod difference;
 mod live;
 mod pool;
 mod python;

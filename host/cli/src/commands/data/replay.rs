@@ -82,7 +82,7 @@ pub(super) fn run(
             .chain((idle.len() > MOST_NAMED).then_some(".."))
             .collect();
         told.push(format!(
-            "{} of them are solved where they begin, by doing nothing: {}",
+            "{} of all are solved where they begin, by doing nothing: {}",
             idle.len(),
             shown.join(", ")
         ));

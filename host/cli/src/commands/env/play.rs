@@ -12,12 +12,12 @@ use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_dialogue::trajectory::Heard;
+use rlf_plugins::environment::difference::difference;
 use rlf_plugins::environment::snapshot::Snapshot;
 use rlf_plugins::environment::{Environments, Session};
 use rlf_plugins::tool_manager::TurnContext;
 use serde_json::Value;
 
-use super::difference::difference;
 use crate::display::printable;
 
 /// What a session is opened with.

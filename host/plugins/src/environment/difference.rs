@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 /// One line for each value that came, went or changed, with where it stands.
-pub(super) fn difference(before: &Value, after: &Value) -> Vec<String> {
+#[must_use]
+pub fn difference(before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", before, after, &mut lines);
     lines
