@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::log::Level;
+use crate::report::Level;
 
 /// What one call of a component may use.
 ///
@@ -72,7 +72,7 @@ impl Default for Limits {
             cpu: Duration::from_secs(2),
             init: Duration::from_mins(1),
             memory_bytes: 128 << 20,
-            table_elements: 20_000,
+            table_elements: TABLE_ELEMENTS,
             output_bytes: 64 << 10,
             output_stop_bytes: 16 << 20,
             result_bytes: 1 << 20,
@@ -90,6 +90,9 @@ impl Default for Limits {
     }
 }
 
+/// The most elements of one table, which the pools have room for.
+pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
+
 /// The most time that a limit may give.
 pub const LONGEST: Duration = Duration::from_hours(24);
 
@@ -103,11 +106,10 @@ impl Limits {
                 self.memory_bytes
             ));
         }
-        if self.table_elements > crate::engine::TABLE_ELEMENTS {
+        if self.table_elements > TABLE_ELEMENTS {
             return Err(format!(
                 "table_elements = {} is more than the {} that one table may have here; lower it",
-                self.table_elements,
-                crate::engine::TABLE_ELEMENTS
+                self.table_elements, TABLE_ELEMENTS
             ));
         }
         for (name, limit) in [
