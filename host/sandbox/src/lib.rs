@@ -70,16 +70,16 @@ mod wasi;
 
 pub use contract::CONTRACT;
 pub use engine::{
-    InUse, LEVELS, Level as PoolLevel, Pool, Pools, Reset, Sandbox, SandboxConfig, SandboxError,
+    InUse, LEVELS, Pool, PoolLevel, Pools, Reset, Sandbox, SandboxConfig, SandboxError,
 };
 pub use grants::{Grants, RealSources};
-pub use guest::{Gate, State};
-pub use limits::{LONGEST, Limits};
+pub use guest::{OpenGate, State};
+pub use limits::{Limits, MAX_DURATION};
 pub use meter::Caller;
 pub use prepare::process as prepare_process;
 pub use prepare::{ComponentInfo, InitMode, LoadError, Preparation};
 pub use report::{
-    Captured, Clock, Ended, FilesReport, Level, LimitReached, LogLine, Logs, Output, Stopped,
+    Captured, Clock, Ending, FilesReport, LimitReached, LogLevel, LogLine, Logs, Output, Stopped,
     Stream, Tee, safe_text,
 };
 pub use template::{BoxFuture, CallReport, CallSpec, InstanceCost, LoadRequest, Template};

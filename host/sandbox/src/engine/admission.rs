@@ -32,18 +32,18 @@ pub enum Pool {
 }
 
 /// The unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
-const UNIT: u64 = 64 << 10;
+const MEMORY_UNIT_BYTES: u64 = 64 << 10;
 
 /// What one level has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Level {
+pub struct PoolLevel {
     /// Calls at once.
     pub places: u32,
     /// The sum of their memory limits, in bytes.
     pub memory_bytes: u64,
 }
 
-impl Level {
+impl PoolLevel {
     /// The levels of a sandbox with `places` for calls of its own: a quarter of them on top for each
     /// level of calls that these make. Of the memory calls have half and each level a quarter, but no
     /// level less than one call of `largest` bytes needs.
@@ -65,15 +65,15 @@ pub(crate) struct Admission {
 }
 
 struct Places {
-    level: Level,
+    level: PoolLevel,
     free: Arc<Semaphore>,
     memory: Arc<Semaphore>,
 }
 
 impl Places {
-    fn new(level: Level) -> Self {
+    fn new(level: PoolLevel) -> Self {
         // Rounded as calls are, so that the largest one fits.
-        let units = level.memory_bytes.div_ceil(UNIT) as usize;
+        let units = level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES) as usize;
         Self {
             level,
             free: Arc::new(Semaphore::new(level.places as usize)),
@@ -97,7 +97,11 @@ pub(crate) enum NotAdmitted {
 }
 
 impl Admission {
-    pub(crate) fn new(calls: [Level; LEVELS], programs: Level, sessions: Level) -> Self {
+    pub(crate) fn new(
+        calls: [PoolLevel; LEVELS],
+        programs: PoolLevel,
+        sessions: PoolLevel,
+    ) -> Self {
         Self {
             calls: calls.map(Places::new),
             programs: Places::new(programs),
@@ -134,9 +138,9 @@ impl Admission {
         let place = acquire(places, 1, deadline)
             .await
             .ok_or_else(|| NotAdmitted::Full(LimitReached::new("instances", number, number)))?;
-        let units = u32::try_from(memory_bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let units = u32::try_from(memory_bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
         let memory = acquire(memory, units, deadline).await.ok_or_else(|| {
-            let free = memory.available_permits() as u64 * UNIT;
+            let free = memory.available_permits() as u64 * MEMORY_UNIT_BYTES;
             let used = level.memory_bytes.saturating_sub(free) + memory_bytes;
             NotAdmitted::Full(LimitReached::new(
                 "memory_budget_bytes",
@@ -161,8 +165,8 @@ impl Admission {
     pub(crate) fn memory_in_use(&self) -> u64 {
         self.all()
             .map(|all| {
-                let units = all.level.memory_bytes.div_ceil(UNIT);
-                units.saturating_sub(all.memory.available_permits() as u64) * UNIT
+                let units = all.level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES);
+                units.saturating_sub(all.memory.available_permits() as u64) * MEMORY_UNIT_BYTES
             })
             .sum()
     }
@@ -195,14 +199,14 @@ mod tests {
     #[test]
     fn every_level_has_room_for_the_largest_call() {
         for (places, memory) in [(1, 1 << 20), (16, 1 << 30), (512, 64 << 30)] {
-            for level in Level::shares(places, memory, 256 << 20) {
+            for level in PoolLevel::shares(places, memory, 256 << 20) {
                 assert!(
                     level.places >= 1 && level.memory_bytes >= 256 << 20,
                     "{level:?}"
                 );
             }
         }
-        let [calls, nested, deepest] = Level::shares(256, 12 << 30, 256 << 20);
+        let [calls, nested, deepest] = PoolLevel::shares(256, 12 << 30, 256 << 20);
         assert_eq!((calls.places, nested.places, deepest.places), (256, 64, 64));
         assert_eq!(calls.memory_bytes, 6 << 30);
     }

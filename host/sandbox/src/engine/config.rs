@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::LONGEST;
+use crate::limits::MAX_DURATION;
 
 /// More live instances than any machine has mappings for.
-const MOST_INSTANCES: u32 = 20_000;
+const MAX_INSTANCES: u32 = 20_000;
 /// More threads for guests than help on any machine.
-const MOST_WORKERS: usize = 1_024;
+const MAX_WORKERS: usize = 1_024;
 
 /// How the sandbox is set up. Every field may be left out of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +43,7 @@ pub struct SandboxConfig {
     pub workers: Option<usize>,
     /// How often running guests are interrupted to check their budget and to let others run.
     /// Key `tick_ms`, default 5 ms. Shorter: finer budgets and quicker cancellation, more switches.
-    #[serde(rename = "tick_ms", with = "crate::limits::milliseconds")]
+    #[serde(rename = "tick_ms", with = "milliseconds")]
     pub tick: Duration,
     /// Larger components are refused unread. Default 256 MiB.
     pub max_component_bytes: u64,
@@ -51,7 +52,7 @@ pub struct SandboxConfig {
     pub cache: Option<PathBuf>,
     /// What checking, snapshotting and compiling one component may take, of wall-clock and of CPU time,
     /// beside its `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
-    #[serde(rename = "prepare_ms", with = "crate::limits::milliseconds")]
+    #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
     /// The most memory that preparing one component may take. Default 4 GiB. Kept where
     /// `prepare_elsewhere` is set.
@@ -130,25 +131,29 @@ impl SandboxConfig {
         at_most(
             "instances",
             self.instances.unwrap_or_default().into(),
-            MOST_INSTANCES.into(),
+            MAX_INSTANCES.into(),
         )?;
         at_most(
             "programs",
             self.programs.unwrap_or_default().into(),
-            MOST_INSTANCES.into(),
+            MAX_INSTANCES.into(),
         )?;
         at_most(
             "sessions",
             self.sessions.unwrap_or_default().into(),
-            MOST_INSTANCES.into(),
+            MAX_INSTANCES.into(),
         )?;
         at_most(
             "workers",
             self.workers.unwrap_or_default() as u128,
-            MOST_WORKERS as u128,
+            MAX_WORKERS as u128,
         )?;
         // Guests are looked at once a tick, and so are their limits.
         at_most("tick_ms", self.tick.as_millis(), 1_000)?;
-        at_most("prepare_ms", self.prepare.as_millis(), LONGEST.as_millis())
+        at_most(
+            "prepare_ms",
+            self.prepare.as_millis(),
+            MAX_DURATION.as_millis(),
+        )
     }
 }

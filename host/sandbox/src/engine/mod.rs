@@ -17,7 +17,7 @@ mod sandbox;
 mod settings;
 
 pub(crate) use admission::NotAdmitted;
-pub use admission::{LEVELS, Level, Pool};
+pub use admission::{LEVELS, Pool, PoolLevel};
 pub use config::{SandboxConfig, SandboxError};
 pub(crate) use init_engine::InitEngine;
 pub use pools::Pools;

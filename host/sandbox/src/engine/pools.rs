@@ -5,14 +5,14 @@ use std::fs;
 use serde::Serialize;
 use wasmtime::{Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use super::admission::{LEVELS, Level};
+use super::admission::{LEVELS, PoolLevel};
 use super::config::{SandboxConfig, SandboxError};
 use super::reset::Reset;
 use super::settings::settings;
 use crate::limits::TABLE_ELEMENTS;
 
 /// More memories than fit the address space beside others, at 4 GiB each, unless each place needs one.
-const MOST_MEMORIES: u32 = 15_000;
+const MAX_MEMORIES: u32 = 15_000;
 
 /// Sizes of the pools, as chosen for this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,11 +21,11 @@ pub struct Pools {
     pub instances: u32,
     /// How places and memory are shared: calls of the host's, those that they make, and those that
     /// these make.
-    pub levels: [Level; LEVELS],
+    pub levels: [PoolLevel; LEVELS],
     /// What programs in interpreters have.
-    pub programs: Level,
+    pub programs: PoolLevel,
     /// What environment sessions have.
-    pub sessions: Level,
+    pub sessions: PoolLevel,
     /// Linear memories; one instance may have several.
     pub memories: u32,
     /// Tables.
@@ -42,7 +42,7 @@ impl Pools {
     /// The levels in a line, for people.
     pub fn describe_levels(&self) -> String {
         let [calls, nested, deepest] = self.levels;
-        let mebibytes = |level: Level| level.memory_bytes >> 20;
+        let mebibytes = |level: PoolLevel| level.memory_bytes >> 20;
         format!(
             "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper; \
              {} programs in {} MiB; {} sessions in {} MiB",
@@ -68,15 +68,15 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
         .memory_budget_bytes
         .unwrap_or_else(|| machine_memory() / 2);
     loop {
-        let levels = Level::shares(instances, budget, config.max_memory_bytes);
-        let programs = Level {
+        let levels = PoolLevel::shares(instances, budget, config.max_memory_bytes);
+        let programs = PoolLevel {
             places: config.programs.unwrap_or(instances),
             memory_bytes: config
                 .program_memory_budget_bytes
                 .unwrap_or_else(|| machine_memory() / 4)
                 .max(config.max_memory_bytes),
         };
-        let sessions = Level {
+        let sessions = PoolLevel {
             places: config.sessions.unwrap_or(instances),
             memory_bytes: config
                 .session_memory_budget_bytes
@@ -92,11 +92,11 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
             programs,
             sessions,
             // Some components have three; so many places are for those that have one.
-            memories: (3 * places).min(places.max(MOST_MEMORIES)),
+            memories: (3 * places).min(places.max(MAX_MEMORIES)),
             tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
-            reset: Reset::of_machine(),
+            reset: Reset::for_machine(),
         };
         let mut settings = settings();
         settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));

@@ -25,13 +25,13 @@ pub enum Reset {
 
 impl Reset {
     /// Of this machine.
-    pub(crate) fn of_machine() -> Self {
+    pub(crate) fn for_machine() -> Self {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-        Self::of(PoolingAllocationConfig::is_pagemap_scan_available(), &swaps)
+        Self::from_swaps(PoolingAllocationConfig::is_pagemap_scan_available(), &swaps)
     }
 
     /// `swaps` is a table with a line of titles.
-    fn of(can_ask: bool, swaps: &str) -> Self {
+    fn from_swaps(can_ask: bool, swaps: &str) -> Self {
         if !can_ask {
             Self::Unmapping
         } else if swaps.lines().skip(1).any(|line| !line.trim().is_empty()) {
@@ -76,9 +76,9 @@ mod tests {
         let swapping = format!(
             "{TITLES}/dev/zram0                              partition\t8388604\t\t0\t\t100\n"
         );
-        assert_eq!(Reset::of(true, TITLES), Reset::Copying);
-        assert_eq!(Reset::of(true, ""), Reset::Copying);
-        assert_eq!(Reset::of(true, &swapping), Reset::UnmappingForSwap);
-        assert_eq!(Reset::of(false, &swapping), Reset::Unmapping);
+        assert_eq!(Reset::from_swaps(true, TITLES), Reset::Copying);
+        assert_eq!(Reset::from_swaps(true, ""), Reset::Copying);
+        assert_eq!(Reset::from_swaps(true, &swapping), Reset::UnmappingForSwap);
+        assert_eq!(Reset::from_swaps(false, &swapping), Reset::Unmapping);
     }
 }

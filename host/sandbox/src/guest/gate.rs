@@ -14,7 +14,7 @@ use wasmtime::component::Linker;
 use super::state::State;
 
 /// One way out, as it is opened to one plugin.
-pub trait Gate: Any + Send + Sync {
+pub trait OpenGate: Any + Send + Sync {
     /// The interface it serves, without a version: `rlf:plugin/http`.
     fn interface(&self) -> &'static str;
 
@@ -25,12 +25,12 @@ pub trait Gate: Any + Send + Sync {
 /// The gates of one template.
 #[derive(Clone, Default)]
 pub(crate) struct Gates {
-    gates: Arc<[Arc<dyn Gate>]>,
+    gates: Arc<[Arc<dyn OpenGate>]>,
     opened: Arc<[Arc<dyn Any + Send + Sync>]>,
 }
 
 impl Gates {
-    pub(crate) fn new(gates: &[Arc<dyn Gate>]) -> Self {
+    pub(crate) fn new(gates: &[Arc<dyn OpenGate>]) -> Self {
         let opened = gates.iter().cloned().map(|gate| gate as Arc<_>).collect();
         Self {
             gates: Arc::from(gates),

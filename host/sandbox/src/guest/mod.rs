@@ -10,8 +10,8 @@ mod linker;
 mod state;
 mod supervise;
 
-pub use gate::Gate;
 pub(crate) use gate::Gates;
+pub use gate::OpenGate;
 pub(crate) use linker::{linker, with_grants};
 pub use state::State;
 pub(crate) use state::{Deadlines, Guest};

@@ -21,7 +21,7 @@ use crate::wasi::files::{Files, HostView, ScratchView};
 use crate::wasi::log::LogView;
 use crate::wasi::process::ProcessView;
 use crate::wasi::random::Randomness;
-use crate::wasi::stdout::Printed;
+use crate::wasi::stdout::GuestOutput;
 
 /// A value of a type that this crate does not know.
 type Unknown = dyn Any + Send + Sync;
@@ -257,14 +257,14 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub(crate) fn of_call(limits: &Limits) -> Self {
+    pub(crate) fn for_call(limits: &Limits) -> Self {
         Self {
             virtual_time: limits.wall,
             cpu: limits.cpu,
         }
     }
 
-    pub(crate) fn of_init(limits: &Limits) -> Self {
+    pub(crate) fn for_init(limits: &Limits) -> Self {
         Self {
             virtual_time: limits.init,
             cpu: limits.init,
@@ -279,8 +279,8 @@ impl WasiView for State {
             // Nothing is inherited: no arguments, environment, files or network.
             let mut builder = WasiCtx::builder();
             builder
-                .stdout(Printed::new(Arc::clone(record), Stream::Stdout))
-                .stderr(Printed::new(Arc::clone(record), Stream::Stderr))
+                .stdout(GuestOutput::new(Arc::clone(record), Stream::Stdout))
+                .stderr(GuestOutput::new(Arc::clone(record), Stream::Stderr))
                 .allow_tcp(false)
                 .allow_udp(false);
             self.files.preopen(&mut builder);

@@ -9,7 +9,7 @@ use wasmtime_wasi::I32Exit;
 
 use crate::meter::{CpuMeter, Metered};
 use crate::record::Record;
-use crate::report::{Clock, Ended, LimitReached, Stopped};
+use crate::report::{Clock, Ending, LimitReached, Stopped};
 
 /// Polls a guest's future under its meter until it ends or its time is up, and reads how it ended.
 pub(crate) async fn supervise<R>(
@@ -34,7 +34,7 @@ pub(crate) async fn supervise<R>(
             let allowed = wall.as_millis() as u64;
             let limit = LimitReached::new("wall_ms", allowed, allowed);
             Err(Stopped::by_limit(
-                Ended::Timeout { clock },
+                Ending::Timeout { clock },
                 format!("out of time while {doing} ({limit})"),
                 limit,
             ))
@@ -56,7 +56,7 @@ fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
     }
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Stopped::new(
-            Ended::Exited { code: exit.0 },
+            Ending::Exited { code: exit.0 },
             format!("the plugin left by exit({})", exit.0),
         );
     }
@@ -70,7 +70,7 @@ fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
         let reason = format!("the plugin needed more {what} than it may have ({limit})");
         return Stopped {
             backtrace,
-            ..Stopped::by_limit(Ended::MemoryLimit, reason, limit)
+            ..Stopped::by_limit(Ending::MemoryLimit, reason, limit)
         };
     }
     if let Some(stopped) = stopped_by_host_limit(error, &reason, record) {
@@ -88,7 +88,7 @@ fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
     };
     Stopped {
         backtrace,
-        ..Stopped::new(Ended::Trap, reason)
+        ..Stopped::new(Ending::Trap, reason)
     }
 }
 
@@ -107,7 +107,7 @@ fn stopped_by_host_limit(
             limits.hostcall_bytes,
         );
         let reason = format!("the plugin handed over too much at once ({limit})");
-        return Some(Stopped::by_limit(Ended::OutputLimit, reason, limit));
+        return Some(Stopped::by_limit(Ending::OutputLimit, reason, limit));
     }
     let handles = if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
         LimitReached::new(
@@ -122,5 +122,5 @@ fn stopped_by_host_limit(
         return None;
     };
     let reason = format!("the plugin holds too many handles ({handles})");
-    Some(Stopped::by_limit(Ended::MemoryLimit, reason, handles))
+    Some(Stopped::by_limit(Ending::MemoryLimit, reason, handles))
 }

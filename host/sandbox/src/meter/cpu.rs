@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::record::Record;
-use crate::report::{Clock, Ended, LimitReached, Stopped};
+use crate::report::{Clock, Ending, LimitReached, Stopped};
 
 /// CPU time that the current thread has used since it began.
 fn thread_cpu() -> Duration {
@@ -170,5 +170,5 @@ pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<C
 fn out_of_cpu(budget: Duration, used: Duration) -> Stopped {
     let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
     let reason = format!("the plugin computed longer than it may ({limit})");
-    Stopped::by_limit(Ended::Timeout { clock: Clock::Cpu }, reason, limit)
+    Stopped::by_limit(Ending::Timeout { clock: Clock::Cpu }, reason, limit)
 }

@@ -18,6 +18,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +27,8 @@ use super::error::LoadError;
 use super::job::{Entry, Job};
 use crate::engine::{Sandbox, SandboxConfig};
 use crate::grants::Grants;
-use crate::guest::{Gate, Gates};
-use crate::limits::{Limits, milliseconds};
+use crate::guest::{Gates, OpenGate};
+use crate::limits::Limits;
 use crate::record::Record;
 use crate::report::{safe_text, shortened};
 use crate::wasi::data::DataSet;
@@ -273,7 +274,7 @@ fn stand_alone() -> io::Result<()> {
 ///
 /// `gates` are all that the program has. They are linked where a component imports them, and open for
 /// nobody.
-pub fn prepare_from_stdin(gates: &[Arc<dyn Gate>]) -> ExitCode {
+pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
     let served = || -> Result<(), String> {
         let say = |error: io::Error| error.to_string();
         stand_alone().map_err(say)?;
@@ -331,7 +332,7 @@ fn limit(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answer, Vec<u8>) {
+fn answer(request: &Request, gates: &[Arc<dyn OpenGate>], component: &[u8]) -> (Answer, Vec<u8>) {
     let prepared = || -> Result<(Answer, Vec<u8>), LoadError> {
         let other = |reason: String| LoadError::Preparation { reason };
         let sandbox = Sandbox::new(&SandboxConfig {
@@ -348,7 +349,7 @@ fn answer(request: &Request, gates: &[Arc<dyn Gate>], component: &[u8]) -> (Answ
                 request.memory_bytes
             ))
         })?;
-        let imported: Vec<Arc<dyn Gate>> = gates
+        let imported: Vec<Arc<dyn OpenGate>> = gates
             .iter()
             .filter(|gate| request.gates.iter().any(|name| name == gate.interface()))
             .cloned()

@@ -19,7 +19,7 @@ use crate::bindings::GuestIndices;
 use crate::bindings::rlf::plugin::types::Error as PluginError;
 use crate::engine::InitEngine;
 use crate::guest::{Deadlines, Guest, State, supervise, with_grants};
-use crate::report::{Ended, LimitReached};
+use crate::report::{Ending, LimitReached};
 
 /// The component that calls start from.
 pub(crate) struct Prepared<'a> {
@@ -127,7 +127,7 @@ fn initialise<T>(
         caller: None,
         deadline: Instant::now() + job.record.limits().init,
     };
-    let deadlines = Deadlines::of_init(job.record.limits());
+    let deadlines = Deadlines::for_init(job.record.limits());
     let (mut store, meter) = State::store(&engine.engine, guest, &job.record, deadlines);
     let run = async {
         let body = async {
@@ -148,7 +148,7 @@ fn initialise<T>(
                 }
                 // Its clocks are those of `init`, whatever the limits of a call are called.
                 let reason = match (stopped.ended, stopped.limit) {
-                    (Ended::Timeout { .. }, Some(limit)) => {
+                    (Ending::Timeout { .. }, Some(limit)) => {
                         let name = "init_ms".to_owned();
                         let limit = LimitReached { name, ..limit };
                         format!("it took longer than it may ({limit})")

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How a call ended that returned no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
-pub enum Ended {
+pub enum Ending {
     /// The guest broke: unreachable code, out of bounds, a panic, too deep a recursion.
     Trap,
     /// The guest left by `exit`, whatever the code.
@@ -24,7 +24,7 @@ pub enum Ended {
     MemoryLimit,
     /// The guest printed or handed over more than it may.
     OutputLimit,
-    /// The operator's policy refuses what the guest asked for.
+    /// The operator does not allow what the guest asked for.
     Denied,
     /// The caller gave up.
     Cancelled,
@@ -46,7 +46,7 @@ pub enum Clock {
     Host,
 }
 
-impl Ended {
+impl Ending {
     /// The name used in the contract, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ impl fmt::Display for LimitReached {
 #[error("{}: {reason}", .ended.as_str())]
 pub struct Stopped {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: Ending,
     /// Why, in one line that may be shown to a model: no backtrace, no path, no address.
     pub reason: String,
     /// The limit that was reached, if one was.
@@ -116,7 +116,7 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    pub(crate) fn new(ended: Ended, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(ended: Ending, reason: impl Into<String>) -> Self {
         Self {
             ended,
             reason: reason.into(),
@@ -125,27 +125,27 @@ impl Stopped {
         }
     }
 
-    pub(crate) fn by_limit(ended: Ended, reason: impl Into<String>, limit: LimitReached) -> Self {
+    pub(crate) fn by_limit(ended: Ending, reason: impl Into<String>, limit: LimitReached) -> Self {
         Self {
             limit: Some(limit),
             ..Self::new(ended, reason)
         }
     }
 
-    /// What a host function returns to end the call because the operator's policy refuses it.
+    /// What a host function returns to end the call because the operator does not allow it.
     pub fn denied(reason: impl Into<String>) -> Self {
-        Self::new(Ended::Denied, reason)
+        Self::new(Ending::Denied, reason)
     }
 
     /// What a host function returns to end the call because it asks for more than `name` allows.
     pub fn limited(name: &str, value: u64, asked: u64) -> Self {
         let limit = LimitReached::new(name, value, asked);
         let reason = format!("the plugin asked for more than it may ({limit})");
-        Self::by_limit(Ended::Denied, reason, limit)
+        Self::by_limit(Ending::Denied, reason, limit)
     }
 
     /// What a host function returns to end the call because a dependency of the host failed.
     pub fn unavailable(reason: impl Into<String>) -> Self {
-        Self::new(Ended::Unavailable, reason)
+        Self::new(Ending::Unavailable, reason)
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum LogLevel {
     /// Every step.
     Trace,
     /// For the plugin's author.
@@ -20,7 +20,7 @@ pub enum Level {
     Error,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Trace => "trace",
@@ -36,7 +36,7 @@ impl fmt::Display for Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// How much it matters.
-    pub level: Level,
+    pub level: LogLevel,
     /// What it says, safe to show.
     pub message: String,
 }

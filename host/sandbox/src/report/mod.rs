@@ -12,9 +12,9 @@ mod logs;
 mod output;
 mod text;
 
-pub use ending::{Clock, Ended, LimitReached, Stopped};
+pub use ending::{Clock, Ending, LimitReached, Stopped};
 pub use files::FilesReport;
-pub use logs::{Level, LogLine, Logs};
+pub use logs::{LogLevel, LogLine, Logs};
 pub use output::{Captured, Output, Stream, Tee};
 pub use text::safe_text;
 pub(crate) use text::shortened;

@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::meter::Caller;
 use crate::prepare::describe;
 use crate::record::Record;
-use crate::report::{Ended, FilesReport, LimitReached, Logs, Output, Stopped, Tee};
+use crate::report::{Ending, FilesReport, LimitReached, Logs, Output, Stopped, Tee};
 use crate::wasi::files::Files;
 
 /// A boxed future, as [`Template::call`] takes it.
@@ -151,7 +151,7 @@ impl Template {
                 match (&mut guest.0).await {
                     Ok(outcome) => outcome,
                     Err(error) if error.is_cancelled() => {
-                        Err(Stopped::new(Ended::Cancelled, "the sandbox was shut down"))
+                        Err(Stopped::new(Ending::Cancelled, "the sandbox was shut down"))
                     }
                     Err(_) => Err(host_broke()),
                 }
@@ -241,11 +241,11 @@ where
             let (most, wanted) = (LEVELS as u64, level as u64 + 1);
             let limit = LimitReached::new("nesting", most, wanted);
             let reason = format!("calls nest no deeper ({limit})");
-            return Err(Stopped::by_limit(Ended::Denied, reason, limit));
+            return Err(Stopped::by_limit(Ending::Denied, reason, limit));
         }
         Err(NotAdmitted::Full(limit)) => {
             let reason = format!("no room within {} ms ({limit})", wall.as_millis());
-            return Err(Stopped::by_limit(Ended::Unavailable, reason, limit));
+            return Err(Stopped::by_limit(Ending::Unavailable, reason, limit));
         }
     };
 
@@ -268,7 +268,7 @@ where
         caller: spec.caller,
         deadline: started + wall,
     };
-    let mut deadlines = Deadlines::of_call(&limits);
+    let mut deadlines = Deadlines::for_call(&limits);
     deadlines.virtual_time = spec.virtual_time.unwrap_or(deadlines.virtual_time);
     let (mut store, meter) = State::store(&sandbox.engine, guest, &record, deadlines);
     let called = async {

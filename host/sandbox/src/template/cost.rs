@@ -16,7 +16,7 @@ use crate::report::Stopped;
 /// Instances that are alive together while their memory is looked at.
 const SIDE_BY_SIDE: u64 = 16;
 /// Longer than making that many takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// What one fresh instance costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,7 +70,7 @@ impl Template {
         CallSpec {
             label: "measuring".to_owned(),
             limits: Some(Limits {
-                wall: PATIENCE,
+                wall: MAX_WAIT,
                 ..Limits::clone(self.limits())
             }),
             ..CallSpec::default()
@@ -103,7 +103,7 @@ impl Template {
             });
         }
         let all_made = tokio::select! {
-            all = tokio::time::timeout(PATIENCE / 2, made.acquire_many(number)) => {
+            all = tokio::time::timeout(MAX_WAIT / 2, made.acquire_many(number)) => {
                 all.is_ok_and(|permits| permits.is_ok())
             }
             // One that ends before it may could not be made.

@@ -10,7 +10,7 @@ use crate::cache;
 use crate::contract::{CONTRACT, LIFECYCLE};
 use crate::engine::{Pool, Sandbox};
 use crate::grants::Grants;
-use crate::guest::{Gate, Gates, with_grants};
+use crate::guest::{Gates, OpenGate, with_grants};
 use crate::limits::Limits;
 use crate::prepare::process::prepare_elsewhere;
 use crate::prepare::{ComponentInfo, Entry, InitMode, Job, LoadError, Preparation, key, make};
@@ -29,7 +29,7 @@ pub struct LoadRequest<'a> {
     /// What it may reach.
     pub grants: &'a Grants,
     /// The gates that are opened to it.
-    pub gates: &'a [Arc<dyn Gate>],
+    pub gates: &'a [Arc<dyn OpenGate>],
     /// What its calls may use, unless a call says otherwise.
     pub limits: Limits,
     /// Where its calls take their places.

@@ -55,7 +55,7 @@ impl Template {
     }
 
     /// The most that one of its memories may grow to, whatever its limits say.
-    pub fn most_memory_bytes(&self) -> u64 {
+    pub fn max_memory_bytes(&self) -> u64 {
         self.inner.sandbox.pools.max_memory_bytes
     }
 

@@ -28,7 +28,7 @@ use wasmtime_wasi::p2::bindings::io::poll;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use crate::record::Record;
-use crate::report::{Clock, Ended, LimitReached, Stopped};
+use crate::report::{Clock, Ending, LimitReached, Stopped};
 
 /// When every call starts, in seconds since 1970: 2024-01-01T00:00:00Z.
 const START_SECONDS: u64 = 1_704_067_200;
@@ -154,7 +154,7 @@ impl GuestClock {
         };
         let reason = format!("the plugin waited longer than it may ({limit}, in {time} time)");
         Err(Stopped::by_limit(
-            Ended::Timeout {
+            Ending::Timeout {
                 clock: Clock::Virtual,
             },
             reason,

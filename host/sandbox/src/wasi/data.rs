@@ -33,7 +33,7 @@ pub struct DataError {
 }
 
 /// Entries deeper than this are an error: a loop of mounts, or not data.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// All data bindings of one plugin.
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl DataSet {
     fn binding(&self, name: &str) -> Result<&Binding, Error> {
         self.bindings.get(name).ok_or_else(|| {
             Error::NotFound(format!(
-                "no data is bound to `{name}`; the operator's policy binds it"
+                "no data is bound to `{name}`; the operator's grants bind it"
             ))
         })
     }
@@ -222,10 +222,10 @@ fn list(
     depth: usize,
     entries: &mut BTreeMap<String, u64>,
 ) -> io::Result<()> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("deeper than {DEEPEST} directories"),
+            format!("deeper than {MAX_DEPTH} directories"),
         ));
     }
     for entry in directory.entries()? {

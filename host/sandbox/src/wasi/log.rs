@@ -7,9 +7,9 @@ use wasmtime::component::HasData;
 
 use crate::bindings::rlf::plugin::log as wit;
 use crate::record::Record;
-use crate::report::{Level, LogLine, Logs, safe_text, shortened};
+use crate::report::{LogLevel, LogLine, Logs, safe_text, shortened};
 
-impl From<wit::Level> for Level {
+impl From<wit::Level> for LogLevel {
     fn from(level: wit::Level) -> Self {
         match level {
             wit::Level::Trace => Self::Trace,
@@ -38,7 +38,7 @@ impl HasData for HasLog {
 impl LogView<'_> {
     /// Depends on the call's limits alone, never on the host's logging: what a guest sees of it
     /// must be the same in every replay.
-    fn log_wanted(&self, level: Level, logs: &Logs) -> bool {
+    fn log_wanted(&self, level: LogLevel, logs: &Logs) -> bool {
         let limits = self.record.limits();
         level >= limits.log_level && logs.lines.len() < limits.log_lines as usize
     }
@@ -53,7 +53,7 @@ impl LogView<'_> {
 
 impl wit::Host for LogView<'_> {
     fn write(&mut self, level: wit::Level, message: String) -> Result<()> {
-        let level = Level::from(level);
+        let level = LogLevel::from(level);
         let mut logs = self.logs();
         if !self.log_wanted(level, &logs) {
             logs.dropped += u64::from(level >= self.record.limits().log_level);
@@ -63,11 +63,11 @@ impl wit::Host for LogView<'_> {
         let message = shortened(safe_text(message.as_bytes()), longest);
         let (plugin, call) = (self.plugin, self.call);
         match level {
-            Level::Trace => tracing::trace!(target: "plugin", plugin, call, "{message}"),
-            Level::Debug => tracing::debug!(target: "plugin", plugin, call, "{message}"),
-            Level::Info => tracing::info!(target: "plugin", plugin, call, "{message}"),
-            Level::Warn => tracing::warn!(target: "plugin", plugin, call, "{message}"),
-            Level::Error => tracing::error!(target: "plugin", plugin, call, "{message}"),
+            LogLevel::Trace => tracing::trace!(target: "plugin", plugin, call, "{message}"),
+            LogLevel::Debug => tracing::debug!(target: "plugin", plugin, call, "{message}"),
+            LogLevel::Info => tracing::info!(target: "plugin", plugin, call, "{message}"),
+            LogLevel::Warn => tracing::warn!(target: "plugin", plugin, call, "{message}"),
+            LogLevel::Error => tracing::error!(target: "plugin", plugin, call, "{message}"),
         }
         logs.lines.push(LogLine { level, message });
         Ok(())

@@ -9,7 +9,7 @@ use wasmtime_wasi::I32Exit;
 
 use super::clock::GuestClock;
 use super::random::Randomness;
-use super::stdout::Printed;
+use super::stdout::GuestOutput;
 use crate::bindings::rlf::plugin::process;
 use crate::record::Record;
 use crate::report::Stream;
@@ -35,7 +35,7 @@ impl process::Host for ProcessView<'_> {
             2 => Stream::Stderr,
             other => bail!("the program wrote to descriptor {other}; there are 1 and 2"),
         };
-        Ok(Printed::print_to(self.record, stream, &data)?)
+        Ok(GuestOutput::print_to(self.record, stream, &data)?)
     }
 
     fn monotonic_now(&mut self) -> Result<u64> {

@@ -6,7 +6,7 @@ use wasmtime::Result;
 use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
-use crate::report::{Ended, LimitReached, Stopped};
+use crate::report::{Ending, LimitReached, Stopped};
 
 /// One stream of bytes, made when first read: most calls never ask.
 struct Source {
@@ -82,7 +82,7 @@ impl Randomness {
         if length > self.most_bytes {
             let limit = LimitReached::new("random_bytes", self.most_bytes, length);
             let reason = format!("the plugin asked for too many random bytes at once ({limit})");
-            return Err(Stopped::by_limit(Ended::MemoryLimit, reason, limit).into());
+            return Err(Stopped::by_limit(Ending::MemoryLimit, reason, limit).into());
         }
         Ok(usize::try_from(length)?)
     }

@@ -11,16 +11,16 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::record::Record;
-use crate::report::{Ended, LimitReached, Stopped, Stream};
+use crate::report::{Ending, LimitReached, Stopped, Stream};
 
 /// A guest's standard output or error: never full, never waits, ends the call at the hard stop.
 #[derive(Clone)]
-pub(crate) struct Printed {
+pub(crate) struct GuestOutput {
     record: Arc<Record>,
     stream: Stream,
 }
 
-impl Printed {
+impl GuestOutput {
     /// What `write` takes at once; also bounds what the host allocates for `write-zeroes`.
     const CHUNK: usize = 64 << 10;
 
@@ -49,17 +49,17 @@ impl Printed {
         }
         let limit = LimitReached::new("output_stop_bytes", stop, output.total_bytes());
         let reason = format!("the plugin printed more than it may ({limit})");
-        Err(Stopped::by_limit(Ended::OutputLimit, reason, limit))
+        Err(Stopped::by_limit(Ending::OutputLimit, reason, limit))
     }
 }
 
-impl IsTerminal for Printed {
+impl IsTerminal for GuestOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Printed {
+impl StdoutStream for GuestOutput {
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(self.clone())
     }
@@ -70,11 +70,11 @@ impl StdoutStream for Printed {
 }
 
 #[async_trait::async_trait]
-impl Pollable for Printed {
+impl Pollable for GuestOutput {
     async fn ready(&mut self) {}
 }
 
-impl OutputStream for Printed {
+impl OutputStream for GuestOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         self.print(&bytes)
             .map_err(|stopped| StreamError::Trap(stopped.into()))
@@ -89,7 +89,7 @@ impl OutputStream for Printed {
     }
 }
 
-impl AsyncWrite for Printed {
+impl AsyncWrite for GuestOutput {
     fn poll_write(
         self: Pin<&mut Self>,
         _context: &mut Context<'_>,

@@ -52,9 +52,9 @@ impl ScratchFiles {
         if self.entries == 0 || self.depth == 0 {
             return Err("entries and depth must be at least 1".to_owned());
         }
-        if self.entries > MOST_ENTRIES || self.depth > DEEPEST {
+        if self.entries > MAX_ENTRIES || self.depth > MAX_DEPTH {
             return Err(format!(
-                "entries = {} and depth = {} are too many; write at most {MOST_ENTRIES} and {DEEPEST}",
+                "entries = {} and depth = {} are too many; write at most {MAX_ENTRIES} and {MAX_DEPTH}",
                 self.entries, self.depth
             ));
         }
@@ -82,8 +82,8 @@ impl ScratchFiles {
 }
 
 /// One call's entries cost the host about 300 bytes each, whatever they hold.
-const MOST_ENTRIES: u64 = 1_000_000;
-const DEEPEST: u32 = 256;
+const MAX_ENTRIES: u64 = 1_000_000;
+const MAX_DEPTH: u32 = 256;
 
 /// One or more names with a `/` between them, none of them `.` or `..`.
 fn is_plain(path: &str) -> bool {

@@ -28,8 +28,8 @@ impl Scratch {
     }
 
     /// A hold on the directory itself.
-    pub(crate) fn root(self: &Arc<Self>) -> Held {
-        Held::new(self, ROOT)
+    pub(crate) fn root(self: &Arc<Self>) -> NodeHandle {
+        NodeHandle::new(self, ROOT)
     }
 
     pub(crate) fn report(&self, succeeded: bool) -> FilesReport {
@@ -46,12 +46,12 @@ impl Scratch {
 }
 
 /// Keeps a file or directory alive, with or without a name.
-pub(crate) struct Held {
+pub(crate) struct NodeHandle {
     scratch: Arc<Scratch>,
     inode: Inode,
 }
 
-impl Held {
+impl NodeHandle {
     pub(crate) fn new(scratch: &Arc<Scratch>, inode: Inode) -> Self {
         scratch.tree().open(inode);
         Self {
@@ -73,13 +73,13 @@ impl Held {
     }
 }
 
-impl Clone for Held {
+impl Clone for NodeHandle {
     fn clone(&self) -> Self {
         Self::new(&self.scratch, self.inode)
     }
 }
 
-impl Drop for Held {
+impl Drop for NodeHandle {
     fn drop(&mut self) {
         self.scratch.tree().close(self.inode);
     }

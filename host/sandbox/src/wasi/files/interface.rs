@@ -17,7 +17,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
-use super::handle::{Held, Scratch};
+use super::handle::{NodeHandle, Scratch};
 use super::path::Opening;
 use super::stream::{CHUNK, Reader, Writer};
 use super::tree::{Instant, Stat};
@@ -25,14 +25,14 @@ use crate::wasi::clock::GuestClock;
 
 /// What a guest holds as a `descriptor`.
 struct Handle {
-    held: Held,
+    held: NodeHandle,
     flags: DescriptorFlags,
 }
 
 /// What a guest holds as a `directory-entry-stream`: a place in the sorted names, so that no
 /// listing costs the host memory.
 struct Listing {
-    held: Held,
+    held: NodeHandle,
     after: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl ScratchView<'_> {
 
 impl Handle {
     /// The file, if it was opened for this.
-    fn file(&self, needs: DescriptorFlags) -> Result<&Held, ErrorCode> {
+    fn file(&self, needs: DescriptorFlags) -> Result<&NodeHandle, ErrorCode> {
         if self.held.tree().stat(self.held.inode())?.is_directory {
             Err(ErrorCode::IsDirectory)
         } else if self.flags.contains(needs) {
@@ -94,13 +94,13 @@ impl Handle {
         }
     }
 
-    fn find(&self, path: &str) -> Result<Held, ErrorCode> {
+    fn find(&self, path: &str) -> Result<NodeHandle, ErrorCode> {
         let inode = self.held.tree().find(self.held.inode(), path)?;
-        Ok(Held::new(self.held.scratch(), inode))
+        Ok(NodeHandle::new(self.held.scratch(), inode))
     }
 }
 
-impl Held {
+impl NodeHandle {
     fn stat(&self) -> Result<Stat, ErrorCode> {
         self.tree().stat(self.inode())
     }
@@ -356,7 +356,7 @@ impl HostDescriptor for ScratchView<'_> {
         };
         let base = &self.handle(&descriptor)?.held;
         let inode = base.tree().open_at(base.inode(), &path, opening, now)?;
-        let held = Held::new(base.scratch(), inode);
+        let held = NodeHandle::new(base.scratch(), inode);
         let flags = if held.stat()?.is_directory {
             // Whoever may open a directory here may change it, as libraries expect.
             DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY

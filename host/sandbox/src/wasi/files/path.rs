@@ -3,9 +3,9 @@
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 /// Longest name of a file or directory, in bytes, as on Linux.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 /// Longest path, in bytes, as on Linux.
-const LONGEST_PATH: usize = 4_096;
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// How a path is opened; the flags of `open-at`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,7 +33,7 @@ impl<'a> Path<'a> {
     /// An absolute path would leave the directory that it is relative to. (`..` may or may not:
     /// the tree knows.)
     pub(crate) fn parse(path: &'a str) -> Result<Self, ErrorCode> {
-        if path.len() > LONGEST_PATH {
+        if path.len() > MAX_PATH_BYTES {
             return Err(ErrorCode::NameTooLong);
         }
         if path.is_empty() {
@@ -45,7 +45,7 @@ impl<'a> Path<'a> {
         if path.contains('\0') {
             return Err(ErrorCode::Invalid);
         }
-        if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+        if path.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
             return Err(ErrorCode::NameTooLong);
         }
         let names = path.trim_end_matches('/');

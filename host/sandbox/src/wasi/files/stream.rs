@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::handle::Held;
+use super::handle::NodeHandle;
 use crate::wasi::clock::GuestClock;
 
 /// What crosses at once; also bounds what the host allocates for `read` and `write-zeroes`.
@@ -13,7 +13,7 @@ pub(crate) const CHUNK: u64 = 64 << 10;
 
 /// Reads on from a position until the end of the file, wherever that is by then.
 pub(crate) struct Reader {
-    pub(crate) held: Held,
+    pub(crate) held: NodeHandle,
     pub(crate) position: u64,
 }
 
@@ -40,7 +40,7 @@ impl InputStream for Reader {
 /// Writes on from a position, or always at the end. A write that is refused changes nothing, and
 /// the next may succeed: a guest that makes room can go on.
 pub(crate) struct Writer {
-    pub(crate) held: Held,
+    pub(crate) held: NodeHandle,
     /// `None` where it appends.
     pub(crate) position: Option<u64>,
     pub(crate) clock: Arc<GuestClock>,

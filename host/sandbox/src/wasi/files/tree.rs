@@ -64,12 +64,12 @@ pub(crate) struct Tree {
     pub(super) nodes: BTreeMap<Inode, Node>,
     last: Inode,
     bytes: u64,
-    most: Most,
+    most: TreeLimits,
     refused: Option<LimitReached>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Most {
+pub(super) struct TreeLimits {
     bytes: u64,
     entries: u64,
     pub(super) depth: u32,
@@ -81,7 +81,7 @@ impl Tree {
             nodes: BTreeMap::new(),
             last: 0,
             bytes: 0,
-            most: Most {
+            most: TreeLimits {
                 bytes: grant.bytes,
                 entries: grant.entries,
                 depth: grant.depth,
@@ -102,7 +102,7 @@ impl Tree {
         self.refused = Some(LimitReached::new(name, value, used));
     }
 
-    pub(super) fn most(&self) -> Most {
+    pub(super) fn most(&self) -> TreeLimits {
         self.most
     }
 

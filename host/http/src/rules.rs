@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HttpError;
@@ -13,7 +14,7 @@ use crate::error::HttpError;
 /// Every field may be left out; unknown keys are errors. The default opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct HttpPolicy {
+pub struct HttpRules {
     /// The hosts, each by its exact name: no wildcards, no subdomains meant along. An address
     /// (`"10.0.0.7"`, `"[::1]"`) opens that address, where a URL says it literally. Default: none.
     pub hosts: BTreeMap<String, HostRule>,
@@ -43,7 +44,7 @@ pub struct HttpPolicy {
     pub max_requests_per_call: u32,
 }
 
-impl Default for HttpPolicy {
+impl Default for HttpRules {
     fn default() -> Self {
         Self {
             hosts: BTreeMap::new(),
@@ -117,8 +118,8 @@ pub struct SecretRule {
     pub prefix: String,
 }
 
-impl HttpPolicy {
-    /// Makes relative paths start at `base`, the folder of the file the policy was read from.
+impl HttpRules {
+    /// Makes relative paths start at `base`, the folder of the file the rules were read from.
     pub fn resolve_paths(&mut self, base: &Path) {
         let files = self
             .secrets
@@ -161,25 +162,5 @@ impl HttpPolicy {
             });
         }
         Ok(())
-    }
-}
-
-/// Durations as whole milliseconds, in keys that end in `_ms`.
-mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
