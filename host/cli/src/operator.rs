@@ -82,7 +82,7 @@ impl Operator {
         };
         let origin = file.display().to_string();
         let text = rlf_config::read(file)?;
-        let lines = Lines::of(&text, &origin)?;
+        let lines = Lines::from_toml(&text, &origin)?;
         for (key, line) in lines.top_level() {
             known(key, line, &origin)?;
         }

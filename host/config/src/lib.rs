@@ -19,6 +19,7 @@
 //! ```
 
 mod lines;
+pub mod milliseconds;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

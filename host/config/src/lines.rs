@@ -36,7 +36,7 @@ impl Setting {
 /// The lines of the keys of one file, however its tables are written: under a header, dotted or inline.
 ///
 /// ```
-/// let lines = rlf_config::Lines::of("[a]\nb.c = 1\nd = { e = 2 }\n", "demo.toml")?;
+/// let lines = rlf_config::Lines::from_toml("[a]\nb.c = 1\nd = { e = 2 }\n", "demo.toml")?;
 /// assert_eq!(lines.line(&["a", "d", "e"]), Some(3));
 /// let settings = lines.settings(&["a"]);
 /// assert_eq!((settings[0].dotted().as_str(), settings[0].line), ("b.c", 2));
@@ -51,7 +51,7 @@ pub struct Lines {
 
 impl Lines {
     /// Reads `text`; `origin` names it in messages.
-    pub fn of(text: &str, origin: &str) -> Result<Self, ConfigError> {
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, ConfigError> {
         let refused = |error| invalid(text, origin, &error);
         let mut lines = BTreeMap::new();
         let spanned = DeTable::parse(text).map_err(refused)?;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(String, String, usize)> {
-        Lines::of(text, "c.toml")
+        Lines::from_toml(text, "c.toml")
             .unwrap()
             .settings(&["plugins", "x"])
             .into_iter()
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_table_stands_at_its_own_header_or_where_it_is_first_named() {
         let text = "seed = 1\n[plugins.x.http]\ntimeout_ms = 1\n[plugins.x]\nretries = 0\n[rl]\n";
-        let lines = Lines::of(text, "c.toml").unwrap();
+        let lines = Lines::from_toml(text, "c.toml").unwrap();
         assert_eq!(lines.line(&["plugins", "x"]), Some(4));
         assert_eq!(lines.line(&["plugins", "x", "http"]), Some(2));
         assert_eq!(lines.line(&["plugins", "y"]), None);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_no_toml_is_refused_with_its_place() {
-        let error = Lines::of("a = 1\nb = = 2\n", "c.toml").unwrap_err();
+        let error = Lines::from_toml("a = 1\nb = = 2\n", "c.toml").unwrap_err();
         assert!(error.to_string().starts_with("c.toml:2:"), "{error}");
     }
 }

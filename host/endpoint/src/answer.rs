@@ -46,9 +46,14 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
 
 /// The first words of a body, for messages: one line.
 pub(crate) fn beginning(body: &[u8]) -> String {
-    const MOST: usize = 300;
-    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MOST)]);
+    const MAX_CHARS: usize = 300;
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_CHARS)]);
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain = |c: &char| !c.is_control();
-    words.join(" ").chars().filter(plain).take(MOST).collect()
+    words
+        .join(" ")
+        .chars()
+        .filter(plain)
+        .take(MAX_CHARS)
+        .collect()
 }

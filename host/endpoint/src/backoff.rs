@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 /// What doubling ends at.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// What an endpoint may ask for.
-const LONGEST_ASKED: Duration = Duration::from_mins(1);
+const MAX_ASKED_WAIT: Duration = Duration::from_mins(1);
 
 /// The wait after `failed` attempts, at least 1. `asked` is what the endpoint said.
 ///
 /// Up to half of it comes on top, by `draw`: those that failed together should not come back together.
 pub(crate) fn wait(first: Duration, failed: u32, asked: Option<Duration>, draw: u64) -> Duration {
     let doubled = 2_u32.saturating_pow(failed.saturating_sub(1).min(20));
-    let own = first.saturating_mul(doubled).min(LONGEST);
-    let wait = own.max(asked.unwrap_or_default().min(LONGEST_ASKED));
+    let own = first.saturating_mul(doubled).min(MAX_WAIT);
+    let wait = own.max(asked.unwrap_or_default().min(MAX_ASKED_WAIT));
     wait + wait.mul_f64(share(draw, failed) / 2.0)
 }
 

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rlf_http::{HostRule, HttpPolicy, Scheme, SecretRule};
+use rlf_config::milliseconds;
+use rlf_http::{HostRule, HttpRules, Scheme, SecretRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use url::Url;
 
-/// The name of the key among the secrets of the policy.
+/// The name of the key among the secrets of the HTTP rules.
 pub(crate) const KEY: &str = "key";
 
 /// What an answer may have. A completion of the most tokens is far below.
-const MOST_ANSWER_BYTES: u64 = 4 << 20;
-const MOST_QUESTION_BYTES: u64 = 16 << 20;
+const MAX_ANSWER_BYTES: u64 = 4 << 20;
+const MAX_QUESTION_BYTES: u64 = 16 << 20;
 
 /// Keys of a request that have a key of their own here.
 const OWN: [&str; 7] = [
@@ -156,8 +157,8 @@ impl EndpointConfig {
         Ok(url)
     }
 
-    /// A policy that opens this endpoint and nothing else.
-    pub(crate) fn policy(&self, target: &Url) -> HttpPolicy {
+    /// HTTP rules that open this endpoint and nothing else.
+    pub(crate) fn rules(&self, target: &Url) -> HttpRules {
         let host = target.host_str().unwrap_or_default().to_owned();
         let rule = HostRule {
             scheme: if target.scheme() == "https" {
@@ -176,34 +177,14 @@ impl EndpointConfig {
             prefix: "Bearer ".to_owned(),
         };
         let has_key = self.key_env.is_some() || self.key_file.is_some();
-        HttpPolicy {
+        HttpRules {
             hosts: BTreeMap::from([(host, rule)]),
             secrets: BTreeMap::from_iter(has_key.then(|| (KEY.to_owned(), secret))),
-            max_request_bytes: MOST_QUESTION_BYTES,
-            max_response_bytes: MOST_ANSWER_BYTES,
+            max_request_bytes: MAX_QUESTION_BYTES,
+            max_response_bytes: MAX_ANSWER_BYTES,
             timeout: self.timeout,
             max_concurrent: self.max_concurrent,
-            ..HttpPolicy::default()
+            ..HttpRules::default()
         }
-    }
-}
-
-/// Durations as whole milliseconds, in keys that end in `_ms`.
-mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }

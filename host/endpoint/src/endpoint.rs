@@ -92,7 +92,7 @@ impl Endpoint {
     pub fn open(config: EndpointConfig) -> Result<Self, EndpointConfigError> {
         config.check()?;
         let target = config.target()?;
-        let client = HttpClient::open(&config.policy(&target)).map_err(|error| {
+        let client = HttpClient::open(&config.rules(&target)).map_err(|error| {
             let key = match &error {
                 rlf_http::HttpError::Secret { .. } if config.key_env.is_some() => "key_env",
                 rlf_http::HttpError::Secret { .. } => "key_file",

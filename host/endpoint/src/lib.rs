@@ -3,8 +3,8 @@
 //! Such a model is a part of a run that nobody here controls: it is slow, busy, restarted, and now and then it answers
 //! something else. So every question has an end ([`EndpointConfig::timeout`]), is asked again where that may help, and
 //! comes to a text or to an error that says whose fault it was. The key is read from the environment or a file, is in no
-//! configuration and no log, and goes to the endpoint's own host only: the requests are those of [`rlf_http`], with a
-//! policy that opens this one host.
+//! configuration and no log, and goes to the endpoint's own host only: the requests are those of [`rlf_http`], with
+//! rules that open this one host.
 //!
 //! It knows nothing of users, tasks or rewards.
 //!

@@ -1,6 +1,6 @@
 //! Which addresses a name may lead to.
 //!
-//! A name in a policy is only a promise; whoever answers for it in DNS can point it at the
+//! A name in the rules is only a promise; the owner of its DNS zone can point it at the
 //! machine itself, at its neighbours or at a cloud's metadata. So every address is looked up here,
 //! and what is not known to be public is not public. From the IANA special-purpose address
 //! registries for IPv4 and IPv6, read in 2026.
@@ -95,14 +95,14 @@ const V6: &[([u16; 8], u32, Reach)] = &[
 
 impl Reach {
     /// Looks `address` up. An IPv6 address that stands for an IPv4 one is what that one is.
-    pub fn of(address: IpAddr) -> Self {
+    pub fn from_address(address: IpAddr) -> Self {
         match address {
-            IpAddr::V4(v4) => Self::of_v4(v4),
-            IpAddr::V6(v6) => embedded(v6).map_or_else(|| Self::of_v6(v6), Self::of_v4),
+            IpAddr::V4(v4) => Self::from_v4(v4),
+            IpAddr::V6(v6) => embedded(v6).map_or_else(|| Self::from_v6(v6), Self::from_v4),
         }
     }
 
-    fn of_v4(address: Ipv4Addr) -> Self {
+    fn from_v4(address: Ipv4Addr) -> Self {
         let bits = address.to_bits();
         let inside = |network: [u8; 4], length: u32| {
             (bits ^ u32::from_be_bytes(network)).leading_zeros() >= length
@@ -113,7 +113,7 @@ impl Reach {
         found.map_or(Self::Public, |(_, _, reach)| *reach)
     }
 
-    fn of_v6(address: Ipv6Addr) -> Self {
+    fn from_v6(address: Ipv6Addr) -> Self {
         let bits = address.to_bits();
         let inside = |network: [u16; 8], length: u32| {
             (bits ^ Ipv6Addr::from(network).to_bits()).leading_zeros() >= length
@@ -129,7 +129,7 @@ impl Reach {
 
 /// True where `address` is one of the internet's.
 pub fn is_public(address: IpAddr) -> bool {
-    Reach::of(address) == Reach::Public
+    Reach::from_address(address) == Reach::Public
 }
 
 /// The IPv4 address that a packet to `address` ends at: `::ffff:0:0/96`, by the machine itself, and

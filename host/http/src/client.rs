@@ -1,4 +1,4 @@
-//! A policy, opened: fetches for the calls of one plugin.
+//! A rules, opened: fetches for the calls of one plugin.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tokio_rustls::TlsConnector;
 use crate::connection::{Answer, connect, exchange};
 use crate::error::{FetchError, HttpError, TimedOutBy};
 use crate::hosts::{Hosts, Target};
-use crate::policy::HttpPolicy;
 use crate::redact::Redactor;
 use crate::request::{Request, Response, prepare};
 use crate::resolve::{Resolve, SystemResolver, checked_addresses};
+use crate::rules::HttpRules;
 use crate::secret::Secrets;
 
 /// One plugin's way to the network. Cheap to clone; clones share what `max_concurrent` counts.
@@ -28,7 +28,7 @@ pub struct HttpClient {
 }
 
 struct Inner {
-    policy: HttpPolicy,
+    rules: HttpRules,
     hosts: Hosts,
     secrets: Secrets,
     redactor: Redactor,
@@ -49,20 +49,20 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Checks `policy`, reads its secrets and the certificates that its hosts are trusted by.
+    /// Checks `rules`, reads its secrets and the certificates that its hosts are trusted by.
     /// Names are looked up by the machine.
-    pub fn open(policy: &HttpPolicy) -> Result<Self, HttpError> {
-        Self::open_with(policy, Arc::new(SystemResolver))
+    pub fn open(rules: &HttpRules) -> Result<Self, HttpError> {
+        Self::open_with(rules, Arc::new(SystemResolver))
     }
 
     /// As [`open`](Self::open), with names looked up by `resolver`. What it answers is checked as
     /// any other.
-    pub fn open_with(policy: &HttpPolicy, resolver: Arc<dyn Resolve>) -> Result<Self, HttpError> {
-        policy.check_limits()?;
-        let hosts = Hosts::open(&policy.hosts)?;
-        let secrets = Secrets::open(&policy.secrets, &hosts)?;
+    pub fn open_with(rules: &HttpRules, resolver: Arc<dyn Resolve>) -> Result<Self, HttpError> {
+        rules.check_limits()?;
+        let hosts = Hosts::open(&rules.hosts)?;
+        let secrets = Secrets::open(&rules.secrets, &hosts)?;
         let redactor = Redactor::new(&secrets)?;
-        let authorities = policy.certificate_authorities.as_deref();
+        let authorities = rules.certificate_authorities.as_deref();
         let tls = hosts
             .any_https()
             .then(|| crate::tls::connector(authorities));
@@ -72,8 +72,8 @@ impl HttpClient {
             redactor,
             tls: tls.transpose()?,
             resolver,
-            permits: Semaphore::new(policy.max_concurrent as usize),
-            policy: policy.clone(),
+            permits: Semaphore::new(rules.max_concurrent as usize),
+            rules: rules.clone(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -105,21 +105,21 @@ impl HttpCall {
     pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         self.count()?;
         let inner = &*self.client.inner;
-        let (target, request) = prepare(request, &inner.policy, &inner.hosts, &inner.secrets)?;
+        let (target, request) = prepare(request, &inner.rules, &inner.hosts, &inner.secrets)?;
 
         let deadline = tokio::time::Instant::from_std(self.deadline);
         let permit = timeout_at(deadline, inner.permits.acquire()).await;
         let Ok(Ok(_permit)) = permit else {
             return Err(FetchError::Unavailable(format!(
                 "the plugin's other fetches left no room before the deadline of the call (max_concurrent = {})",
-                inner.policy.max_concurrent
+                inner.rules.max_concurrent
             )));
         };
 
         let start = tokio::time::Instant::now();
-        let patience = start + inner.policy.timeout;
+        let patience = start + inner.rules.timeout;
         let (until, by) = if patience < deadline {
-            (patience, TimedOutBy::Policy)
+            (patience, TimedOutBy::Rules)
         } else {
             (deadline, TimedOutBy::Deadline)
         };
@@ -142,7 +142,7 @@ impl HttpCall {
     }
 
     fn count(&self) -> Result<(), FetchError> {
-        let most = self.client.inner.policy.max_requests_per_call;
+        let most = self.client.inner.rules.max_requests_per_call;
         let add = |count: u32| Some(count.saturating_add(1));
         let before = self
             .requests
@@ -169,7 +169,7 @@ impl Inner {
     ) -> Result<Answer, FetchError> {
         let addresses = checked_addresses(&*self.resolver, target).await?;
         let stream = connect(target, &addresses, until).await?;
-        exchange(&self.policy, self.tls.as_ref(), target, stream, request).await
+        exchange(&self.rules, self.tls.as_ref(), target, stream, request).await
     }
 
     /// What the plugin sees of an answer.
@@ -194,7 +194,7 @@ impl Inner {
         let headers = headers.collect();
         let body = self.redactor.redact(body);
         // A mark may be longer than the secret that was there.
-        let (most, used) = (self.policy.max_response_bytes, body.len() as u64);
+        let (most, used) = (self.rules.max_response_bytes, body.len() as u64);
         if used > most {
             return Err(FetchError::exhausted(
                 "the answer's body is too large without its secrets",

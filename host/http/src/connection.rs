@@ -23,8 +23,8 @@ use tokio_rustls::TlsConnector;
 use crate::error::FetchError;
 use crate::hosts::Target;
 use crate::metered::{Metered, Received};
-use crate::policy::{HttpPolicy, Scheme};
 use crate::request::head_line;
+use crate::rules::{HttpRules, Scheme};
 
 /// An answer as it came: secrets are still in it.
 pub(crate) struct Answer {
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 
 /// The buffer that hyper reads the head of an answer into is at least this: twice what it reads at
 /// first, so that a head which fills it is known to be long.
-const SMALLEST_BUFFER: u64 = 16 << 10;
+const MIN_BUFFER_BYTES: u64 = 16 << 10;
 
 /// Connects to the first of `addresses` that answers. Each gets its share of the time left, so that
 /// a silent one does not use up that of the others.
@@ -74,7 +74,7 @@ pub(crate) async fn connect(
 
 /// Sends `request` over `stream` and reads its answer in full.
 pub(crate) async fn exchange(
-    policy: &HttpPolicy,
+    rules: &HttpRules,
     tls: Option<&TlsConnector>,
     target: &Target,
     stream: TcpStream,
@@ -82,7 +82,7 @@ pub(crate) async fn exchange(
 ) -> Result<Answer, FetchError> {
     let unavailable = |reason: String| FetchError::Unavailable(reason);
     let host = &target.host;
-    let exchange = Exchange { policy, host };
+    let exchange = Exchange { rules, host };
     if target.scheme == Scheme::Http {
         return exchange.over(stream, request).await;
     }
@@ -101,7 +101,7 @@ pub(crate) async fn exchange(
 }
 
 struct Exchange<'a> {
-    policy: &'a HttpPolicy,
+    rules: &'a HttpRules,
     host: &'a str,
 }
 
@@ -114,7 +114,7 @@ impl Exchange<'_> {
         let received = Received::default();
         let stream = TokioIo::new(Metered::new(stream, received.clone()));
         let (mut sender, connection) = http1::Builder::new()
-            .max_headers(self.policy.max_headers as usize)
+            .max_headers(self.rules.max_headers as usize)
             .max_buf_size(self.buffer() as usize)
             .handshake(stream)
             .await
@@ -165,14 +165,14 @@ impl Exchange<'_> {
         let used = lines
             .map(|(name, value)| head_line(name.as_str().len(), value.len()))
             .sum();
-        if used > self.policy.max_header_bytes {
+        if used > self.rules.max_header_bytes {
             return Err(self.head_bytes(used));
         }
         Ok(())
     }
 
     fn check_body(&self, used: u64) -> Result<(), FetchError> {
-        let most = self.policy.max_response_bytes;
+        let most = self.rules.max_response_bytes;
         if used > most {
             return Err(FetchError::exhausted(
                 "the answer's body is too large",
@@ -186,11 +186,11 @@ impl Exchange<'_> {
 
     /// More than the head may have.
     fn buffer(&self) -> u64 {
-        (self.policy.max_header_bytes + 1).max(SMALLEST_BUFFER)
+        (self.rules.max_header_bytes + 1).max(MIN_BUFFER_BYTES)
     }
 
     fn head_bytes(&self, used: u64) -> FetchError {
-        let most = self.policy.max_header_bytes;
+        let most = self.rules.max_header_bytes;
         FetchError::exhausted(
             "the answer's headers are too large",
             "max_header_bytes",
@@ -201,11 +201,11 @@ impl Exchange<'_> {
 
     /// Puts what hyper says into words of ours.
     fn failed(&self, error: &hyper::Error, received: &Received) -> FetchError {
-        let Self { policy, host } = self;
+        let Self { rules, host } = self;
         // Without hyper's server only its text tells (tests/all/size.rs), and the same of too many
         // lines and of too long ones.
         if error.is_parse() && error.to_string().contains("too large") {
-            let most = u64::from(policy.max_headers);
+            let most = u64::from(rules.max_headers);
             return if received.bytes() >= self.buffer() {
                 self.head_bytes(received.bytes())
             } else {

@@ -1,16 +1,16 @@
-//! Why a policy cannot be opened, and how a fetch ends that brings no answer.
+//! Errors: rules that cannot be used, and fetches without an answer.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A policy that contradicts itself, or that this machine cannot keep.
+/// Rules that contradict themselves, or that this machine cannot keep.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// A key of `hosts` that is not a host's exact name.
     #[error("http host `{host}`: {reason}")]
     Host {
-        /// As the policy has it.
+        /// As the rules have it.
         host: String,
         /// What is wrong and what to write instead.
         reason: String,
@@ -18,7 +18,7 @@ pub enum HttpError {
     /// A secret that cannot be had, or that nothing may use.
     #[error("http secret `{name}`: {reason}")]
     Secret {
-        /// Its key in the policy.
+        /// Its key in the rules.
         name: String,
         /// What is wrong and how to mend it; never a part of the secret.
         reason: String,
@@ -26,7 +26,7 @@ pub enum HttpError {
     /// A limit that would stop everything or protect from nothing.
     #[error("http `{name} = {value}`: {reason}")]
     Limit {
-        /// Its key in the policy.
+        /// Its key in the rules.
         name: &'static str,
         /// Its value there.
         value: u64,
@@ -36,7 +36,7 @@ pub enum HttpError {
     /// The certificates that https hosts are checked by cannot be had.
     #[error("http certificates{}: {reason}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     Certificates {
-        /// The file that the policy names, if it names one.
+        /// The file that the rules name, if it names one.
         path: Option<PathBuf>,
         /// What is wrong and how to mend it.
         reason: String,
@@ -47,19 +47,19 @@ pub enum HttpError {
 /// address that a name leads to, no path of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// The operator's policy refuses the request. Nothing was sent.
+    /// The operator's HTTP rules refuse the request. Nothing was sent.
     #[error("{0}")]
     Denied(String),
     /// The request is none that could be sent: its URL, its method or one of its headers.
     #[error("{0}")]
     Invalid(String),
-    /// The request, the answer or the number of requests is larger than the policy allows.
+    /// The request, the answer or the number of requests is larger than the rules allow.
     #[error("{reason} ({limit})")]
     Exhausted {
         /// What was too large or too many.
         reason: &'static str,
         /// Which limit says so.
-        limit: LimitReached,
+        limit: FetchLimit,
     },
     /// The network, the name or the server failed; trying again later may help.
     #[error("{0}")]
@@ -85,7 +85,7 @@ impl FetchError {
     ) -> Self {
         Self::Exhausted {
             reason,
-            limit: LimitReached { name, value, used },
+            limit: FetchLimit { name, value, used },
         }
     }
 }
@@ -93,8 +93,8 @@ impl FetchError {
 /// The end of the time for a fetch that came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimedOutBy {
-    /// `timeout_ms` of the policy: the call that fetched has time left.
-    Policy,
+    /// `timeout_ms` of the rules: the call that fetched has time left.
+    Rules,
     /// The deadline of the call that fetched.
     Deadline,
 }
@@ -102,7 +102,7 @@ pub enum TimedOutBy {
 impl fmt::Display for TimedOutBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Policy => "timeout_ms of the policy",
+            Self::Rules => "timeout_ms of the HTTP rules",
             Self::Deadline => "the deadline of the call",
         })
     }
@@ -110,8 +110,8 @@ impl fmt::Display for TimedOutBy {
 
 /// A limit that a fetch ran into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitReached {
-    /// Its key in [`HttpPolicy`](crate::HttpPolicy), such as `max_response_bytes`.
+pub struct FetchLimit {
+    /// Its key in [`HttpRules`](crate::HttpRules), such as `max_response_bytes`.
     pub name: &'static str,
     /// Its value, in the unit that the key names.
     pub value: u64,
@@ -120,7 +120,7 @@ pub struct LimitReached {
     pub used: u64,
 }
 
-impl fmt::Display for LimitReached {
+impl fmt::Display for FetchLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}, used {}", self.name, self.value, self.used)
     }

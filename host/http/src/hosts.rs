@@ -1,4 +1,4 @@
-//! The hosts of a policy, and whether a URL is at one of them.
+//! The hosts of a rules, and whether a URL is at one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,16 +6,16 @@ use std::net::{IpAddr, Ipv6Addr};
 use url::{Host, Url};
 
 use crate::error::{FetchError, HttpError};
-use crate::policy::{HostRule, Scheme};
+use crate::rules::{HostRule, Scheme};
 
 /// Host as a parsed URL spells it (lower case, IDNA, addresses canonical) to its rule.
 #[derive(Debug)]
 pub(crate) struct Hosts(BTreeMap<String, HostRule>);
 
-/// Where a request goes: a host of the policy, over its scheme, at one of its ports.
+/// Where a request goes: a host of the rules, over its scheme, at one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// As in the policy and the URL.
+    /// As in the rules and the URL.
     pub(crate) host: String,
     /// Set where the host is an address and no name.
     pub(crate) address: Option<IpAddr>,
@@ -60,7 +60,7 @@ impl Hosts {
         Ok(Self(hosts))
     }
 
-    /// The host that `name` of the policy stands for, if it is one of these.
+    /// The host that `name` of the rules stands for, if it is one of these.
     pub(crate) fn named(&self, name: &str) -> Option<&str> {
         let host = canonical(name).ok()?;
         self.0.get_key_value(&host).map(|(host, _)| host.as_str())
@@ -91,7 +91,7 @@ impl Hosts {
         };
         let Some(rule) = self.0.get(name) else {
             return denied(format!(
-                "host `{name}` is not one that the operator's policy opens"
+                "host `{name}` is not one that the operator's HTTP rules allow"
             ));
         };
         let scheme = rule.scheme;
@@ -123,7 +123,7 @@ impl Hosts {
     }
 }
 
-/// The spelling of a host of the policy that URLs are compared with, or why it is no host.
+/// The spelling of a host of the rules that URLs are compared with, or why it is no host.
 fn canonical(written: &str) -> Result<String, String> {
     if written.parse::<Ipv6Addr>().is_ok() {
         return Err(format!("write `[{written}]`, as in a URL"));

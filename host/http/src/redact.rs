@@ -19,7 +19,7 @@ use crate::secret::Secrets;
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Finds the secrets of one policy.
+/// Finds the secrets of one rules.
 pub(crate) struct Redactor {
     /// `None` where there is no secret.
     automaton: Option<AhoCorasick>,
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::hosts::Hosts;
-    use crate::policy::{HostRule, SecretRule};
+    use crate::rules::{HostRule, SecretRule};
 
     fn redactor(secrets: &[(&str, &str)]) -> Redactor {
         let host = "api.test".to_owned();

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::error::FetchError;
 use crate::hosts::{Hosts, Target};
-use crate::policy::HttpPolicy;
+use crate::rules::HttpRules;
 use crate::secret::Secrets;
 
 /// A request, as a plugin wrote it.
@@ -43,7 +43,7 @@ impl fmt::Debug for Request {
 pub enum Value {
     /// As it is.
     Text(String),
-    /// The name of a secret of the policy, which the host program puts in.
+    /// The name of a secret of the rules, which the host program puts in.
     Secret(String),
 }
 
@@ -85,10 +85,10 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// Checks `request` against the policy and makes what is sent of it.
+/// Checks `request` against the rules and makes what is sent of it.
 pub(crate) fn prepare(
     request: Request,
-    policy: &HttpPolicy,
+    rules: &HttpRules,
     hosts: &Hosts,
     secrets: &Secrets,
 ) -> Result<(Target, http::Request<Full<Bytes>>), FetchError> {
@@ -98,7 +98,7 @@ pub(crate) fn prepare(
         headers,
         body,
     } = request;
-    check_sizes(policy, method.len() + url.len(), &headers, &body)?;
+    check_sizes(rules, method.len() + url.len(), &headers, &body)?;
     let url = parse_url(&url)?;
     let target = hosts.admit(&url)?;
     let method = parse_method(&method)?;
@@ -112,7 +112,7 @@ pub(crate) fn prepare(
 }
 
 fn check_sizes(
-    policy: &HttpPolicy,
+    rules: &HttpRules,
     first_line_bytes: usize,
     headers: &[(String, Value)],
     body: &[u8],
@@ -129,19 +129,19 @@ fn check_sizes(
         (
             "the request's body is too large",
             "max_request_bytes",
-            policy.max_request_bytes,
+            rules.max_request_bytes,
             body.len() as u64,
         ),
         (
             "the request has too many headers",
             "max_headers",
-            u64::from(policy.max_headers),
+            u64::from(rules.max_headers),
             headers.len() as u64,
         ),
         (
             "the request's method, URL and headers are too large",
             "max_header_bytes",
-            policy.max_header_bytes,
+            rules.max_header_bytes,
             first_line_bytes as u64 + header_bytes.sum::<u64>(),
         ),
     ] {

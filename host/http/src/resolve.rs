@@ -55,12 +55,12 @@ pub(crate) async fn checked_addresses(
         )));
     }
     for &address in &addresses {
-        let (what, mend) = match Reach::of(address) {
+        let (what, mend) = match Reach::from_address(address) {
             Reach::Public => continue,
             Reach::Private(_) if target.allow_private_addresses => continue,
             Reach::Private(what) => (
                 what,
-                " unless the operator's policy says `allow_private_addresses` for it",
+                " unless the operator's HTTP rules say `allow_private_addresses` for it",
             ),
             Reach::Never(what) => (what, ""),
         };

@@ -1,4 +1,4 @@
-//! Secrets of a policy: read when it is opened, put into headers by the host program only.
+//! Secrets of a rules: read when it is opened, put into headers by the host program only.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use http::HeaderValue;
 
 use crate::error::{FetchError, HttpError};
 use crate::hosts::Hosts;
-use crate::policy::SecretRule;
+use crate::rules::SecretRule;
 
 /// Shorter ones are guessed, and turn up in answers by chance, where they would be taken for a leak.
 const SHORTEST: usize = 8;
 /// Longer ones are the wrong file.
-const LONGEST: usize = 4096;
+const MAX_SECRET_BYTES: usize = 4096;
 
 /// A secret in memory. Nothing prints it.
 pub(crate) struct Secret {
@@ -64,9 +64,9 @@ impl Secret {
                 text.len()
             ));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_SECRET_BYTES {
             return Err(format!(
-                "it has {} bytes, more than the {LONGEST} of a header; is this the right place?",
+                "it has {} bytes, more than the {MAX_SECRET_BYTES} of a header; is this the right place?",
                 text.len()
             ));
         }
@@ -113,7 +113,7 @@ fn read(rule: &SecretRule) -> Result<String, String> {
     }
 }
 
-/// All secrets of one policy.
+/// All secrets of one rules.
 #[derive(Debug)]
 pub(crate) struct Secrets(BTreeMap<String, Secret>);
 
@@ -144,7 +144,9 @@ impl Secrets {
     /// What a header to `host` is filled with for the secret `name`.
     pub(crate) fn header(&self, name: &str, host: &str) -> Result<HeaderValue, FetchError> {
         let secret = self.0.get(name).ok_or_else(|| {
-            FetchError::Denied(format!("no secret `{name}` is in the operator's policy"))
+            FetchError::Denied(format!(
+                "no secret `{name}` is in the operator's HTTP rules"
+            ))
         })?;
         if secret.host != host {
             return Err(FetchError::Denied(format!(

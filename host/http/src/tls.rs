@@ -59,7 +59,7 @@ fn from_machine() -> Result<RootCertStore, String> {
     if roots.is_empty() {
         return Err(
             "the machine has none; install its package of CA certificates, point SSL_CERT_FILE at a PEM file, \
-             or set `certificate_authorities` in the policy"
+             or set `certificate_authorities` in the HTTP rules"
                 .to_owned(),
         );
     }

@@ -7,8 +7,8 @@ mod tools;
 
 use std::sync::Arc;
 
-use rlf_http::HttpPolicy;
-use rlf_sandbox::Gate as OpenGate;
+use rlf_http::HttpRules;
+use rlf_sandbox::OpenGate;
 
 use crate::manifest::Gate;
 use crate::policy::PluginPolicy;
@@ -26,7 +26,7 @@ pub(crate) const AVAILABLE: &[Gate] = &[
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {
-    let http = http::HttpGate::open(&HttpPolicy::default());
+    let http = http::HttpGate::open(&HttpRules::default());
     let http = http
         .into_iter()
         .map(|gate| Arc::new(gate) as Arc<dyn OpenGate>);

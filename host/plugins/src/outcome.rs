@@ -6,7 +6,7 @@
 //! are the same in every replay.
 
 use rlf_dialogue::tool::{Ended, Fault, Observation};
-use rlf_sandbox::{Clock, Ended as SandboxEnded, LimitReached, Stopped};
+use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
 
 use crate::bindings::types;
 use crate::convert::{error_text, observation_bytes, observation_from_guest};
@@ -171,21 +171,21 @@ impl End {
         let detail = stopped.reason.clone();
         let limit = stopped.limit.as_ref();
         match stopped.ended {
-            SandboxEnded::Trap => Self::by_plugin(match &stopped.backtrace {
+            Ending::Trap => Self::by_plugin(match &stopped.backtrace {
                 Some(backtrace) => format!("{detail}\n{backtrace}"),
                 None => detail,
             }),
-            SandboxEnded::Exited { .. } => {
+            Ending::Exited { .. } => {
                 Self::by_model(Ended::Exited, "error: the tool ended without a result")
                     .with_detail(detail)
             }
-            SandboxEnded::Timeout { clock: Clock::Cpu | Clock::Virtual } => {
+            Ending::Timeout { clock: Clock::Cpu | Clock::Virtual } => {
                 Self::of_timeout(limit).with_detail(detail)
             }
-            SandboxEnded::Timeout { clock: Clock::Wall | Clock::Host } => {
+            Ending::Timeout { clock: Clock::Wall | Clock::Host } => {
                 Self::by_infrastructure(Ended::Timeout, detail)
             }
-            SandboxEnded::MemoryLimit => Self::by_model(
+            Ending::MemoryLimit => Self::by_model(
                 Ended::MemoryLimit,
                 match limit.filter(|limit| limit.name == "memory_bytes") {
                     Some(limit) => format!(
@@ -196,7 +196,7 @@ impl End {
                 },
             )
             .with_detail(detail),
-            SandboxEnded::OutputLimit => match limit {
+            Ending::OutputLimit => match limit {
                 Some(limit) => Self::of_output_limit(limit),
                 None => Self::by_model(
                     Ended::OutputLimit,
@@ -204,9 +204,9 @@ impl End {
                 ),
             }
             .with_detail(detail),
-            SandboxEnded::Denied => Self::of_denied().with_detail(detail),
-            SandboxEnded::Cancelled => Self::given_up(),
-            SandboxEnded::Unavailable => Self::by_infrastructure(Ended::Unavailable, detail),
+            Ending::Denied => Self::of_denied().with_detail(detail),
+            Ending::Cancelled => Self::given_up(),
+            Ending::Unavailable => Self::by_infrastructure(Ended::Unavailable, detail),
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
     use rlf_dialogue::message::{Content, plain_text};
 
-    fn stopped(ended: SandboxEnded, limit: Option<(&str, u64)>) -> End {
+    fn stopped(ended: Ending, limit: Option<(&str, u64)>) -> End {
         End::of_stopped(&Stopped {
             ended,
             reason: "what happened".into(),
@@ -292,7 +292,7 @@ mod tests {
     /// DESIGN, "Plugins and the sandbox": one line here for each way a call can end.
     #[test]
     fn every_way_to_end_has_its_fault_and_its_words() {
-        use SandboxEnded as S;
+        use Ending as S;
         let rows = [
             (
                 stopped(S::Trap, None),
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_backtrace_goes_to_the_logs_and_never_to_the_model() {
-        let end = stopped(SandboxEnded::Trap, None);
+        let end = stopped(Ending::Trap, None);
         assert!(end.detail.as_deref().unwrap().contains("plugin.rs"));
         assert!(!shown(&end).contains("plugin.rs"));
     }

@@ -25,7 +25,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use rlf_http::HttpPolicy;
+use rlf_http::HttpRules;
 use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,7 +62,7 @@ pub struct PluginPolicy {
     /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
     pub grants: BTreeSet<Gate>,
     /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
-    pub http: Option<HttpPolicy>,
+    pub http: Option<HttpRules>,
     /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
     pub tools: Vec<String>,
     /// The interpreters that the gate `execute` leads to, by their names in this file. Default: none.

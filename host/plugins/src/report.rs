@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_http::HttpPolicy;
+use rlf_http::HttpRules;
 use rlf_sandbox::{InitMode, Limits, ScratchFiles};
 use serde::Serialize;
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub struct PluginReport {
     /// The real directory that it may change.
     pub unsandboxed_host_directory: Option<PathBuf>,
     /// Where the gate `http` leads. Of secrets it has the names and where they come from.
-    pub http: Option<HttpPolicy>,
+    pub http: Option<HttpRules>,
     /// Calls of one tool that may run at once, where the policy says.
     pub max_concurrency: Option<usize>,
     /// How often a call is tried again.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rlf_http::{HostRule, HttpPolicy, SecretRule};
+use rlf_http::{HostRule, HttpRules, SecretRule};
 use rlf_plugins::manifest::{Gate, PluginManifest};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_sandbox::ScratchFiles;
@@ -83,11 +83,11 @@ fn the_policy_in_the_documents_has_every_key_and_is_read() {
     };
     assert_eq!(files, defaults);
     let http = policy.http.clone().unwrap();
-    let defaults = HttpPolicy {
+    let defaults = HttpRules {
         hosts: http.hosts.clone(),
         secrets: http.secrets.clone(),
         certificate_authorities: http.certificate_authorities.clone(),
-        ..HttpPolicy::default()
+        ..HttpRules::default()
     };
     assert_eq!(http, defaults);
 
@@ -102,7 +102,7 @@ fn the_policy_in_the_documents_has_every_key_and_is_read() {
     }
     let known = PluginPolicy {
         files: Some(ScratchFiles::default()),
-        http: Some(HttpPolicy::default()),
+        http: Some(HttpRules::default()),
         ..PluginPolicy::default()
     };
     let known = serde_json::to_value(known).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rlf_http::HttpPolicy;
+use rlf_http::HttpRules;
 use rlf_plugins::interpreter::ProgramPolicy;
 use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_plugins::{arguments, discovery, loading, manifest, schema};
@@ -81,7 +81,7 @@ fn every_limit_has_a_row_with_its_default() {
     expected.extend(of("tools", &ToolManagerConfig::default()));
     expected.extend(of("programs", &ProgramPolicy::default()));
     expected.extend(of("files", &ScratchFiles::default()));
-    expected.extend(of("http", &HttpPolicy::default()));
+    expected.extend(of("http", &HttpRules::default()));
     for (name, value) in [
         ("MAX_SCHEMA_BYTES", schema::MAX_SCHEMA_BYTES as u64),
         ("MAX_SCHEMA_DEPTH", schema::MAX_SCHEMA_DEPTH as u64),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Result, Store};
 
-use crate::engine::configuration;
+use crate::engine::settings;
 
 /// What being able to stop a guest costs one that only computes.
 #[derive(Debug, Clone, Copy)]
@@ -33,9 +33,9 @@ const COMPUTE: &str = r#"(component
 
 /// Measures by turns for about `time`.
 pub fn interruption(time: Duration) -> Result<InterruptionCost> {
-    let mut without = configuration();
+    let mut without = settings();
     without.epoch_interruption(false);
-    let engines = [Engine::new(&configuration())?, Engine::new(&without)?];
+    let engines = [Engine::new(&settings())?, Engine::new(&without)?];
     let compute = wat::parse_str(COMPUTE).map_err(wasmtime::Error::new)?;
     let components = [
         Component::new(&engines[0], &compute)?,

@@ -11,66 +11,17 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime::Engine;
 use wasmtime::component::Component;
-
-use crate::prepare::InitMode;
 
 /// Length of the authentication code at the start of an entry, and of the key.
 const CODE: usize = 32;
 
-/// What an entry says beside the compiled code.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Entry {
-    pub(crate) init: InitMode,
-    pub(crate) prepared_bytes: u64,
-}
-
 pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; CODE],
-}
-
-/// Everything that compiled code depends on.
-pub(crate) fn key(
-    engine: &Engine,
-    component: &str,
-    config_json: &str,
-    files: &str,
-    data: Option<blake3::Hash>,
-) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026-11 compiled component");
-    for part in [
-        env!("CARGO_PKG_VERSION"),
-        crate::engine::WASMTIME,
-        component,
-        config_json,
-        files,
-    ] {
-        hasher
-            .update(&(part.len() as u64).to_le_bytes())
-            .update(part.as_bytes());
-    }
-    hasher.update(data.as_ref().map_or(&[][..], |hash| hash.as_bytes()));
-    let mut settings = Settings(hasher);
-    std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut settings);
-    settings.0.finalize().to_hex().to_string()
-}
-
-/// Lets BLAKE3 hash what is `Hash`: the standard hasher is free to change between releases.
-struct Settings(blake3::Hasher);
-
-impl std::hash::Hasher for Settings {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        let mut first = [0; 8];
-        self.0.finalize_xof().fill(&mut first);
-        u64::from_le_bytes(first)
-    }
 }
 
 impl Cache {
@@ -118,8 +69,12 @@ impl Cache {
             .finalize()
     }
 
-    /// The entry of that name, if it is there and authentic and loads.
-    pub(crate) fn load(&self, engine: &Engine, name: &str) -> Option<(Entry, Component)> {
+    /// The header and the component of the entry of that name, if it is there and authentic and loads.
+    pub(crate) fn load<H: DeserializeOwned>(
+        &self,
+        engine: &Engine,
+        name: &str,
+    ) -> Option<(H, Component)> {
         let mut bytes = Vec::new();
         File::open(self.path(name))
             .and_then(|mut file| file.read_to_end(&mut bytes))
@@ -135,9 +90,9 @@ impl Cache {
         }
         let (length, rest) = content.split_first_chunk::<4>()?;
         let (header, compiled) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        let entry = serde_json::from_slice(header).ok()?;
+        let header = serde_json::from_slice(header).ok()?;
         match trusted(engine, compiled) {
-            Ok(component) => Some((entry, component)),
+            Ok(component) => Some((header, component)),
             Err(error) => {
                 tracing::warn!(
                     entry = name,
@@ -149,9 +104,9 @@ impl Cache {
     }
 
     /// Writes an entry. A failure costs the next load its time and nothing else.
-    pub(crate) fn store(&self, name: &str, entry: &Entry, compiled: &[u8]) {
+    pub(crate) fn store(&self, name: &str, header: &impl Serialize, compiled: &[u8]) {
         let written = || -> Result<(), String> {
-            let header = serde_json::to_vec(entry).map_err(|error| error.to_string())?;
+            let header = serde_json::to_vec(header).map_err(|error| error.to_string())?;
             let mut content = u32::try_from(header.len())
                 .map_err(|error| error.to_string())?
                 .to_le_bytes()

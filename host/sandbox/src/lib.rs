@@ -11,6 +11,18 @@
 //! every call finds an empty directory of its own, in memory. Time and randomness are virtual and
 //! seeded per call, unless [`RealSources`] are granted.
 //!
+//! A reader looking for ... finds it in ...
+//!
+//! - what a call may use: `limits`; how it ended, and what it printed and logged: `report`
+//! - the memory limit as it is kept: `meter::memory`; the CPU budget: `meter::cpu`
+//! - clocks, randomness, files, output, `log` and `data` as a guest sees them: `wasi`
+//! - what an operator allows: `grants`; ways out of the sandbox: `guest::gate`
+//! - settings, pools and who gets a place: `engine`
+//! - checks, `init`, snapshots and compiling: `prepare`; compiled code on disk: `cache`
+//! - loading and calling: `template`
+//!
+//! Modules depend on each other downwards only, from `template` to `report`.
+//!
 //! This crate must not know what a tool, a reward or a model is. It knows two things of the
 //! contract in `wit/`: the host interfaces that every plugin may import (`log`, `data`), and
 //! `lifecycle`, because of the snapshot.
@@ -41,50 +53,35 @@
 //! # Ok(()) }
 //! ```
 
-mod admission;
 pub mod bench;
 pub mod bindings;
 mod cache;
-mod call;
-mod caller;
-mod clock;
-mod component;
-mod cost;
-mod cpu;
-mod data;
-mod ended;
+mod contract;
 mod engine;
-mod files;
-mod gate;
+mod grants;
+mod guest;
 mod limits;
-mod load;
-mod log;
-mod memory;
-mod output;
-mod pace;
+mod meter;
 mod prepare;
-pub mod prepare_process;
-mod process;
-mod random;
 mod record;
-mod reset;
-mod segments;
-mod state;
+mod report;
+mod template;
+mod wasi;
 
-pub use admission::{LEVELS, Level as PoolLevel, Pool};
-pub use call::{BoxFuture, CallReport, CallSpec};
-pub use caller::Caller;
-pub use component::{CONTRACT, ComponentInfo};
-pub use cost::InstanceCost;
-pub use data::{DataError, Grants, RealSources};
-pub use ended::{Clock, Ended, LimitReached, Stopped};
-pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
-pub use files::{FilesReport, ScratchFiles};
-pub use gate::Gate;
-pub use limits::{LONGEST, Limits};
-pub use load::{LoadError, LoadRequest, Preparation, Template};
-pub use log::{Level, LogLine, Logs};
-pub use output::{Captured, Output, Stream, Tee, safe_text};
-pub use prepare::InitMode;
-pub use reset::Reset;
-pub use state::State;
+pub use contract::CONTRACT;
+pub use engine::{
+    InUse, LEVELS, Pool, PoolLevel, Pools, Reset, Sandbox, SandboxConfig, SandboxError,
+};
+pub use grants::{Grants, RealSources};
+pub use guest::{OpenGate, State};
+pub use limits::{Limits, MAX_DURATION};
+pub use meter::Caller;
+pub use prepare::process as prepare_process;
+pub use prepare::{ComponentInfo, InitMode, LoadError, Preparation};
+pub use report::{
+    Captured, Clock, Ending, FilesReport, LimitReached, LogLevel, LogLine, Logs, Output, Stopped,
+    Stream, Tee, safe_text,
+};
+pub use template::{BoxFuture, CallReport, CallSpec, InstanceCost, LoadRequest, Template};
+pub use wasi::data::DataError;
+pub use wasi::files::ScratchFiles;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
-use crate::log::Level;
+use crate::report::LogLevel;
 
 /// What one call of a component may use.
 ///
@@ -48,7 +49,7 @@ pub struct Limits {
     /// Longer log lines are cut, visibly. Default 4 KiB.
     pub log_line_bytes: u32,
     /// Log lines below this level are not wanted: `enabled` is false. Default `info`.
-    pub log_level: Level,
+    pub log_level: LogLevel,
     /// Host memory that one crossing from guest to host may allocate: the arguments of one host
     /// function or the result of one call. Default 16 MiB; more ends the call with `output-limit`.
     pub hostcall_bytes: u64,
@@ -72,14 +73,14 @@ impl Default for Limits {
             cpu: Duration::from_secs(2),
             init: Duration::from_mins(1),
             memory_bytes: 128 << 20,
-            table_elements: 20_000,
+            table_elements: TABLE_ELEMENTS,
             output_bytes: 64 << 10,
             output_stop_bytes: 16 << 20,
             result_bytes: 1 << 20,
             arguments_bytes: 1 << 20,
             log_lines: 100,
             log_line_bytes: 4 << 10,
-            log_level: Level::Info,
+            log_level: LogLevel::Info,
             hostcall_bytes: 16 << 20,
             component_handles: 10_000,
             resources: 1_000,
@@ -90,8 +91,11 @@ impl Default for Limits {
     }
 }
 
+/// The most elements of one table, which the pools have room for.
+pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
+
 /// The most time that a limit may give.
-pub const LONGEST: Duration = Duration::from_hours(24);
+pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 impl Limits {
     /// Says which limit the pools cannot keep or makes every call fail, and what to write instead.
@@ -103,11 +107,10 @@ impl Limits {
                 self.memory_bytes
             ));
         }
-        if self.table_elements > crate::engine::TABLE_ELEMENTS {
+        if self.table_elements > TABLE_ELEMENTS {
             return Err(format!(
                 "table_elements = {} is more than the {} that one table may have here; lower it",
-                self.table_elements,
-                crate::engine::TABLE_ELEMENTS
+                self.table_elements, TABLE_ELEMENTS
             ));
         }
         for (name, limit) in [
@@ -132,35 +135,15 @@ impl Limits {
                     "{name} = 0 would stop every call; give it at least 1"
                 ));
             }
-            if limit > LONGEST {
+            if limit > MAX_DURATION {
                 return Err(format!(
                     "{name} = {} is more than a day; write {} at the most",
                     limit.as_millis(),
-                    LONGEST.as_millis()
+                    MAX_DURATION.as_millis()
                 ));
             }
         }
         Ok(())
-    }
-}
-
-/// Durations as whole milliseconds, in keys that end in `_ms`.
-pub(crate) mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 
@@ -173,7 +156,7 @@ mod tests {
         let limits: Limits =
             serde_json::from_str(r#"{"wall_ms": 250, "log_level": "debug"}"#).unwrap();
         assert_eq!(limits.wall, Duration::from_millis(250));
-        assert_eq!(limits.log_level, Level::Debug);
+        assert_eq!(limits.log_level, LogLevel::Debug);
         assert_eq!(limits.cpu, Limits::default().cpu);
         let error = serde_json::from_str::<Limits>(r#"{"wall": 250}"#).unwrap_err();
         assert!(

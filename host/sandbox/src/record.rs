@@ -4,11 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ended::LimitReached;
-use crate::files::Files;
 use crate::limits::Limits;
-use crate::log::Logs;
-use crate::output::{Output, Tee};
+use crate::report::{LimitReached, Logs, Output, Tee};
 
 /// Written by the guest's host functions, read by the caller after the store is gone.
 pub(crate) struct Record {
@@ -16,7 +13,6 @@ pub(crate) struct Record {
     pub(crate) stdout: Mutex<Output>,
     pub(crate) stderr: Mutex<Output>,
     pub(crate) logs: Mutex<Logs>,
-    files: Files,
     tee: Option<Tee>,
     refused_growth: Mutex<Option<LimitReached>>,
     memory_peak: AtomicU64,
@@ -26,12 +22,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(limits: Arc<Limits>, files: Files, tee: Option<Tee>) -> Arc<Self> {
+    pub(crate) fn new(limits: Arc<Limits>, tee: Option<Tee>) -> Arc<Self> {
         Arc::new(Self {
             stdout: Mutex::new(Self::nothing(&limits)),
             stderr: Mutex::new(Self::nothing(&limits)),
             logs: Mutex::default(),
-            files,
             tee,
             refused_growth: Mutex::default(),
             memory_peak: AtomicU64::new(0),
@@ -44,11 +39,6 @@ impl Record {
 
     pub(crate) fn limits(&self) -> &Arc<Limits> {
         &self.limits
-    }
-
-    /// The files granted to the guest.
-    pub(crate) fn files(&self) -> &Files {
-        &self.files
     }
 
     /// Who is shown what is printed, if anyone is.

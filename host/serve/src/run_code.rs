@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use rlf_plugins::interpreter::RunSpec;
 use rlf_plugins::interpreter::program::{File, Program, ProgramLimits, RunError, RunReport};
-use rlf_sandbox::{Clock, Ended, Output, Stopped};
+use rlf_sandbox::{Clock, Ending, Output, Stopped};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
@@ -170,12 +170,12 @@ pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
                 stopped.reason
             )));
         }
-        Ended::Timeout {
+        Ending::Timeout {
             clock: Clock::Cpu | Clock::Virtual,
         } => return Ok((End::OutOfTime, String::new())),
-        Ended::Exited { code } => return Ok((End::Finished(Some(code)), String::new())),
-        Ended::MemoryLimit => SIGKILL,
-        Ended::OutputLimit => SIGXFSZ,
+        Ending::Exited { code } => return Ok((End::Finished(Some(code)), String::new())),
+        Ending::MemoryLimit => SIGKILL,
+        Ending::OutputLimit => SIGXFSZ,
         // Traps, and what can no longer be told.
         _ => SIGABRT,
     };
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use rlf_sandbox::LimitReached;
 
-    fn stopped(ended: Ended) -> Stopped {
+    fn stopped(ended: Ending) -> Stopped {
         Stopped {
             ended,
             reason: "why".into(),
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_time_is_told_from_the_others_and_the_machines_from_the_programs() {
-        let timeout = |clock| of_stopped(&stopped(Ended::Timeout { clock }));
+        let timeout = |clock| of_stopped(&stopped(Ending::Timeout { clock }));
         assert_eq!(
             timeout(Clock::Cpu).unwrap(),
             (End::OutOfTime, String::new())
@@ -238,15 +238,15 @@ mod tests {
             assert_eq!(timeout(clock).unwrap_err().status(), 504);
         }
         assert_eq!(
-            of_stopped(&stopped(Ended::Unavailable))
+            of_stopped(&stopped(Ending::Unavailable))
                 .unwrap_err()
                 .status(),
             504
         );
         for (ended, code) in [
-            (Ended::Trap, -6),
-            (Ended::MemoryLimit, -9),
-            (Ended::OutputLimit, -25),
+            (Ending::Trap, -6),
+            (Ending::MemoryLimit, -9),
+            (Ending::OutputLimit, -25),
         ] {
             let (end, said) = of_stopped(&stopped(ended)).unwrap();
             assert_eq!(end, End::Finished(Some(code)));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use rlf_http::{HostRule, HttpClient, HttpPolicy, Reach, is_public};
+use rlf_http::{HostRule, HttpClient, HttpRules, Reach, is_public};
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
-use crate::{PATIENCE, denied, get, policy};
+use crate::{PATIENCE, denied, get, rules};
 
 /// Opened by `allow_private_addresses`.
 const PRIVATE: &[&str] = &[
@@ -144,12 +144,12 @@ async fn refused(addresses: Vec<IpAddr>, allow_private_addresses: bool) {
         scheme: rlf_http::Scheme::Http,
         ..HostRule::default()
     };
-    let policy = HttpPolicy {
+    let rules = HttpRules {
         hosts: [("evil.test".to_owned(), rule)].into(),
-        ..HttpPolicy::default()
+        ..HttpRules::default()
     };
     let names = Names::in_turn([addresses.clone()]);
-    let client = HttpClient::open_with(&policy, Arc::new(names)).unwrap();
+    let client = HttpClient::open_with(&rules, Arc::new(names)).unwrap();
     let answered = client
         .call(Instant::now() + PATIENCE)
         .fetch(get("http://evil.test/"))
@@ -184,13 +184,13 @@ async fn one_closed_address_among_public_ones_refuses_the_name() {
 #[tokio::test]
 async fn the_machines_own_resolver_is_checked_too() {
     let server = Server::start(Answer::ok("", "here")).await;
-    let mut policy = policy(server.port);
-    let mut rule = policy.hosts["api.test"].clone();
+    let mut rules = rules(server.port);
+    let mut rule = rules.hosts["api.test"].clone();
     let url = format!("http://localhost:{}/", server.port);
     for allowed in [true, false] {
         rule.allow_private_addresses = allowed;
-        policy.hosts.insert("localhost".to_owned(), rule.clone());
-        let client = HttpClient::open(&policy).unwrap();
+        rules.hosts.insert("localhost".to_owned(), rule.clone());
+        let client = HttpClient::open(&rules).unwrap();
         let answer = client
             .call(Instant::now() + PATIENCE)
             .fetch(get(&url))
@@ -215,7 +215,7 @@ fn every_closed_range_ends_where_the_registries_say() {
         (PUBLIC, |reach| reach == Reach::Public),
     ] {
         for text in texts {
-            let reach = Reach::of(address(text));
+            let reach = Reach::from_address(address(text));
             assert!(is_expected(reach), "{text}: {reach:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rlf_http::FetchError;
 
 use crate::server::{Answer, Server};
-use crate::{PATIENCE, client, get, policy};
+use crate::{PATIENCE, client, get, rules};
 
 #[tokio::test]
 async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
@@ -16,9 +16,9 @@ async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
         Answer::Flood(drip),
     ] {
         let mut server = Server::start(answer).await;
-        let mut policy = policy(server.port);
-        policy.max_concurrent = 1;
-        let client = client(&policy);
+        let mut rules = rules(server.port);
+        rules.max_concurrent = 1;
+        let client = client(&rules);
         for _ in 0..2 {
             let call = client.call(Instant::now() + PATIENCE);
             let request = get(format!("http://api.test:{}/", server.port));
@@ -33,7 +33,7 @@ async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
 #[tokio::test]
 async fn a_fetch_that_times_out_closes_its_connection() {
     let mut server = Server::start(Answer::Silence).await;
-    let client = client(&policy(server.port));
+    let client = client(&rules(server.port));
     let call = client.call(Instant::now() + Duration::from_millis(100));
     let answer = call
         .fetch(get(format!("http://api.test:{}/", server.port)))

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use crate::server::{Answer, Server};
-use crate::{fetch, policy};
+use crate::{fetch, rules};
 
 const CHILD: &str = "RLF_HTTP_TEST_CHILD";
 
@@ -40,6 +40,6 @@ fn proxy_variables_change_nothing() {
 #[tokio::main(flavor = "current_thread")]
 async fn fetch_in_the_child() {
     let server = Server::start(Answer::ok("", "directly")).await;
-    let answer = fetch(&policy(server.port), server.port).await.unwrap();
+    let answer = fetch(&rules(server.port), server.port).await.unwrap();
     assert_eq!(answer.body, b"directly");
 }

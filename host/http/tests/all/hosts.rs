@@ -1,13 +1,13 @@
-//! A URL leads to a host of the policy, over its scheme, at one of its ports, or nowhere.
+//! A URL leads to a host of the rules, over its scheme, at one of its ports, or nowhere.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use rlf_http::{HostRule, HttpClient, HttpPolicy, Scheme};
+use rlf_http::{HostRule, HttpClient, HttpRules, Scheme};
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
-use crate::{LOOPBACK, PATIENCE, call, denied, get, invalid, policy};
+use crate::{LOOPBACK, PATIENCE, call, denied, get, invalid, rules};
 
 fn clear_text(ports: &[u16]) -> HostRule {
     HostRule {
@@ -20,7 +20,7 @@ fn clear_text(ports: &[u16]) -> HostRule {
 #[tokio::test]
 async fn what_is_not_listed_is_not_even_looked_up() {
     let names = Arc::new(Names::all(LOOPBACK));
-    let client = HttpClient::open_with(&policy(8080), names.clone()).unwrap();
+    let client = HttpClient::open_with(&rules(8080), names.clone()).unwrap();
     for (url, because) in [
         (
             "http://elsewhere.test:8080/",
@@ -69,9 +69,9 @@ async fn what_is_not_listed_is_not_even_looked_up() {
 
 #[tokio::test]
 async fn what_is_no_plain_url_is_invalid() {
-    let call = call(&HttpPolicy {
+    let call = call(&HttpRules {
         max_requests_per_call: 1_000,
-        ..policy(8080)
+        ..rules(8080)
     });
     for (url, because) in [
         ("", "not a URL"),
@@ -116,8 +116,8 @@ async fn what_is_no_plain_url_is_invalid() {
 async fn other_spellings_of_a_listed_host_are_that_host() {
     let mut server = Server::start(Answer::ok("", "here")).await;
     let port = server.port;
-    let mut policy = policy(port);
-    policy
+    let mut rules = rules(port);
+    rules
         .hosts
         .insert("Bücher.test".to_owned(), clear_text(&[port]));
     for (url, host, path) in [
@@ -133,7 +133,7 @@ async fn other_spellings_of_a_listed_host_are_that_host() {
         ("http://xn--bcher-kva.test:PORT/", "xn--bcher-kva.test", "/"),
     ] {
         let url = url.replace("PORT", &port.to_string());
-        let answer = call(&policy).fetch(get(&url)).await;
+        let answer = call(&rules).fetch(get(&url)).await;
         assert_eq!(answer.unwrap().body, b"here", "{url}");
         let request = server.request().await;
         let start = format!("GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\n");
@@ -145,16 +145,16 @@ async fn other_spellings_of_a_listed_host_are_that_host() {
 async fn an_address_is_opened_by_its_entry_and_by_its_permission() {
     let server = Server::start(Answer::ok("", "here")).await;
     let url = format!("http://127.0.0.1:{}/", server.port);
-    let mut policy = policy(80);
+    let mut rules = rules(80);
     let mut rule = clear_text(&[server.port]);
-    policy.hosts.insert("127.0.0.1".to_owned(), rule.clone());
-    assert_eq!(call(&policy).fetch(get(&url)).await.unwrap().body, b"here");
+    rules.hosts.insert("127.0.0.1".to_owned(), rule.clone());
+    assert_eq!(call(&rules).fetch(get(&url)).await.unwrap().body, b"here");
 
     rule.allow_private_addresses = false;
-    policy.hosts.insert("127.0.0.1".to_owned(), rule.clone());
+    rules.hosts.insert("127.0.0.1".to_owned(), rule.clone());
     assert_eq!(
-        denied(call(&policy).fetch(get(&url)).await),
-        "host `127.0.0.1` leads to a loopback address, which is closed unless the operator's policy says \
+        denied(call(&rules).fetch(get(&url)).await),
+        "host `127.0.0.1` leads to a loopback address, which is closed unless the operator's HTTP rules say \
          `allow_private_addresses` for it"
     );
 
@@ -162,8 +162,8 @@ async fn an_address_is_opened_by_its_entry_and_by_its_permission() {
     rule.allow_private_addresses = true;
     rule.ports = [80].into();
     for host in ["169.254.169.254", "0.0.0.0", "[fe80::1]", "[::]"] {
-        policy.hosts.insert(host.to_owned(), rule.clone());
-        let reason = denied(call(&policy).fetch(get(format!("http://{host}/"))).await);
+        rules.hosts.insert(host.to_owned(), rule.clone());
+        let reason = denied(call(&rules).fetch(get(format!("http://{host}/"))).await);
         assert!(reason.contains("which is closed"), "{reason}");
     }
 }

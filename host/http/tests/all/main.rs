@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rlf_http::{
-    FetchError, HostRule, HttpCall, HttpClient, HttpPolicy, Request, Response, Scheme, Value,
+    FetchError, HostRule, HttpCall, HttpClient, HttpRules, Request, Response, Scheme, Value,
 };
 
 use crate::names::Names;
@@ -33,26 +33,26 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Opens `api.test` at `port` of this machine, in the clear.
-fn policy(port: u16) -> HttpPolicy {
+fn rules(port: u16) -> HttpRules {
     let rule = HostRule {
         scheme: Scheme::Http,
         ports: [port].into(),
         allow_private_addresses: true,
     };
-    HttpPolicy {
+    HttpRules {
         hosts: [("api.test".to_owned(), rule)].into(),
         timeout: PATIENCE,
-        ..HttpPolicy::default()
+        ..HttpRules::default()
     }
 }
 
 /// A client for which every name leads to this machine.
-fn client(policy: &HttpPolicy) -> HttpClient {
-    HttpClient::open_with(policy, Arc::new(Names::all(LOOPBACK))).unwrap()
+fn client(rules: &HttpRules) -> HttpClient {
+    HttpClient::open_with(rules, Arc::new(Names::all(LOOPBACK))).unwrap()
 }
 
-fn call(policy: &HttpPolicy) -> HttpCall {
-    client(policy).call(Instant::now() + PATIENCE)
+fn call(rules: &HttpRules) -> HttpCall {
+    client(rules).call(Instant::now() + PATIENCE)
 }
 
 fn get(url: impl Into<String>) -> Request {
@@ -71,8 +71,8 @@ fn with_header(mut request: Request, name: &str, value: &str) -> Request {
 }
 
 /// Fetches `/` of `api.test`.
-async fn fetch(policy: &HttpPolicy, port: u16) -> Result<Response, FetchError> {
-    call(policy)
+async fn fetch(rules: &HttpRules, port: u16) -> Result<Response, FetchError> {
+    call(rules)
         .fetch(get(format!("http://api.test:{port}/")))
         .await
 }

@@ -1,18 +1,18 @@
-//! A policy is checked in full when it is opened, and says what to write instead.
+//! Rules are checked in full when a client is opened; the error says what to write instead.
 
-use rlf_http::{HostRule, HttpClient, HttpError, HttpPolicy, Scheme};
+use rlf_http::{HostRule, HttpClient, HttpError, HttpRules, Scheme};
 
-use crate::{client, policy};
+use crate::{client, rules};
 
-fn read(text: &str) -> Result<HttpPolicy, String> {
+fn read(text: &str) -> Result<HttpRules, String> {
     rlf_config::parse(text, "p.toml").map_err(|error| error.to_string())
 }
 
 #[test]
 fn an_empty_policy_opens_nothing_and_a_full_one_is_read() {
-    assert_eq!(read("").unwrap(), HttpPolicy::default());
-    assert!(HttpPolicy::default().hosts.is_empty());
-    let policy = read(
+    assert_eq!(read("").unwrap(), HttpRules::default());
+    assert!(HttpRules::default().hosts.is_empty());
+    let rules = read(
         r#"
 max_request_bytes = 1
 max_response_bytes = 2
@@ -36,25 +36,25 @@ host = "api.example.com"
 prefix = "Bearer "
 "#,
     );
-    let mut policy = policy.unwrap();
-    assert_eq!(policy.hosts["api.example.com"], HostRule::default());
-    assert_eq!(policy.hosts["api.example.com"].scheme, Scheme::Https);
-    let wiki = &policy.hosts["wiki.intranet"];
+    let mut rules = rules.unwrap();
+    assert_eq!(rules.hosts["api.example.com"], HostRule::default());
+    assert_eq!(rules.hosts["api.example.com"].scheme, Scheme::Https);
+    let wiki = &rules.hosts["wiki.intranet"];
     assert_eq!(
         (wiki.scheme, wiki.allow_private_addresses),
         (Scheme::Http, true)
     );
-    assert_eq!(policy.timeout.as_millis(), 5);
-    assert_eq!(policy.secrets["search"].prefix, "Bearer ");
+    assert_eq!(rules.timeout.as_millis(), 5);
+    assert_eq!(rules.secrets["search"].prefix, "Bearer ");
 
-    policy.secrets.get_mut("search").unwrap().file = Some("keys/search".into());
-    policy.resolve_paths("/etc/host".as_ref());
+    rules.secrets.get_mut("search").unwrap().file = Some("keys/search".into());
+    rules.resolve_paths("/etc/host".as_ref());
     assert_eq!(
-        policy.certificate_authorities.as_deref(),
+        rules.certificate_authorities.as_deref(),
         Some("/etc/host/ours.pem".as_ref())
     );
     assert_eq!(
-        policy.secrets["search"].file.as_deref(),
+        rules.secrets["search"].file.as_deref(),
         Some("/etc/host/keys/search".as_ref())
     );
 }
@@ -96,25 +96,25 @@ fn a_host_is_written_in_one_way_only() {
         ("0x7f.1", "this is the address 127.0.0.1; write it so"),
         ("2130706433", "this is the address 127.0.0.1; write it so"),
     ] {
-        let mut policy = policy(80);
-        let rule = policy.hosts["api.test"].clone();
-        policy.hosts.insert(host.to_owned(), rule);
-        let error = HttpClient::open(&policy).unwrap_err().to_string();
+        let mut rules = rules(80);
+        let rule = rules.hosts["api.test"].clone();
+        rules.hosts.insert(host.to_owned(), rule);
+        let error = HttpClient::open(&rules).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("http host `{host}`: ")),
             "{error}"
         );
         assert!(error.contains(because), "{error}");
     }
-    let mut policy = policy(80);
-    let mut rule = policy.hosts["api.test"].clone();
-    policy.hosts.insert("API.test".to_owned(), rule.clone());
-    let error = HttpClient::open(&policy).unwrap_err().to_string();
+    let mut rules = rules(80);
+    let mut rule = rules.hosts["api.test"].clone();
+    rules.hosts.insert("API.test".to_owned(), rule.clone());
+    let error = HttpClient::open(&rules).unwrap_err().to_string();
     assert!(error.contains("`api.test` stands here twice"), "{error}");
-    policy.hosts.remove("API.test");
+    rules.hosts.remove("API.test");
     rule.ports = [0].into();
-    policy.hosts.insert("zero.test".to_owned(), rule);
-    let error = HttpClient::open(&policy).unwrap_err().to_string();
+    rules.hosts.insert("zero.test".to_owned(), rule);
+    let error = HttpClient::open(&rules).unwrap_err().to_string();
     assert_eq!(
         error,
         "http host `zero.test`: port 0 is none; write the server's"
@@ -161,10 +161,10 @@ fn certificates_that_are_none_are_refused() {
         (empty.path(), "there is none in the file"),
         ("/nowhere/at/all".as_ref(), "cannot be read"),
     ] {
-        let mut policy = policy(80);
-        policy.hosts.get_mut("api.test").unwrap().scheme = Scheme::Https;
-        policy.certificate_authorities = Some(path.to_owned());
-        let error = HttpClient::open(&policy).unwrap_err().to_string();
+        let mut rules = rules(80);
+        rules.hosts.get_mut("api.test").unwrap().scheme = Scheme::Https;
+        rules.certificate_authorities = Some(path.to_owned());
+        let error = HttpClient::open(&rules).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("http certificates {}: ", path.display())),
             "{error}"

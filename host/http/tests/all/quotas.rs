@@ -7,15 +7,15 @@ use rlf_http::{FetchError, HttpClient};
 use tokio::task::JoinSet;
 
 use crate::names::Busy;
-use crate::{PATIENCE, client, denied, exhausted, get, policy};
+use crate::{PATIENCE, client, denied, exhausted, get, rules};
 
 #[tokio::test]
 async fn no_more_fetches_run_at_once_than_the_policy_says() {
-    let mut policy = policy(80);
-    policy.max_concurrent = 3;
-    policy.max_requests_per_call = 6;
+    let mut rules = rules(80);
+    rules.max_concurrent = 3;
+    rules.max_requests_per_call = 6;
     let busy = Arc::new(Busy::default());
-    let client = HttpClient::open_with(&policy, busy.clone()).unwrap();
+    let client = HttpClient::open_with(&rules, busy.clone()).unwrap();
     let mut fetches = JoinSet::new();
     // Two calls of one plugin share what it may do at once.
     for _ in 0..2 {
@@ -34,9 +34,9 @@ async fn no_more_fetches_run_at_once_than_the_policy_says() {
 
 #[tokio::test]
 async fn a_call_asks_for_no_more_than_its_share() {
-    let mut policy = policy(80);
-    policy.max_requests_per_call = 2;
-    let client = client(&policy);
+    let mut rules = rules(80);
+    rules.max_requests_per_call = 2;
+    let client = client(&rules);
     let call = client.call(Instant::now() + PATIENCE);
     for _ in 0..2 {
         // Refused ones count: each is work, and a try.

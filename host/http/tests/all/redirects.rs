@@ -1,7 +1,7 @@
 //! A redirect is an answer; nothing follows it.
 
 use crate::server::{Answer, Server};
-use crate::{call, get, policy};
+use crate::{call, get, rules};
 
 #[tokio::test]
 async fn no_redirect_is_followed() {
@@ -12,15 +12,15 @@ async fn no_redirect_is_followed() {
             "HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"
         )))
         .await;
-        let mut policy = policy(server.port);
+        let mut rules = rules(server.port);
         // Even to where the plugin could go by itself.
-        policy
+        rules
             .hosts
             .get_mut("api.test")
             .unwrap()
             .ports
             .insert(elsewhere.port);
-        let answer = call(&policy)
+        let answer = call(&rules)
             .fetch(get(format!("http://api.test:{}/", server.port)))
             .await;
         let answer = answer.unwrap();

@@ -3,7 +3,7 @@
 use rlf_http::{Request, Value};
 
 use crate::server::{Answer, Server};
-use crate::{call, denied, get, invalid, policy, with_header};
+use crate::{call, denied, get, invalid, rules, with_header};
 
 #[tokio::test]
 async fn a_request_arrives_as_written_with_nothing_added_but_its_frame() {
@@ -21,7 +21,7 @@ async fn a_request_arrives_as_written_with_nothing_added_but_its_frame() {
         ],
         body: b"the body".to_vec(),
     };
-    let answer = call(&policy(server.port)).fetch(request).await.unwrap();
+    let answer = call(&rules(server.port)).fetch(request).await.unwrap();
     let expected = format!(
         "POST /search?q=x HTTP/1.1\r\nhost: api.test:{}\r\nconnection: close\r\naccept-encoding: identity\r\n\
          content-type: text/plain\r\nx-twice: one\r\nx-twice: zwölf\r\ncontent-length: 8\r\n\r\nthe body",
@@ -55,7 +55,7 @@ async fn headers_of_the_connection_are_the_hosts() {
         "accept-encoding",
     ] {
         let request = with_header(get("http://api.test/"), name, "x");
-        let reason = denied(call(&policy(80)).fetch(request).await);
+        let reason = denied(call(&rules(80)).fetch(request).await);
         let lower = name.to_lowercase();
         assert_eq!(
             reason,
@@ -82,7 +82,7 @@ async fn what_could_end_a_header_is_refused() {
         ("name", "\u{7f}"),
     ] {
         let request = with_header(get("http://api.test/"), name, value);
-        invalid(call(&policy(80)).fetch(request).await);
+        invalid(call(&rules(80)).fetch(request).await);
     }
 }
 
@@ -100,14 +100,14 @@ async fn only_methods_of_plain_requests_are_sent() {
     for method in [
         "", "get", "CONNECT", "TRACE", "PROPFIND", "GET /", "GET\r\n",
     ] {
-        let reason = invalid(call(&policy(server.port)).fetch(with_method(method)).await);
+        let reason = invalid(call(&rules(server.port)).fetch(with_method(method)).await);
         assert!(
             reason.starts_with(&format!("method {method:?} cannot be used")),
             "{reason}"
         );
     }
     for (method, request) in requests {
-        let answer = call(&policy(server.port)).fetch(request).await;
+        let answer = call(&rules(server.port)).fetch(request).await;
         assert_eq!(answer.unwrap().status, 204, "{method}");
         assert!(
             server
@@ -121,7 +121,7 @@ async fn only_methods_of_plain_requests_are_sent() {
 #[tokio::test]
 async fn no_cookie_and_no_referrer_is_kept() {
     let mut server = Server::start(Answer::ok("set-cookie: id=1\r\n", "")).await;
-    let call = call(&policy(server.port));
+    let call = call(&rules(server.port));
     for _ in 0..2 {
         call.fetch(get(format!("http://api.test:{}/", server.port)))
             .await

@@ -2,29 +2,29 @@
 
 use std::io::Write as _;
 
-use rlf_http::{HostRule, HttpPolicy, Request, Scheme, SecretRule, Value};
+use rlf_http::{HostRule, HttpRules, Request, Scheme, SecretRule, Value};
 use tempfile::NamedTempFile;
 
 use crate::server::{Answer, Server};
-use crate::{call, client, denied, get, policy, unavailable, with_header};
+use crate::{call, client, denied, get, rules, unavailable, with_header};
 
 const SECRET: &str = "correct-horse/battery";
 
 /// `key` for `api.test`, with a prefix.
-fn with_secret(port: u16) -> (HttpPolicy, NamedTempFile) {
+fn with_secret(port: u16) -> (HttpRules, NamedTempFile) {
     let mut file = NamedTempFile::new().unwrap();
     writeln!(file, "{SECRET}").unwrap();
-    let mut policy = policy(port);
-    let other = policy.hosts["api.test"].clone();
-    policy.hosts.insert("other.test".to_owned(), other);
+    let mut rules = rules(port);
+    let other = rules.hosts["api.test"].clone();
+    rules.hosts.insert("other.test".to_owned(), other);
     let rule = SecretRule {
         file: Some(file.path().to_owned()),
         host: "API.test".to_owned(),
         prefix: "Bearer ".to_owned(),
         ..SecretRule::default()
     };
-    policy.secrets.insert("key".to_owned(), rule);
-    (policy, file)
+    rules.secrets.insert("key".to_owned(), rule);
+    (rules, file)
 }
 
 fn authorised(host: &str, port: u16, secret: &str) -> Request {
@@ -38,8 +38,8 @@ fn authorised(host: &str, port: u16, secret: &str) -> Request {
 #[tokio::test]
 async fn the_server_gets_the_secret_and_the_plugin_does_not() {
     let mut server = Server::start(Answer::Echo).await;
-    let (policy, _file) = with_secret(server.port);
-    let answer = call(&policy)
+    let (rules, _file) = with_secret(server.port);
+    let answer = call(&rules)
         .fetch(authorised("api.test", server.port, "key"))
         .await
         .unwrap();
@@ -63,16 +63,16 @@ async fn every_part_of_an_answer_is_looked_through() {
         r#"{{"key": "correct-horse\/battery", "basic": "{base64}", "KEY": "CORRECT-HORSE/BATTERY"}}"#
     );
     let server = Server::start(Answer::ok(&headers, &body)).await;
-    let (mut policy, _file) = with_secret(server.port);
+    let (mut rules, _file) = with_secret(server.port);
     let token = NamedTempFile::new().unwrap();
     std::fs::write(token.path(), "Plain-Token-42").unwrap();
     let rule = SecretRule {
         file: Some(token.path().to_owned()),
-        ..policy.secrets["key"].clone()
+        ..rules.secrets["key"].clone()
     };
-    policy.secrets.insert("token".to_owned(), rule);
+    rules.secrets.insert("token".to_owned(), rule);
     // Also without having sent it this time: the server may remember.
-    let answer = call(&policy)
+    let answer = call(&rules)
         .fetch(get(format!("http://api.test:{}/", server.port)))
         .await
         .unwrap();
@@ -93,10 +93,10 @@ async fn every_part_of_an_answer_is_looked_through() {
 #[tokio::test]
 async fn a_secret_is_sent_to_no_other_host() {
     let mut server = Server::start(Answer::Echo).await;
-    let (policy, _file) = with_secret(server.port);
+    let (rules, _file) = with_secret(server.port);
     assert_eq!(
         denied(
-            call(&policy)
+            call(&rules)
                 .fetch(authorised("other.test", server.port, "key"))
                 .await
         ),
@@ -104,11 +104,11 @@ async fn a_secret_is_sent_to_no_other_host() {
     );
     assert_eq!(
         denied(
-            call(&policy)
+            call(&rules)
                 .fetch(authorised("api.test", server.port, "keys"))
                 .await
         ),
-        "no secret `keys` is in the operator's policy"
+        "no secret `keys` is in the operator's HTTP rules"
     );
     assert!(server.is_untouched());
 }
@@ -116,12 +116,12 @@ async fn a_secret_is_sent_to_no_other_host() {
 #[tokio::test]
 async fn a_secret_bound_to_an_https_host_is_not_sent_in_the_clear() {
     let mut server = Server::start(Answer::Echo).await;
-    let (mut policy, _file) = with_secret(server.port);
-    let rule = policy.hosts.get_mut("api.test").unwrap();
+    let (mut rules, _file) = with_secret(server.port);
+    let rule = rules.hosts.get_mut("api.test").unwrap();
     rule.scheme = Scheme::Https;
-    policy.certificate_authorities = Some(crate::tls::authority());
+    rules.certificate_authorities = Some(crate::tls::authority());
     let reason = denied(
-        call(&policy)
+        call(&rules)
             .fetch(authorised("api.test", server.port, "key"))
             .await,
     );
@@ -132,9 +132,9 @@ async fn a_secret_bound_to_an_https_host_is_not_sent_in_the_clear() {
 #[tokio::test]
 async fn an_answer_that_cannot_be_looked_through_is_refused() {
     let server = Server::start(Answer::ok("content-encoding: gzip\r\n", "packed")).await;
-    let (policy, _file) = with_secret(server.port);
+    let (rules, _file) = with_secret(server.port);
     let reason = denied(
-        call(&policy)
+        call(&rules)
             .fetch(authorised("api.test", server.port, "key"))
             .await,
     );
@@ -143,7 +143,7 @@ async fn an_answer_that_cannot_be_looked_through_is_refused() {
         "{reason}"
     );
     // A host that knows no secret may answer as it likes.
-    let answer = call(&policy)
+    let answer = call(&rules)
         .fetch(get(format!("http://other.test:{}/", server.port)))
         .await;
     assert_eq!(answer.unwrap().body, b"packed");
@@ -153,7 +153,7 @@ async fn an_answer_that_cannot_be_looked_through_is_refused() {
         "Range",
         "bytes=0-3",
     );
-    let reason = denied(call(&policy).fetch(piece).await);
+    let reason = denied(call(&rules).fetch(piece).await);
     assert_eq!(
         reason,
         "a request with a secret in it cannot ask for a range; leave `range` out"
@@ -163,16 +163,16 @@ async fn an_answer_that_cannot_be_looked_through_is_refused() {
 #[tokio::test]
 async fn nothing_prints_a_secret() {
     let server = Server::start(Answer::text(&format!("{SECRET} is no status line\r\n"))).await;
-    let (policy, _file) = with_secret(server.port);
-    let client = client(&policy);
+    let (rules, _file) = with_secret(server.port);
+    let client = client(&rules);
     let printed = format!(
-        "{policy:?} {client:?} {:?}",
+        "{rules:?} {client:?} {:?}",
         authorised("api.test", 80, "key")
     );
     assert!(printed.contains("[secret key of api.test]"), "{printed}");
     assert!(!printed.contains("correct-horse"), "{printed}");
     let reason = unavailable(
-        call(&policy)
+        call(&rules)
             .fetch(authorised("api.test", server.port, "key"))
             .await,
     );
@@ -182,14 +182,14 @@ async fn nothing_prints_a_secret() {
 #[test]
 fn an_environment_variable_holds_a_secret() {
     // Set by cargo for every test.
-    let mut policy = policy(80);
+    let mut rules = rules(80);
     let rule = SecretRule {
         env: Some("CARGO_MANIFEST_DIR".to_owned()),
         host: "api.test".to_owned(),
         ..SecretRule::default()
     };
-    policy.secrets.insert("key".to_owned(), rule);
-    let printed = format!("{:?}", client(&policy));
+    rules.secrets.insert("key".to_owned(), rule);
+    let printed = format!("{:?}", client(&rules));
     assert!(printed.contains("[secret key of api.test]"), "{printed}");
 }
 
@@ -272,16 +272,16 @@ fn a_secret_without_use_or_value_is_refused_when_the_policy_is_opened() {
             "its `prefix`",
         ),
     ] {
-        let mut policy = policy(80);
-        policy.hosts.insert(
+        let mut rules = rules(80);
+        rules.hosts.insert(
             "unused.test".to_owned(),
             HostRule {
                 scheme: Scheme::Http,
                 ..HostRule::default()
             },
         );
-        policy.secrets.insert(name.to_owned(), rule);
-        let error = rlf_http::HttpClient::open(&policy).unwrap_err().to_string();
+        rules.secrets.insert(name.to_owned(), rule);
+        let error = rlf_http::HttpClient::open(&rules).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("http secret `{name}`: ")),
             "{error}"
@@ -292,7 +292,7 @@ fn a_secret_without_use_or_value_is_refused_when_the_policy_is_opened() {
             "{error}"
         );
     }
-    let mut policy = policy(80);
-    policy.secrets.insert("key".to_owned(), from(&good));
-    client(&policy);
+    let mut rules = rules(80);
+    rules.secrets.insert("key".to_owned(), from(&good));
+    client(&rules);
 }

@@ -1,19 +1,19 @@
-//! No request and no answer is larger than the policy allows, however its size is told.
+//! No request and no answer is larger than the rules allow, however its size is told.
 
 use std::fmt::Write as _;
 
-use rlf_http::{HttpPolicy, Request};
+use rlf_http::{HttpRules, Request};
 
 use crate::server::{Answer, Server};
-use crate::{call, exhausted, fetch, get, policy, unavailable, with_header};
+use crate::{call, exhausted, fetch, get, rules, unavailable, with_header};
 
-fn small(port: u16) -> HttpPolicy {
-    HttpPolicy {
+fn small(port: u16) -> HttpRules {
+    HttpRules {
         max_request_bytes: 10,
         max_response_bytes: 1_000,
         max_headers: 5,
         max_header_bytes: 200,
-        ..policy(port)
+        ..rules(port)
     }
 }
 

@@ -1,26 +1,26 @@
-//! No server, resolver or handshake holds a fetch longer than the policy and the deadline allow.
+//! No server, resolver or handshake holds a fetch longer than the rules and the deadline allow.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlf_http::{FetchError, HttpClient, HttpPolicy, Scheme, TimedOutBy};
+use rlf_http::{FetchError, HttpClient, HttpRules, Scheme, TimedOutBy};
 
 use crate::names::{Names, Silent};
 use crate::server::{Answer, Server};
-use crate::{LOOPBACK, PATIENCE, client, get, policy, unavailable};
+use crate::{LOOPBACK, PATIENCE, client, get, rules, unavailable};
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Fetches with the shorter time given to the policy, then to the call.
-async fn times_out(open: impl Fn(&HttpPolicy) -> HttpClient, mut policy: HttpPolicy, url: &str) {
-    for by in [TimedOutBy::Policy, TimedOutBy::Deadline] {
+/// Fetches with the shorter time given to the rules, then to the call.
+async fn times_out(open: impl Fn(&HttpRules) -> HttpClient, mut rules: HttpRules, url: &str) {
+    for by in [TimedOutBy::Rules, TimedOutBy::Deadline] {
         let (timeout, until_deadline) = match by {
-            TimedOutBy::Policy => (SHORT, PATIENCE),
+            TimedOutBy::Rules => (SHORT, PATIENCE),
             TimedOutBy::Deadline => (PATIENCE, SHORT),
         };
-        policy.timeout = timeout;
+        rules.timeout = timeout;
         let start = Instant::now();
-        let answer = open(&policy)
+        let answer = open(&rules)
             .call(start + until_deadline)
             .fetch(get(url))
             .await;
@@ -38,7 +38,7 @@ async fn times_out(open: impl Fn(&HttpPolicy) -> HttpClient, mut policy: HttpPol
 async fn a_silent_server_is_left() {
     let server = Server::start(Answer::Silence).await;
     let url = format!("http://api.test:{}/", server.port);
-    times_out(client, policy(server.port), &url).await;
+    times_out(client, rules(server.port), &url).await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_server_that_drips_is_left() {
     ] {
         let server = Server::start(Answer::Drip(start.into())).await;
         let url = format!("http://api.test:{}/", server.port);
-        times_out(client, policy(server.port), &url).await;
+        times_out(client, rules(server.port), &url).await;
     }
 }
 
@@ -59,29 +59,29 @@ async fn a_server_that_drips_is_left() {
 async fn a_server_that_only_promises_is_left() {
     let server = Server::start(Answer::Again(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())).await;
     let url = format!("http://api.test:{}/", server.port);
-    times_out(client, policy(server.port), &url).await;
+    times_out(client, rules(server.port), &url).await;
 }
 
 #[tokio::test]
 async fn a_server_that_never_shakes_hands_is_left() {
     let server = Server::start(Answer::Silence).await;
-    let mut policy = policy(server.port);
-    policy.hosts.get_mut("api.test").unwrap().scheme = Scheme::Https;
-    policy.certificate_authorities = Some(crate::tls::authority());
+    let mut rules = rules(server.port);
+    rules.hosts.get_mut("api.test").unwrap().scheme = Scheme::Https;
+    rules.certificate_authorities = Some(crate::tls::authority());
     let url = format!("https://api.test:{}/", server.port);
-    times_out(client, policy, &url).await;
+    times_out(client, rules, &url).await;
 }
 
 #[tokio::test]
 async fn a_silent_resolver_is_left() {
-    let open = |policy: &HttpPolicy| HttpClient::open_with(policy, Arc::new(Silent)).unwrap();
-    times_out(open, policy(80), "http://api.test/").await;
+    let open = |rules: &HttpRules| HttpClient::open_with(rules, Arc::new(Silent)).unwrap();
+    times_out(open, rules(80), "http://api.test/").await;
 }
 
 #[tokio::test]
 async fn a_deadline_that_has_passed_looks_nothing_up() {
     let names = Arc::new(Names::all(LOOPBACK));
-    let client = HttpClient::open_with(&policy(80), names.clone()).unwrap();
+    let client = HttpClient::open_with(&rules(80), names.clone()).unwrap();
     let call = client.call(Instant::now().checked_sub(SHORT).unwrap());
     match call.fetch(get("http://api.test/")).await {
         Err(FetchError::Timeout { by, .. }) => assert_eq!(by, TimedOutBy::Deadline),
@@ -93,9 +93,9 @@ async fn a_deadline_that_has_passed_looks_nothing_up() {
 #[tokio::test]
 async fn waiting_for_room_ends_with_the_deadline() {
     let mut server = Server::start(Answer::Silence).await;
-    let mut policy = policy(server.port);
-    policy.max_concurrent = 1;
-    let client = client(&policy);
+    let mut rules = rules(server.port);
+    rules.max_concurrent = 1;
+    let client = client(&rules);
     let url = format!("http://api.test:{}/", server.port);
     let first = client.call(Instant::now() + PATIENCE);
     let request = get(&url);

@@ -1,13 +1,13 @@
-//! https hosts prove the name that the policy has, whatever address they are connected at.
+//! https hosts prove the name that the rules have, whatever address they are connected at.
 
 use std::path::{Path, PathBuf};
 
-use rlf_http::{HttpPolicy, Scheme};
+use rlf_http::{HttpRules, Scheme};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use crate::server::{Answer, Event, Server};
-use crate::{call, get, policy, unavailable};
+use crate::{call, get, rules, unavailable};
 
 fn certificate(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -20,22 +20,22 @@ pub(crate) fn authority() -> PathBuf {
 }
 
 /// Opens `api.test` and `other.test`, trusting the authority of `file`.
-fn https(port: u16, file: &str) -> HttpPolicy {
-    let mut policy = policy(port);
-    let mut rule = policy.hosts["api.test"].clone();
+fn https(port: u16, file: &str) -> HttpRules {
+    let mut rules = rules(port);
+    let mut rule = rules.hosts["api.test"].clone();
     rule.scheme = Scheme::Https;
     for name in ["api.test", "other.test", "127.0.0.1"] {
-        policy.hosts.insert(name.to_owned(), rule.clone());
+        rules.hosts.insert(name.to_owned(), rule.clone());
     }
-    policy.certificate_authorities = Some(certificate(file));
-    policy
+    rules.certificate_authorities = Some(certificate(file));
+    rules
 }
 
 #[tokio::test]
 async fn the_name_goes_into_the_handshake_and_into_the_request() {
     let mut server = Server::start_tls(Answer::ok("", "proven")).await;
-    let policy = https(server.port, "authority.pem");
-    let answer = call(&policy)
+    let rules = https(server.port, "authority.pem");
+    let answer = call(&rules)
         .fetch(get(format!("https://api.test:{}/", server.port)))
         .await;
     assert_eq!(answer.unwrap().body, b"proven");
@@ -59,8 +59,8 @@ async fn who_does_not_prove_the_name_is_sent_nothing() {
         ("authority.pem", "127.0.0.1", "not valid for name"),
         ("server.pem", "api.test", "UnknownIssuer"),
     ] {
-        let policy = https(server.port, file);
-        let answer = call(&policy)
+        let rules = https(server.port, file);
+        let answer = call(&rules)
             .fetch(get(format!("https://{host}:{}/", server.port)))
             .await;
         let reason = unavailable(answer);
@@ -77,9 +77,9 @@ async fn who_does_not_prove_the_name_is_sent_nothing() {
 #[tokio::test]
 async fn a_server_in_the_clear_is_no_https_server() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let policy = https(listener.local_addr().unwrap().port(), "authority.pem");
-    let port = policy.hosts["api.test"].ports.first().unwrap();
-    let call = call(&policy);
+    let rules = https(listener.local_addr().unwrap().port(), "authority.pem");
+    let port = rules.hosts["api.test"].ports.first().unwrap();
+    let call = call(&rules);
     let fetch = call.fetch(get(format!("https://api.test:{port}/")));
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlf_sandbox::{Clock, Ended, LimitReached, Stopped};
+use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
 use tokio::sync::oneshot;
 
 use super::component::ComponentSession;
@@ -13,7 +13,7 @@ use crate::bindings::{environment, types};
 use crate::plugin::{Exports, Plugin};
 
 /// The longest that an instance serves one session. One that is older comes back from a snapshot.
-pub(crate) const LIFETIME: Duration = rlf_sandbox::LONGEST;
+pub(crate) const LIFETIME: Duration = rlf_sandbox::MAX_DURATION;
 
 /// What one request may take.
 #[derive(Debug, Clone, Copy)]
@@ -193,7 +193,7 @@ pub(crate) async fn within<T>(
                 used: allowed,
             };
             Stopped {
-                ended: Ended::Timeout { clock: Clock::Wall },
+                ended: Ending::Timeout { clock: Clock::Wall },
                 reason: format!("out of time while running ({limit})"),
                 limit: Some(limit),
                 backtrace: None,

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_sandbox::{Gate, State, Stopped};
+use rlf_sandbox::{OpenGate, State, Stopped};
 use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
@@ -48,7 +48,7 @@ impl ExecuteGate {
     }
 }
 
-impl Gate for ExecuteGate {
+impl OpenGate for ExecuteGate {
     fn interface(&self) -> &'static str {
         "rlf:plugin/execute"
     }

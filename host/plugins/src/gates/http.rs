@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rlf_http::{FetchError, HttpCall, HttpClient, HttpError, HttpPolicy, Request, Value};
-use rlf_sandbox::{Gate, State};
+use rlf_http::{FetchError, HttpCall, HttpClient, HttpError, HttpRules, Request, Value};
+use rlf_sandbox::{OpenGate, State};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
@@ -29,14 +29,14 @@ pub(crate) struct HttpGate {
 }
 
 impl HttpGate {
-    pub(crate) fn open(policy: &HttpPolicy) -> Result<Self, HttpError> {
+    pub(crate) fn open(policy: &HttpRules) -> Result<Self, HttpError> {
         Ok(Self {
             client: HttpClient::open(policy)?,
         })
     }
 }
 
-impl Gate for HttpGate {
+impl OpenGate for HttpGate {
     fn interface(&self) -> &'static str {
         "rlf:plugin/http"
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rlf_dialogue::exact;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
-use rlf_sandbox::{Gate, State, Stopped};
+use rlf_sandbox::{OpenGate, State, Stopped};
 use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
@@ -44,7 +44,7 @@ impl ToolsGate {
     }
 }
 
-impl Gate for ToolsGate {
+impl OpenGate for ToolsGate {
     fn interface(&self) -> &'static str {
         "rlf:plugin/tools"
     }

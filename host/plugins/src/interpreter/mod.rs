@@ -19,9 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rlf_sandbox::{
-    CallReport, CallSpec, Clock, Ended as SandboxEnded, Limits, ScratchFiles, Stopped, Tee,
-};
+use rlf_sandbox::{CallReport, CallSpec, Clock, Ending, Limits, ScratchFiles, Stopped, Tee};
 use serde::{Deserialize, Serialize};
 
 use self::program::{Compiled, Exception, Outcome, Program, ProgramLimits, RunError, RunReport};
@@ -296,7 +294,7 @@ async fn compile(
 /// A call in which a program may use what it asks for, within what the operator allows.
 fn call_spec(plugin: &Plugin, wanted: &ProgramLimits, seed: u64, spec: RunSpec) -> CallSpec {
     let policy = &plugin.policy().programs;
-    let most_memory = plugin.template().most_memory_bytes();
+    let most_memory = plugin.template().max_memory_bytes();
     let mut limits = policy.limits(&plugin.policy().limits, wanted, most_memory);
     limits.wall = spec.lifetime.unwrap_or(limits.wall);
     CallSpec {
@@ -351,7 +349,7 @@ fn report_of<R>(
         Ok(Err(error)) => return Err(RunError::of_guest(error)),
         // `os._exit` and the like: an end like others.
         Err(Stopped {
-            ended: SandboxEnded::Exited { code },
+            ended: Ending::Exited { code },
             ..
         }) => run.outcome = Some(Outcome::Exited(code)),
         Err(stopped) => run.stopped = Some(in_words_of_programs(stopped)),
@@ -366,7 +364,7 @@ fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
         let before = limit.to_string();
         let of_program = matches!(
             stopped.ended,
-            SandboxEnded::Timeout {
+            Ending::Timeout {
                 clock: Clock::Virtual
             }
         );

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use rlf_sandbox::{
-    BoxFuture, CallReport, CallSpec, Caller, Clock, Ended, InUse, LEVELS, Limits, Pool, Sandbox,
+    BoxFuture, CallReport, CallSpec, Caller, Clock, Ending, InUse, LEVELS, Limits, Pool, Sandbox,
     SandboxConfig, Stopped, Template,
 };
 
@@ -63,7 +63,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
             ..CallSpec::default()
         };
         let stopped = run(&large, spec.clone()).await.outcome.unwrap_err();
-        assert_eq!(stopped.ended, Ended::Unavailable);
+        assert_eq!(stopped.ended, Ending::Unavailable);
         let limit = stopped.limit.unwrap();
         assert_eq!(
             (limit.name.as_str(), limit.value),
@@ -78,7 +78,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
             ..spec
         };
         let ended = run(&large, nested).await.outcome.unwrap_err().ended;
-        assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
+        assert_eq!(ended, Ending::Timeout { clock: Clock::Cpu });
         holder.abort();
         let _ = holder.await;
         settled(&sandbox).await;
@@ -133,7 +133,7 @@ fn programs_have_places_of_their_own() {
         };
         for spec in [CallSpec::default(), nested] {
             let ended = run(&program, spec).await.outcome.unwrap_err().ended;
-            assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
+            assert_eq!(ended, Ending::Timeout { clock: Clock::Cpu });
         }
         let busy_program = hold(&program);
         while sandbox.in_use().permits < 2 {
@@ -144,7 +144,7 @@ fn programs_have_places_of_their_own() {
             ..CallSpec::default()
         };
         let stopped = run(&program, late).await.outcome.unwrap_err();
-        assert_eq!(stopped.ended, Ended::Unavailable);
+        assert_eq!(stopped.ended, Ending::Unavailable);
         assert_eq!(stopped.limit.unwrap().name, "instances");
         for busy in [busy_tool, busy_program] {
             busy.abort();
@@ -220,7 +220,7 @@ fn calls_nest_no_deeper_than_the_levels_there_are() {
     });
     let template = load(&sandbox, BUSY, limits(5, 10_000, 1 << 20));
     let stopped = block_on(nest(template, None, LEVELS + 1)).unwrap_err();
-    assert_eq!(stopped.ended, Ended::Denied);
+    assert_eq!(stopped.ended, Ending::Denied);
     let limit = stopped.limit.unwrap();
     assert_eq!((limit.name.as_str(), limit.used), ("nesting", 4));
     assert_unharmed(&sandbox);
@@ -251,7 +251,7 @@ fn what_the_calls_of_a_call_compute_is_charged_to_it_and_they_end_when_it_does()
         })
     };
     let stopped = nested(limits(30, 60_000, 8 << 20)).expect("the caller is told");
-    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Cpu });
+    assert_eq!(stopped.ended, Ending::Timeout { clock: Clock::Cpu });
     let limit = stopped.limit.unwrap();
     assert_eq!((limit.name.as_str(), limit.value), ("cpu_ms", 30));
     let stopped = nested(limits(60_000, 50, 8 << 20));
@@ -260,7 +260,7 @@ fn what_the_calls_of_a_call_compute_is_charged_to_it_and_they_end_when_it_does()
             stopped
                 .as_ref()
                 .map_or_else(|outer| outer.ended, |inner| inner.ended),
-            Ended::Timeout {
+            Ending::Timeout {
                 clock: Clock::Cpu | Clock::Wall | Clock::Host
             }
         ),

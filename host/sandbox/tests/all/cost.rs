@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::guest::{assert_unharmed, block_on, load, plain, sandbox};
-use rlf_sandbox::{Ended, Limits};
+use rlf_sandbox::{Ending, Limits};
 
 /// A component that writes to so many of its 80 pages of 64 KiB when an instance of it is made.
 fn writer(pages: u32) -> String {
@@ -46,6 +46,6 @@ fn what_cannot_be_made_says_why() {
     let text = plain("(func $broken unreachable) (start $broken)", "");
     let template = load(&sandbox, &text, Limits::default());
     let stopped = block_on(template.instance_cost(Duration::ZERO)).unwrap_err();
-    assert_eq!(stopped.ended, Ended::Trap);
+    assert_eq!(stopped.ended, Ending::Trap);
     assert_unharmed(&sandbox);
 }

@@ -107,7 +107,7 @@ fn without_a_grant_there_is_no_data() {
     assert_eq!(
         outcome,
         Err(Error::NotFound(
-            "no data is bound to `corpus`; the operator's policy binds it".into()
+            "no data is bound to `corpus`; the operator's grants bind it".into()
         ))
     );
 }

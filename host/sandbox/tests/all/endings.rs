@@ -1,7 +1,7 @@
 //! How a call ended is data: every way a guest can leave is told from every other.
 
 use crate::guest::{ADDER, assert_unharmed, load, plain, run, sandbox};
-use rlf_sandbox::{Ended, Limits};
+use rlf_sandbox::{Ending, Limits};
 
 #[test]
 fn a_value_comes_back_with_what_the_call_used() {
@@ -24,7 +24,7 @@ fn a_trap_names_its_reason_and_keeps_its_backtrace_for_the_logs() {
     let stopped = run::<_, u32>(&load(&sandbox, &text, Limits::default()), "run", ())
         .outcome
         .unwrap_err();
-    assert_eq!(stopped.ended, Ended::Trap);
+    assert_eq!(stopped.ended, Ending::Trap);
     assert_eq!(
         stopped.reason,
         "the plugin trapped: wasm trap: wasm `unreachable` instruction executed"
@@ -45,7 +45,7 @@ fn unbounded_recursion_is_a_trap_that_says_so() {
     let stopped = run::<_, u32>(&load(&sandbox, &text, Limits::default()), "run", (0_u32,))
         .outcome
         .unwrap_err();
-    assert_eq!(stopped.ended, Ended::Trap);
+    assert_eq!(stopped.ended, Ending::Trap);
     assert!(
         stopped.reason.contains("recursion is too deep"),
         "{}",
@@ -72,7 +72,7 @@ fn an_exit_is_not_a_trap_whatever_its_code() {
             .unwrap_err();
         assert_eq!(
             stopped.ended,
-            Ended::Exited {
+            Ending::Exited {
                 code: code.cast_signed()
             },
             "{stopped}"

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use rlf_sandbox::{
-    BoxFuture, CallReport, CallSpec, Ended, InitMode, Limits, Sandbox, SandboxConfig, ScratchFiles,
-    Template,
+    BoxFuture, CallReport, CallSpec, Ending, InitMode, Limits, Sandbox, SandboxConfig,
+    ScratchFiles, Template,
 };
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
@@ -228,7 +228,7 @@ fn a_million_open_files_end_the_call_at_the_limit_on_handles() {
         })
     });
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::MemoryLimit);
+    assert_eq!(stopped.ended, Ending::MemoryLimit);
     assert_eq!(stopped.limit.unwrap().name, "resources");
     assert_unharmed(&sandbox);
 }
@@ -391,7 +391,7 @@ fn a_call_that_fails_leaves_no_outputs() {
         ..ScratchFiles::default()
     };
     let report = writes_outputs(&scratch(&sandbox, files), true);
-    assert_eq!(report.outcome.unwrap_err().ended, Ended::Trap);
+    assert_eq!(report.outcome.unwrap_err().ended, Ending::Trap);
     assert!(report.files.outputs.is_empty());
     assert_unharmed(&sandbox);
 }
@@ -457,7 +457,7 @@ fn a_host_directory_that_has_gone_makes_the_call_unavailable() {
         Box::pin(async move { guest.ask::<_, i64>("preopened", ()).await })
     });
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::Unavailable);
+    assert_eq!(stopped.ended, Ending::Unavailable);
     assert!(!stopped.reason.contains('/'), "{}", stopped.reason);
     assert_unharmed(&sandbox);
 }

@@ -1,9 +1,9 @@
 //! A guest cannot make the host take memory on its behalf beyond what it is allowed.
 
 use crate::guest::{CLOCK, MEMORY, assert_unharmed, load, plain, run, sandbox};
-use rlf_sandbox::{Ended, Limits, Stopped};
+use rlf_sandbox::{Ending, Limits, Stopped};
 
-fn assert_limit(stopped: &Stopped, ended: Ended, name: &str, value: u64) {
+fn assert_limit(stopped: &Stopped, ended: Ending, name: &str, value: u64) {
     assert_eq!(stopped.ended, ended, "{stopped}");
     let limit = stopped.limit.as_ref().expect("the limit is named");
     assert_eq!((limit.name.as_str(), limit.value), (name, value));
@@ -42,7 +42,7 @@ fn a_huge_argument_to_the_host_is_refused() {
     let stopped = run::<_, u32>(&template, "run", (5_u32 << 20,))
         .outcome
         .unwrap_err();
-    assert_limit(&stopped, Ended::OutputLimit, "hostcall_bytes", 1 << 20);
+    assert_limit(&stopped, Ending::OutputLimit, "hostcall_bytes", 1 << 20);
     assert_unharmed(&sandbox);
 }
 
@@ -75,12 +75,12 @@ fn a_huge_result_is_refused() {
     let stopped = run::<_, String>(&template, "run", (5_u32 << 20,))
         .outcome
         .unwrap_err();
-    assert_limit(&stopped, Ended::OutputLimit, "hostcall_bytes", 1 << 20);
+    assert_limit(&stopped, Ending::OutputLimit, "hostcall_bytes", 1 << 20);
     // Longer than its own memory: no limit of ours, but broken all the same.
     let stopped = run::<_, String>(&template, "run", (u32::MAX,))
         .outcome
         .unwrap_err();
-    assert_eq!(stopped.ended, Ended::Trap);
+    assert_eq!(stopped.ended, Ending::Trap);
     assert_unharmed(&sandbox);
 }
 
@@ -117,7 +117,7 @@ fn a_giant_random_request_is_refused() {
         let stopped = run::<_, u32>(&template, "run", (length,))
             .outcome
             .unwrap_err();
-        assert_limit(&stopped, Ended::MemoryLimit, "random_bytes", 4096);
+        assert_limit(&stopped, Ending::MemoryLimit, "random_bytes", 4096);
     }
     assert_unharmed(&sandbox);
 }
@@ -151,7 +151,7 @@ fn a_million_handles_are_refused() {
     let stopped = run::<_, u32>(&template, "run", (1_000_000_u32,))
         .outcome
         .unwrap_err();
-    assert_limit(&stopped, Ended::MemoryLimit, "component_handles", 500);
+    assert_limit(&stopped, Ending::MemoryLimit, "component_handles", 500);
     assert_unharmed(&sandbox);
 }
 
@@ -184,7 +184,7 @@ fn a_million_timers_are_refused() {
     let stopped = run::<_, u32>(&template, "run", (1_000_000_u32,))
         .outcome
         .unwrap_err();
-    assert_limit(&stopped, Ended::MemoryLimit, "resources", 100);
+    assert_limit(&stopped, Ending::MemoryLimit, "resources", 100);
     assert_unharmed(&sandbox);
 }
 

@@ -1,7 +1,7 @@
 //! A guest's log lines are kept up to a number and a length, and are safe to show.
 
 use crate::guest::{MEMORY, assert_unharmed, load, run, sandbox};
-use rlf_sandbox::{Level, Limits, LogLine};
+use rlf_sandbox::{Limits, LogLevel, LogLine};
 
 /// Logs a line of `length` bytes at `level`, `times` over; gives `enabled` of that level.
 fn logger() -> String {
@@ -45,7 +45,7 @@ fn lines_are_collected_with_their_level_and_made_safe() {
     assert_eq!(
         report.logs.lines,
         [LogLine {
-            level: Level::Warn,
+            level: LogLevel::Warn,
             message: "hi\u{241b}[2J".into()
         }]
     );

@@ -1,7 +1,7 @@
 //! The sum of a guest's memories and tables stays below its limit, however it is cut up.
 
 use crate::guest::{assert_unharmed, load, plain, run, sandbox};
-use rlf_sandbox::{Ended, Limits};
+use rlf_sandbox::{Ending, Limits};
 
 const MIB: u64 = 1 << 20;
 
@@ -29,7 +29,7 @@ fn growing_by_steps_ends_at_the_limit() {
     let sandbox = sandbox();
     let report = run::<_, u32>(&load(&sandbox, &plain(GROWS, EXPORTS), limits()), "run", ());
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::MemoryLimit);
+    assert_eq!(stopped.ended, Ending::MemoryLimit);
     let limit = stopped.limit.unwrap();
     assert_eq!(
         (limit.name.as_str(), limit.value, limit.used),
@@ -88,7 +88,7 @@ fn tables_are_counted_too() {
     );
     let report = run::<_, u32>(&load(&sandbox, &text, limits()), "run", ());
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::MemoryLimit);
+    assert_eq!(stopped.ended, Ending::MemoryLimit);
     let limit = stopped.limit.unwrap();
     assert_eq!(
         (limit.name.as_str(), limit.value, limit.used),
@@ -108,7 +108,7 @@ fn a_component_that_starts_too_big_never_runs() {
     let stopped = run::<_, u32>(&load(&sandbox, &text, limits()), "run", ())
         .outcome
         .unwrap_err();
-    assert_eq!(stopped.ended, Ended::MemoryLimit);
+    assert_eq!(stopped.ended, Ending::MemoryLimit);
     assert_eq!(stopped.limit.unwrap().used, 200 * 65_536);
     assert_unharmed(&sandbox);
 }

@@ -1,7 +1,7 @@
 //! What a guest prints survives its end, is bounded, and is safe to show.
 
 use crate::guest::{MEMORY, STDOUT, assert_unharmed, load, run, sandbox};
-use rlf_sandbox::{Clock, Ended, Limits};
+use rlf_sandbox::{Clock, Ending, Limits};
 
 /// Prints 4096 bytes of the given character, `times` over, then ends as told.
 fn printer() -> String {
@@ -52,10 +52,10 @@ fn what_was_printed_survives_every_ending() {
             trapped.outcome.unwrap_err().ended,
             trapped.stdout.captured().text.as_str()
         ),
-        (Ended::Trap, shown)
+        (Ending::Trap, shown)
     );
     let stopped = run::<_, u32>(&template, "run", (0_u32, 2_u32));
-    let timeout = Ended::Timeout { clock: Clock::Cpu };
+    let timeout = Ending::Timeout { clock: Clock::Cpu };
     assert_eq!(
         (
             stopped.outcome.unwrap_err().ended,
@@ -104,7 +104,7 @@ fn printing_without_end_stops_at_the_hard_limit() {
     );
     let report = run::<_, u32>(&template, "run", (u32::MAX, 0_u32));
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::OutputLimit);
+    assert_eq!(stopped.ended, Ending::OutputLimit);
     let limit = stopped.limit.unwrap();
     assert_eq!(
         (limit.name.as_str(), limit.value),

@@ -8,7 +8,7 @@ use crate::guest::{
 };
 use crate::time::sleeper;
 use rlf_sandbox::{
-    CallSpec, Clock, Ended, InitMode, Limits, RealSources, Sandbox, ScratchFiles, Template,
+    CallSpec, Clock, Ending, InitMode, Limits, RealSources, Sandbox, ScratchFiles, Template,
 };
 
 const CLOCK: RealSources = RealSources {
@@ -95,7 +95,7 @@ fn who_sleeps_past_the_deadline_is_stopped_at_once_and_it_is_its_own_doing() {
             .unwrap_err();
         assert_eq!(
             stopped.ended,
-            Ended::Timeout {
+            Ending::Timeout {
                 clock: Clock::Virtual
             }
         );

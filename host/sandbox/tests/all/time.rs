@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::guest::{
     CLOCK, assert_unharmed, block_on, call, load, plain, run, sandbox, sandbox_with,
 };
-use rlf_sandbox::{CallSpec, Clock, Ended, Limits, SandboxConfig};
+use rlf_sandbox::{CallSpec, Clock, Ending, Limits, SandboxConfig};
 
 fn loops() -> String {
     plain(
@@ -28,7 +28,7 @@ fn an_endless_loop_ends_at_its_cpu_budget() {
     );
     let report = run::<_, u32>(&template, "run", ());
     let stopped = report.outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Cpu });
+    assert_eq!(stopped.ended, Ending::Timeout { clock: Clock::Cpu });
     assert!(!stopped.ended.is_infrastructure());
     let limit = stopped.limit.unwrap();
     assert_eq!((limit.name.as_str(), limit.value), ("cpu_ms", 40));
@@ -61,7 +61,7 @@ fn many_endless_loops_at_once_each_get_their_own_budget() {
             let report = call.await.unwrap();
             assert_eq!(
                 report.outcome.unwrap_err().ended,
-                Ended::Timeout { clock: Clock::Cpu }
+                Ending::Timeout { clock: Clock::Cpu }
             );
             assert!(report.cpu >= Duration::from_millis(20));
         }
@@ -83,7 +83,7 @@ fn who_computes_until_the_deadline_was_held_up_by_nobody() {
     let sandbox = sandbox();
     let template = load(&sandbox, &loops(), short_of_time(100));
     let stopped = run::<_, u32>(&template, "run", ()).outcome.unwrap_err();
-    assert_eq!(stopped.ended, Ended::Timeout { clock: Clock::Cpu });
+    assert_eq!(stopped.ended, Ending::Timeout { clock: Clock::Cpu });
     assert_eq!(stopped.limit.unwrap().name, "wall_ms");
     assert_unharmed(&sandbox);
 }
@@ -181,7 +181,7 @@ fn sleeping_past_the_deadline_is_a_timeout_at_once() {
             .unwrap_err();
         assert_eq!(
             stopped.ended,
-            Ended::Timeout {
+            Ending::Timeout {
                 clock: Clock::Virtual
             }
         );
@@ -209,7 +209,7 @@ fn waiting_by_looking_at_the_clock_gets_there() {
     assert!(
         matches!(
             stopped.ended,
-            Ended::Timeout {
+            Ending::Timeout {
                 clock: Clock::Virtual | Clock::Cpu
             }
         ),
@@ -236,7 +236,7 @@ fn a_caller_with_less_time_left_is_obeyed() {
     let report = block_on(call::<_, u32>(&template, spec, "run", ()));
     assert_eq!(
         report.outcome.unwrap_err().ended,
-        Ended::Timeout { clock: Clock::Wall }
+        Ending::Timeout { clock: Clock::Wall }
     );
     assert!(report.wall < Duration::from_secs(5));
 }
@@ -271,7 +271,7 @@ fn no_instance_inside_the_deadline_is_unavailable() {
             .await
             .outcome
             .unwrap_err();
-        assert_eq!(stopped.ended, Ended::Unavailable);
+        assert_eq!(stopped.ended, Ending::Unavailable);
         assert_eq!(stopped.limit.unwrap().name, "instances");
         holder.abort();
         let _ = holder.await;
@@ -308,7 +308,7 @@ fn a_call_that_began_on_its_callers_thread_is_handed_over_when_it_computes_on() 
             turns += 1;
         }
         let ended = long.await.unwrap().outcome.unwrap_err().ended;
-        assert_eq!(ended, Ended::Timeout { clock: Clock::Cpu });
+        assert_eq!(ended, Ending::Timeout { clock: Clock::Cpu });
         assert!(turns > 100, "others had {turns} turns while it ran");
     });
     assert_unharmed(&sandbox);

@@ -1,0 +1,213 @@
+//! Who gets an instance, and when: a place in the pool and a share of memory, before anything is made.
+//!
+//! A call waits for both inside its deadline, so the pool never overflows and the machine is never
+//! asked for memory it has not got: a call's whole memory limit is set aside when it is admitted, since
+//! a guest may use all of it. Calls that other calls make (a tool that calls a tool) have places and
+//! memory of their own, level by level. A call waits for others of its own level only, and those wait
+//! for deeper ones at the most: whatever nests, somebody can always go on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::report::LimitReached;
+
+/// How deep calls may nest: a call, one that it makes, and one that this makes.
+pub const LEVELS: usize = 3;
+
+/// Where calls take their places: those of one pool never wait for those of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    /// Tools and rewards, level by level: they may make calls themselves.
+    #[default]
+    Calls,
+    /// Programs in interpreters. They make no calls, so whoever waits for one waits for nobody else.
+    Programs,
+    /// Sessions, which keep an instance for as long as they live and mostly wait. They take a place and no memory: whoever
+    /// keeps them knows what each has grown to, and sets aside what those need that run.
+    Sessions,
+}
+
+/// The unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
+const MEMORY_UNIT_BYTES: u64 = 64 << 10;
+
+/// What one level has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PoolLevel {
+    /// Calls at once.
+    pub places: u32,
+    /// The sum of their memory limits, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl PoolLevel {
+    /// The levels of a sandbox with `places` for calls of its own: a quarter of them on top for each
+    /// level of calls that these make. Of the memory calls have half and each level a quarter, but no
+    /// level less than one call of `largest` bytes needs.
+    pub(crate) fn shares(places: u32, memory_bytes: u64, largest: u64) -> [Self; LEVELS] {
+        let level = |places: u32, memory_bytes: u64| Self {
+            places: places.max(1),
+            memory_bytes: memory_bytes.max(largest),
+        };
+        let nested = level(places / 4, memory_bytes / 4);
+        [level(places, memory_bytes / 2), nested, nested]
+    }
+}
+
+/// The places and the memory of all pools.
+pub(crate) struct Admission {
+    calls: [Places; LEVELS],
+    programs: Places,
+    sessions: Places,
+}
+
+struct Places {
+    level: PoolLevel,
+    free: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(level: PoolLevel) -> Self {
+        // Rounded as calls are, so that the largest one fits.
+        let units = level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES) as usize;
+        Self {
+            level,
+            free: Arc::new(Semaphore::new(level.places as usize)),
+            memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+}
+
+/// A place and memory, given back when it is dropped.
+pub(crate) struct Admitted {
+    _place: OwnedSemaphorePermit,
+    _memory: OwnedSemaphorePermit,
+}
+
+/// Why a call did not get in.
+pub(crate) enum NotAdmitted {
+    /// Calls nest no deeper.
+    TooDeep,
+    /// There was nothing to be had within its time.
+    Full(LimitReached),
+}
+
+impl Admission {
+    pub(crate) fn new(
+        calls: [PoolLevel; LEVELS],
+        programs: PoolLevel,
+        sessions: PoolLevel,
+    ) -> Self {
+        Self {
+            calls: calls.map(Places::new),
+            programs: Places::new(programs),
+            sessions: Places::new(sessions),
+        }
+    }
+
+    /// Waits for a place and `memory_bytes` of memory in a pool, there on the level `depth`, for `most`
+    /// at the longest.
+    pub(crate) async fn admit(
+        &self,
+        pool: Pool,
+        depth: usize,
+        memory_bytes: u64,
+        most: Duration,
+    ) -> Result<Admitted, NotAdmitted> {
+        let found = match pool {
+            Pool::Calls => self.calls.get(depth).ok_or(NotAdmitted::TooDeep)?,
+            Pool::Programs => &self.programs,
+            Pool::Sessions => &self.sessions,
+        };
+        let memory_bytes = if pool == Pool::Sessions {
+            0
+        } else {
+            memory_bytes
+        };
+        let Places {
+            level,
+            free: places,
+            memory,
+        } = found;
+        let deadline = Instant::now() + most;
+        let number = u64::from(level.places);
+        let place = acquire(places, 1, deadline)
+            .await
+            .ok_or_else(|| NotAdmitted::Full(LimitReached::new("instances", number, number)))?;
+        let units = u32::try_from(memory_bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX);
+        let memory = acquire(memory, units, deadline).await.ok_or_else(|| {
+            let free = memory.available_permits() as u64 * MEMORY_UNIT_BYTES;
+            let used = level.memory_bytes.saturating_sub(free) + memory_bytes;
+            NotAdmitted::Full(LimitReached::new(
+                "memory_budget_bytes",
+                level.memory_bytes,
+                used,
+            ))
+        })?;
+        Ok(Admitted {
+            _place: place,
+            _memory: memory,
+        })
+    }
+
+    /// Places taken in all pools.
+    pub(crate) fn places_in_use(&self) -> usize {
+        self.all()
+            .map(|all| all.level.places as usize - all.free.available_permits())
+            .sum()
+    }
+
+    /// Memory set aside in all pools, in bytes.
+    pub(crate) fn memory_in_use(&self) -> u64 {
+        self.all()
+            .map(|all| {
+                let units = all.level.memory_bytes.div_ceil(MEMORY_UNIT_BYTES);
+                units.saturating_sub(all.memory.available_permits() as u64) * MEMORY_UNIT_BYTES
+            })
+            .sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Places> {
+        self.calls.iter().chain([&self.programs, &self.sessions])
+    }
+}
+
+async fn acquire(
+    semaphore: &Arc<Semaphore>,
+    permits: u32,
+    deadline: Instant,
+) -> Option<OwnedSemaphorePermit> {
+    // Mostly there is room, and then no timer is needed.
+    if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(permits) {
+        return Some(permit);
+    }
+    let waiting = Arc::clone(semaphore).acquire_many_owned(permits);
+    tokio::time::timeout_at(deadline.into(), waiting)
+        .await
+        .ok()
+        .and_then(Result::ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_has_room_for_the_largest_call() {
+        for (places, memory) in [(1, 1 << 20), (16, 1 << 30), (512, 64 << 30)] {
+            for level in PoolLevel::shares(places, memory, 256 << 20) {
+                assert!(
+                    level.places >= 1 && level.memory_bytes >= 256 << 20,
+                    "{level:?}"
+                );
+            }
+        }
+        let [calls, nested, deepest] = PoolLevel::shares(256, 12 << 30, 256 << 20);
+        assert_eq!((calls.places, nested.places, deepest.places), (256, 64, 64));
+        assert_eq!(calls.memory_bytes, 6 << 30);
+    }
+}

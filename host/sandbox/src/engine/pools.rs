@@ -1,0 +1,160 @@
+//! Sizes of the pools: chosen for the machine, unless the configuration says otherwise.
+
+use std::fs;
+
+use serde::Serialize;
+use wasmtime::{Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use super::admission::{LEVELS, PoolLevel};
+use super::config::{SandboxConfig, SandboxError};
+use super::reset::Reset;
+use super::settings::settings;
+use crate::limits::TABLE_ELEMENTS;
+
+/// More memories than fit the address space beside others, at 4 GiB each, unless each place needs one.
+const MAX_MEMORIES: u32 = 15_000;
+
+/// Sizes of the pools, as chosen for this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Pools {
+    /// Instances that live at once, over all levels and pools.
+    pub instances: u32,
+    /// How places and memory are shared: calls of the host's, those that they make, and those that
+    /// these make.
+    pub levels: [PoolLevel; LEVELS],
+    /// What programs in interpreters have.
+    pub programs: PoolLevel,
+    /// What environment sessions have.
+    pub sessions: PoolLevel,
+    /// Linear memories; one instance may have several.
+    pub memories: u32,
+    /// Tables.
+    pub tables: u32,
+    /// The most of one memory, in bytes.
+    pub max_memory_bytes: u64,
+    /// Threads that run guests.
+    pub workers: usize,
+    /// What is done between two instances in one place.
+    pub reset: Reset,
+}
+
+impl Pools {
+    /// The levels in a line, for people.
+    pub fn describe_levels(&self) -> String {
+        let [calls, nested, deepest] = self.levels;
+        let mebibytes = |level: PoolLevel| level.memory_bytes >> 20;
+        format!(
+            "{} calls at once in {} MiB; of calls that calls make {} in {} MiB, and {} in {} MiB one level deeper; \
+             {} programs in {} MiB; {} sessions in {} MiB",
+            calls.places,
+            mebibytes(calls),
+            nested.places,
+            mebibytes(nested),
+            deepest.places,
+            mebibytes(deepest),
+            self.programs.places,
+            mebibytes(self.programs),
+            self.sessions.places,
+            mebibytes(self.sessions),
+        )
+    }
+}
+
+/// An engine whose pools fit the machine.
+pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut instances = config.instances.unwrap_or_else(instances_for_machine);
+    let budget = config
+        .memory_budget_bytes
+        .unwrap_or_else(|| machine_memory() / 2);
+    loop {
+        let levels = PoolLevel::shares(instances, budget, config.max_memory_bytes);
+        let programs = PoolLevel {
+            places: config.programs.unwrap_or(instances),
+            memory_bytes: config
+                .program_memory_budget_bytes
+                .unwrap_or_else(|| machine_memory() / 4)
+                .max(config.max_memory_bytes),
+        };
+        let sessions = PoolLevel {
+            places: config.sessions.unwrap_or(instances),
+            memory_bytes: config
+                .session_memory_budget_bytes
+                .unwrap_or_else(|| machine_memory() / 4)
+                .max(config.max_memory_bytes),
+        };
+        let places = (levels.iter().chain([&programs, &sessions]))
+            .map(|level| level.places)
+            .sum();
+        let pools = Pools {
+            instances: places,
+            levels,
+            programs,
+            sessions,
+            // Some components have three; so many places are for those that have one.
+            memories: (3 * places).min(places.max(MAX_MEMORIES)),
+            tables: 4 * places,
+            max_memory_bytes: config.max_memory_bytes,
+            workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
+            reset: Reset::for_machine(),
+        };
+        let mut settings = settings();
+        settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));
+        match Engine::new(&settings) {
+            Ok(engine) => return Ok((engine, pools)),
+            // Address space may be limited; what was asked for by name is not made smaller.
+            Err(_) if config.instances.is_none() && instances > 16 => instances /= 2,
+            Err(error) => {
+                return Err(SandboxError::Engine {
+                    instances,
+                    reason: format!("{error:#}"),
+                });
+            }
+        }
+    }
+}
+
+fn pooling(pools: &Pools) -> PoolingAllocationConfig {
+    let mut pooling = PoolingAllocationConfig::new();
+    pooling
+        .total_component_instances(pools.instances)
+        // Components made by componentize-py have two dozen core modules each.
+        .total_core_instances(24 * pools.instances)
+        .total_memories(pools.memories)
+        .total_tables(pools.tables)
+        .total_stacks(pools.instances)
+        .max_memories_per_module(2)
+        .max_tables_per_module(4)
+        .table_elements(TABLE_ELEMENTS as usize)
+        .max_memory_size(usize::try_from(pools.max_memory_bytes).unwrap_or(usize::MAX))
+        .max_core_instance_size(1 << 20)
+        .max_component_instance_size(4 << 20)
+        .async_stack_keep_resident(64 << 10)
+        .decommit_batch_size(1)
+        .max_unused_warm_slots(pools.instances.min(128));
+    // Page faults dominate everything bigger than a trivial call.
+    pools.reset.configure(&mut pooling);
+    pooling
+}
+
+/// The machine's memory in bytes; 4 GiB where it cannot be told.
+fn machine_memory() -> u64 {
+    let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let kib = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:"))?;
+        kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kib.unwrap_or(4 << 20) << 10
+}
+
+/// See [`SandboxConfig::instances`].
+fn instances_for_machine() -> u32 {
+    let by_memory = (machine_memory() / (64 << 20)).clamp(32, 512);
+    // About 5.5 mappings live with each instance; others need some too.
+    let maps = fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok());
+    let by_maps = maps.map_or(u64::MAX, |maps| (maps / 16).max(16));
+    by_memory.min(by_maps) as u32
+}

@@ -1,0 +1,41 @@
+//! What an operator allows one plugin.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wasi::files::{FileGrant, ScratchFiles};
+
+/// What the operator grants to a plugin. Deny by default: the empty value grants nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Grants {
+    /// Names that the plugin may read under, each bound to a file or a directory.
+    pub data: BTreeMap<String, PathBuf>,
+    /// A scratch directory in memory, of its own for every call. Default: none.
+    pub files: Option<ScratchFiles>,
+    /// A real directory of the host, which the guest finds at `/host` and may change. Neither
+    /// deterministic (its times and listings are the machine's) nor isolated (calls see each
+    /// other's files, and those of everybody else who writes there); no limit on bytes holds. What
+    /// is written is counted in [`FilesReport`](crate::FilesReport). Default: none; not with `files`.
+    pub host_directory: Option<PathBuf>,
+    /// What is the machine's own instead of virtual and seeded. Default: nothing.
+    pub real: RealSources,
+}
+
+impl Grants {
+    /// Checks the files that are granted. The error says what to write instead.
+    pub(crate) fn file_grant(&self) -> Result<FileGrant, String> {
+        FileGrant::new(self.files.as_ref(), self.host_directory.as_deref())
+    }
+}
+
+/// Sources of the machine's own that a call gets once `init` is over; nothing that uses them is deterministic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RealSources {
+    /// The wall clock of the machine, clocks that run in real time, and waiting that takes as long as it says: inside the
+    /// host, until the call's deadline drops it. Default false.
+    pub clock: bool,
+    /// The entropy of the machine, whatever the call's seed. Default false.
+    pub random: bool,
+}

@@ -1,0 +1,18 @@
+//! One guest: the store that holds all it may touch, what it is linked with, and how it is run.
+//!
+//! - `state`: the data of a store
+//! - `gate`: ways out of the sandbox, opened to a plugin one by one
+//! - `linker`: the interfaces that components find
+//! - `supervise`: polling a guest under its meter until it ends
+
+mod gate;
+mod linker;
+mod state;
+mod supervise;
+
+pub(crate) use gate::Gates;
+pub use gate::OpenGate;
+pub(crate) use linker::{linker, with_grants};
+pub use state::State;
+pub(crate) use state::{Deadlines, Guest};
+pub(crate) use supervise::supervise;

@@ -1,0 +1,174 @@
+//! CPU time of a call: what its thread used over the polls of its future.
+//!
+//! Epoch ticks are wall time, and many guests share a thread; only the thread's own clock, read
+//! around every poll, gives a guest the same budget alone and beside a thousand busy ones.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::record::Record;
+use crate::report::{Clock, Ending, LimitReached, Stopped};
+
+/// CPU time that the current thread has used since it began.
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// What one call has used of its budget, with the calls that it makes. Shared by the future that is
+/// metered, the interrupt that asks how much is left, and the meters of those calls.
+pub(crate) struct CpuMeter {
+    budget_ns: AtomicU64,
+    /// What was used before the budget was last renewed.
+    spent_ns: AtomicU64,
+    /// The call that made this one: what is used here is charged there as well.
+    caller: Option<Arc<CpuMeter>>,
+    /// Of the polls that are over.
+    before_ns: AtomicU64,
+    /// The thread's clock when the running poll began.
+    poll_began_ns: AtomicU64,
+    /// Of the polls that are over of calls that this one made.
+    nested_ns: AtomicU64,
+}
+
+impl CpuMeter {
+    pub(crate) fn new(budget: Duration, caller: Option<Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self {
+            budget_ns: AtomicU64::new(nanoseconds(budget)),
+            spent_ns: AtomicU64::new(0),
+            caller,
+            before_ns: AtomicU64::new(0),
+            poll_began_ns: AtomicU64::new(0),
+            nested_ns: AtomicU64::new(0),
+        })
+    }
+
+    fn begin(&self) {
+        self.poll_began_ns
+            .store(nanoseconds(thread_cpu()), Ordering::Relaxed);
+    }
+
+    /// Of the poll that is running; only meaningful on the thread that polls.
+    fn running_ns(&self) -> u64 {
+        nanoseconds(thread_cpu()).saturating_sub(self.poll_began_ns.load(Ordering::Relaxed))
+    }
+
+    /// Ends a poll. What the call itself has used by then.
+    fn end(&self) -> Duration {
+        let running = self.running_ns();
+        let mut caller = self.caller.as_ref();
+        while let Some(meter) = caller {
+            meter.nested_ns.fetch_add(running, Ordering::Relaxed);
+            caller = meter.caller.as_ref();
+        }
+        Duration::from_nanos(self.before_ns.fetch_add(running, Ordering::Relaxed) + running)
+    }
+
+    /// What this call has used, with the calls that it made, up to the end of its last poll.
+    pub(crate) fn used(&self) -> Duration {
+        Duration::from_nanos(
+            self.before_ns.load(Ordering::Relaxed) + self.nested_ns.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Gives the guest `budget` from now on, in place of what it has left. On the thread that polls.
+    pub(crate) fn renew(&self, budget: Duration) {
+        let used = nanoseconds(self.used()) + self.running_ns();
+        self.spent_ns.store(used, Ordering::Relaxed);
+        self.budget_ns.store(nanoseconds(budget), Ordering::Relaxed);
+    }
+
+    /// How much of what [`renew`](Self::renew) gave is gone. On the thread that polls.
+    pub(crate) fn used_of_budget(&self) -> Duration {
+        let used = nanoseconds(self.used()) + self.running_ns();
+        Duration::from_nanos(used.saturating_sub(self.spent_ns.load(Ordering::Relaxed)))
+    }
+
+    /// The end of a call for which one of these budgets has nothing left, before it begins.
+    pub(crate) fn refusal(&self) -> Option<Stopped> {
+        self.exhausted(0)
+            .map(|(budget, used)| out_of_cpu(budget, used))
+    }
+
+    /// The first budget of this call and its callers that is used up, and what was used of it, with
+    /// what the poll that is running has used.
+    fn exhausted(&self, running: u64) -> Option<(Duration, Duration)> {
+        let mut meter = Some(self);
+        while let Some(this) = meter {
+            let over =
+                this.before_ns.load(Ordering::Relaxed) + this.nested_ns.load(Ordering::Relaxed);
+            let spent = this.spent_ns.load(Ordering::Relaxed);
+            let used = (over + running).saturating_sub(spent);
+            let budget = this.budget_ns.load(Ordering::Relaxed);
+            if used >= budget {
+                return Some((Duration::from_nanos(budget), Duration::from_nanos(used)));
+            }
+            meter = this.caller.as_deref();
+        }
+        None
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A future whose polls are metered.
+pub(crate) struct Metered<F> {
+    future: Pin<Box<F>>,
+    meter: Arc<CpuMeter>,
+    record: Arc<Record>,
+}
+
+impl<F> Metered<F> {
+    pub(crate) fn new(future: F, meter: Arc<CpuMeter>, record: Arc<Record>) -> Self {
+        Self {
+            future: Box::pin(future),
+            meter,
+            record,
+        }
+    }
+}
+
+impl<F: Future> Future for Metered<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.meter.begin();
+        let outcome = self.future.as_mut().poll(context);
+        self.record.set_cpu(self.meter.end());
+        outcome
+    }
+}
+
+/// Makes every epoch tick of a running guest a place where its budget is checked and where others
+/// get the thread. A guest that has none left ends there.
+pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<CpuMeter>) {
+    // The default deadline of 0 would trap at once.
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        let Some((budget, used)) = meter.exhausted(meter.running_ns()) else {
+            // Not `Yield`: that only wakes itself, and tokio looks at its timers every 61 polls.
+            return Ok(UpdateDeadline::YieldCustom(
+                1,
+                Box::pin(tokio::task::yield_now()),
+            ));
+        };
+        Err(out_of_cpu(budget, used).into())
+    });
+}
+
+fn out_of_cpu(budget: Duration, used: Duration) -> Stopped {
+    let limit = LimitReached::new("cpu_ms", budget.as_millis() as u64, used.as_millis() as u64);
+    let reason = format!("the plugin computed longer than it may ({limit})");
+    Stopped::by_limit(Ending::Timeout { clock: Clock::Cpu }, reason, limit)
+}

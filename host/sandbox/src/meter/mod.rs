@@ -1,0 +1,13 @@
+//! What a guest uses, measured while it runs and kept below its limits.
+//!
+//! - `cpu`: processor time, over the polls of a call
+//! - `memory`: linear memories and tables
+//! - `caller`: calls that calls make, charged to the one that makes them
+
+mod caller;
+mod cpu;
+mod memory;
+
+pub use caller::Caller;
+pub(crate) use cpu::{CpuMeter, Metered, interrupt_by_budget};
+pub(crate) use memory::MemoryLimiter;

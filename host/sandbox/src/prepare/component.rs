@@ -1,0 +1,143 @@
+//! What a component says about itself, read without compiling or running it.
+
+use serde::Serialize;
+use wasmparser::{Encoding, Parser, Payload};
+use wasmtime::Engine;
+
+use super::error::LoadError;
+use crate::contract::{CONTRACT, LINKED};
+use crate::report::safe_text;
+
+/// A component's identity and its outer shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComponentInfo {
+    /// BLAKE3 of the bytes, hexadecimal.
+    pub hash: String,
+    /// Length in bytes.
+    pub size: u64,
+    /// Names of what it imports, with versions, in the component's order.
+    pub imports: Vec<String>,
+    /// Names of what it exports, with versions, in the component's order.
+    pub exports: Vec<String>,
+}
+
+impl ComponentInfo {
+    /// Reads the outermost imports and exports. Refuses what is no component: anything else than
+    /// WebAssembly, core modules, damaged files and compiled code.
+    pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        if Engine::detect_precompiled(bytes).is_some() {
+            return Err(LoadError::Precompiled);
+        }
+        if !bytes.starts_with(b"\0asm") {
+            let start = safe_text(&bytes[..bytes.len().min(16)]);
+            return Err(LoadError::NotWasm { start });
+        }
+        let mut info = Self {
+            hash: blake3::hash(bytes).to_hex().to_string(),
+            size: bytes.len() as u64,
+            imports: Vec::new(),
+            exports: Vec::new(),
+        };
+        let damaged = |error: wasmparser::BinaryReaderError| LoadError::Damaged {
+            reason: error.to_string(),
+        };
+        let mut depth = 0_u32;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.map_err(damaged)? {
+                Payload::Version {
+                    encoding: Encoding::Module,
+                    ..
+                } if depth == 0 => return Err(LoadError::CoreModule),
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(section) if depth == 0 => {
+                    for import in section {
+                        info.imports
+                            .push(import.map_err(damaged)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(section) if depth == 0 => {
+                    for export in section {
+                        info.exports
+                            .push(export.map_err(damaged)?.name.name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(info)
+    }
+
+    /// The version in which it exports an interface such as `rlf:plugin/tool`, if it does.
+    pub fn exported_version(&self, interface: &str) -> Option<&str> {
+        version_in(&self.exports, interface)
+    }
+
+    /// The version in which it imports an interface such as `rlf:plugin/data`, if it does.
+    pub fn imported_version(&self, interface: &str) -> Option<&str> {
+        version_in(&self.imports, interface)
+    }
+
+    /// Everything imported that the sandbox does not link, all at once, each with the reason.
+    /// `gates` are the interfaces of those that are open.
+    pub(crate) fn check_imports(&self, gates: &[&str]) -> Result<(), LoadError> {
+        let mut missing = Vec::new();
+        for import in &self.imports {
+            let (interface, version) = import.split_once('@').unwrap_or((import, ""));
+            if !LINKED.contains(&interface) && !gates.contains(&interface) {
+                missing.push(format!("`{import}` is not granted or does not exist"));
+                continue;
+            }
+            let ours = if interface.starts_with("wasi:") {
+                "0.2.12"
+            } else {
+                CONTRACT
+            };
+            if compatible(version) != compatible(ours) {
+                missing.push(format!(
+                    "`{interface}` is wanted in version {version}, this host has {ours}"
+                ));
+            }
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(LoadError::Imports { missing })
+        }
+    }
+}
+
+fn version_in<'a>(names: &'a [String], interface: &str) -> Option<&'a str> {
+    names.iter().find_map(|name| {
+        let (found, version) = name.split_once('@').unwrap_or((name, ""));
+        (found == interface).then_some(version)
+    })
+}
+
+/// The part of a version that must agree: `1` of 1.4.2, `0.2` of 0.2.6, all of 0.0.3 and of
+/// pre-releases; as wasmtime's linker matches.
+fn compatible(version: &str) -> &str {
+    if version.contains('-') {
+        return version;
+    }
+    let mut dots = version.match_indices('.').map(|(at, _)| at);
+    match (dots.next(), dots.next()) {
+        (Some(major), _) if &version[..major] != "0" => &version[..major],
+        (Some(major), Some(minor)) if &version[major + 1..minor] != "0" => &version[..minor],
+        _ => version,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_agree_as_the_linker_matches_them() {
+        assert_eq!(compatible("0.2.6"), compatible("0.2.0"));
+        assert_ne!(compatible("0.1.0"), compatible("0.2.0"));
+        assert_eq!(compatible("1.4.2"), compatible("1.0.0"));
+        assert_ne!(compatible("0.0.3"), compatible("0.0.4"));
+        assert_ne!(compatible("0.2.0-rc"), compatible("0.2.0"));
+    }
+}

@@ -1,0 +1,390 @@
+//! Preparing a component in a process of its own.
+//!
+//! Parsing, initialising, snapshotting and compiling a stranger's bytes is the one thing that no limit
+//! of a call covers: a compiler cannot be interrupted. So it is done by a child that has limits of the
+//! operating system on memory, CPU time and wall-clock time, an empty environment and no descriptors
+//! but its three pipes. What comes back is the finished code, or one line that says why not.
+//!
+//! The child is this very program, started with the argument [`ARGUMENT`]: it calls
+//! [`prepare_from_stdin`] and exits. The request is a line of JSON and then the component; the answer is
+//! a line of JSON and then the compiled code.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rlf_config::milliseconds;
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::compile::make;
+use super::error::LoadError;
+use super::job::{Entry, Job};
+use crate::engine::{Sandbox, SandboxConfig};
+use crate::grants::Grants;
+use crate::guest::{Gates, OpenGate};
+use crate::limits::Limits;
+use crate::record::Record;
+use crate::report::{safe_text, shortened};
+use crate::wasi::data::DataSet;
+
+/// The argument that makes a program of ours the child: see [`prepare_from_stdin`].
+pub const ARGUMENT: &str = "prepare";
+
+/// Where a process finds its own program, also if the file was replaced since.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// More compiled code than this is not read back.
+const MAX_COMPILED_BYTES: u64 = 2 << 30;
+
+/// What the child is told; the component follows.
+#[derive(Serialize, Deserialize)]
+struct Request {
+    name: String,
+    config_json: String,
+    data: Grants,
+    limits: Limits,
+    gates: Vec<String>,
+    has_init: bool,
+    /// Who asks: where that is gone, nobody waits for an answer.
+    parent: i32,
+    component_bytes: u64,
+    max_memory_bytes: u64,
+    #[serde(with = "milliseconds")]
+    tick: Duration,
+    memory_bytes: u64,
+    #[serde(with = "milliseconds")]
+    cpu: Duration,
+}
+
+/// What the child answers; compiled code follows where there is some.
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    Ready {
+        entry: Entry,
+        /// Of the data that `init` read.
+        data: Option<String>,
+        #[serde(with = "milliseconds")]
+        prepare: Duration,
+        #[serde(with = "milliseconds")]
+        compile: Duration,
+    },
+    /// Its `init` failed.
+    Init { reason: String, printed: String },
+    /// It does not compile or link.
+    Compile { reason: String },
+    /// Anything else.
+    Other { reason: String },
+}
+
+/// A component as the child left it.
+pub(crate) struct Compiled {
+    pub(crate) code: Vec<u8>,
+    pub(crate) entry: Entry,
+    data: Option<String>,
+    pub(crate) prepare: Duration,
+    pub(crate) compile: Duration,
+}
+
+/// Has the component of `job` prepared by a child.
+pub(crate) fn prepare_elsewhere(
+    config: &SandboxConfig,
+    job: &Job<'_>,
+    grants: &Grants,
+    has_init: bool,
+) -> Result<Compiled, LoadError> {
+    let limits = job.record.limits();
+    // What `init` may take comes on top.
+    let allowed = config.prepare + limits.init;
+    let request = Request {
+        name: job.plugin.to_string(),
+        config_json: job.config_json.clone(),
+        data: grants.clone(),
+        limits: Limits::clone(limits),
+        gates: job
+            .gates
+            .interfaces()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        has_init,
+        parent: std::process::id() as i32,
+        component_bytes: job.bytes.len() as u64,
+        max_memory_bytes: config.max_memory_bytes,
+        tick: config.tick,
+        memory_bytes: config.prepare_memory_bytes,
+        cpu: allowed,
+    };
+    let failed = |what: &str, error: &dyn std::fmt::Display| LoadError::Preparation {
+        reason: format!("the process that prepares it {what}: {error}"),
+    };
+    let mut child = Command::new(THIS_PROGRAM)
+        .arg(ARGUMENT)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed("cannot be started", &error))?;
+    let mut header = serde_json::to_vec(&request).map_err(|error| failed("is not told", &error))?;
+    header.push(b'\n');
+
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        // A child that reads nothing, or says more than fits a pipe, must not stop us.
+        scope.spawn(move || {
+            let mut stdin = stdin?;
+            stdin.write_all(&header).ok()?;
+            stdin.write_all(job.bytes).ok()
+        });
+        let said = scope.spawn(move || read_at_most(stderr, 64 << 10));
+        let (sender, answered) = mpsc::channel();
+        scope.spawn(move || sender.send(read_at_most(stdout, MAX_COMPILED_BYTES)));
+        let answer = answered.recv_timeout(allowed);
+        if answer.is_err() {
+            let _ = child.kill();
+        }
+        let status = child
+            .wait()
+            .map_err(|error| failed("cannot be waited for", &error))?;
+        let said = said.join().unwrap_or_default();
+        let Ok(answer) = answer else {
+            return Err(out_of_time(allowed));
+        };
+        if !status.success() {
+            return Err(ended_badly(
+                status,
+                &said,
+                allowed,
+                config.prepare_memory_bytes,
+            ));
+        }
+        let compiled =
+            read_answer(&answer).map_err(|error| failed("answers nonsense", &error))??;
+        // Both opened the same paths; what is kept under the hash of one must be made from it.
+        if compiled.data != data_hash(&job.data) {
+            return Err(LoadError::Preparation {
+                reason: "the data bound to it changed while it was being prepared; load it again"
+                    .into(),
+            });
+        }
+        Ok(compiled)
+    })
+}
+
+fn data_hash(data: &DataSet) -> Option<String> {
+    data.hash().map(|hash| hash.to_hex().to_string())
+}
+
+fn read_at_most(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What was read until it broke is all there is.
+        let _ = pipe.take(most).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn read_answer(bytes: &[u8]) -> io::Result<Result<Compiled, LoadError>> {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .ok_or_else(|| {
+            io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before its answer")
+        })?;
+    let answer: Answer = serde_json::from_slice(&bytes[..end])?;
+    Ok(match answer {
+        Answer::Ready {
+            entry,
+            data,
+            prepare,
+            compile,
+        } => Ok(Compiled {
+            code: bytes[end + 1..].to_vec(),
+            entry,
+            data,
+            prepare,
+            compile,
+        }),
+        Answer::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
+        Answer::Compile { reason } => Err(LoadError::Compile { reason }),
+        Answer::Other { reason } => Err(LoadError::Preparation { reason }),
+    })
+}
+
+fn out_of_time(allowed: Duration) -> LoadError {
+    LoadError::Preparation {
+        reason: format!(
+            "preparing it took more than {} ms (the sandbox's prepare_ms and the plugin's init_ms together)",
+            allowed.as_millis()
+        ),
+    }
+}
+
+/// Why a child ended without an answer: the limits that the system keeps end it by a signal.
+fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) -> LoadError {
+    let last = safe_text(said);
+    let last = last
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or("nothing");
+    let last = shortened(last.to_owned(), 300);
+    match status.signal() {
+        Some(signal) if signal == Signal::XCPU.as_raw() || signal == Signal::KILL.as_raw() => {
+            out_of_time(allowed)
+        }
+        Some(_) => LoadError::Preparation {
+            reason: format!(
+                "preparing it needed more than {memory} bytes of memory (the sandbox's prepare_memory_bytes), or broke \
+                 the compiler, which said: {last}"
+            ),
+        },
+        None => LoadError::Preparation {
+            reason: format!("the process that prepares it ended with {status} and said: {last}"),
+        },
+    }
+}
+
+/// Leaves what the child has of its parent beside its three pipes: descriptors that whoever started the
+/// parent left open, and a life of its own once the parent is gone.
+fn stand_alone() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let numbers: Vec<i32> = fs::read_dir("/proc/self/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // SAFETY: this process has opened nothing yet that it keeps, so nobody here owns the number. That of the
+        // folder which was just read is closed already, and closing it again fails without harm.
+        #[allow(unsafe_code)]
+        unsafe {
+            rustix::io::close(number);
+        }
+    }
+    Ok(())
+}
+
+/// What the child does: prepares the component that standard input brings and answers on standard
+/// output. A program that uses a [`Sandbox`] calls this where its only argument is [`ARGUMENT`], before
+/// anything else.
+///
+/// `gates` are all that the program has. They are linked where a component imports them, and open for
+/// nobody.
+pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
+    let served = || -> Result<(), String> {
+        let say = |error: io::Error| error.to_string();
+        stand_alone().map_err(say)?;
+        let mut input = BufReader::new(io::stdin().lock());
+        let mut header = String::new();
+        input.read_line(&mut header).map_err(say)?;
+        let request: Request = serde_json::from_str(&header).map_err(|error| error.to_string())?;
+        let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
+        if parent != Some(request.parent) {
+            return Err("the process that asked for it is gone".to_owned());
+        }
+        // Before a byte of the stranger's is looked at.
+        limit(&request)?;
+        let mut component = Vec::new();
+        input
+            .take(request.component_bytes)
+            .read_to_end(&mut component)
+            .map_err(say)?;
+        let (answer, code) = answer(&request, gates, &component);
+        let mut output = io::stdout().lock();
+        let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        output.write_all(&line).map_err(say)?;
+        output.write_all(&code).map_err(say)?;
+        output.flush().map_err(say)
+    };
+    match served() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The limits that the operating system keeps.
+fn limit(request: &Request) -> Result<(), String> {
+    let seconds = request.cpu.as_secs() + 1;
+    for (resource, most) in [
+        // Memory that can be written: reservations of address space cost nothing and do not count.
+        (Resource::Data, request.memory_bytes),
+        (Resource::Cpu, seconds),
+        (Resource::Core, 0),
+        // Data bound to it, and images of memories. (Those are files to the system, so that it cannot be
+        // forbidden to write any.)
+        (Resource::Nofile, 256),
+    ] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limit)
+            .map_err(|error| format!("cannot limit {resource:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn answer(request: &Request, gates: &[Arc<dyn OpenGate>], component: &[u8]) -> (Answer, Vec<u8>) {
+    let prepared = || -> Result<(Answer, Vec<u8>), LoadError> {
+        let other = |reason: String| LoadError::Preparation { reason };
+        let sandbox = Sandbox::new(&SandboxConfig {
+            instances: Some(1),
+            programs: Some(1),
+            workers: Some(1),
+            max_memory_bytes: request.max_memory_bytes,
+            tick: request.tick,
+            ..SandboxConfig::default()
+        })
+        .map_err(|error| {
+            other(format!(
+                "preparing it needed more than {} bytes of memory (the sandbox's prepare_memory_bytes): {error}",
+                request.memory_bytes
+            ))
+        })?;
+        let imported: Vec<Arc<dyn OpenGate>> = gates
+            .iter()
+            .filter(|gate| request.gates.iter().any(|name| name == gate.interface()))
+            .cloned()
+            .collect();
+        let job = Job {
+            plugin: Arc::from(request.name.as_str()),
+            bytes: component,
+            config_json: &request.config_json,
+            data: Arc::new(DataSet::open(&request.data.data)?),
+            files: request.data.file_grant().map_err(LoadError::Files)?,
+            record: Record::new(Arc::new(request.limits.clone()), None),
+            gates: Gates::new(&imported),
+        };
+        let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;
+        let code = component
+            .serialize()
+            .map_err(|error| LoadError::compile(&error))?;
+        Ok((
+            Answer::Ready {
+                entry,
+                data: data_hash(&job.data),
+                prepare: preparation.prepare,
+                compile: preparation.compile,
+            },
+            code,
+        ))
+    };
+    prepared().unwrap_or_else(|error| {
+        let answer = match error {
+            LoadError::Init { reason, printed } => Answer::Init { reason, printed },
+            LoadError::Compile { reason } => Answer::Compile { reason },
+            other => Answer::Other {
+                reason: other.to_string(),
+            },
+        };
+        (answer, Vec::new())
+    })
+}

@@ -1,0 +1,257 @@
+//! From an author's component to the one that calls start from: `init` run once, its memory kept.
+//!
+//! Everything here handles untrusted bytes before any limit of a call applies. It is one function
+//! from bytes to bytes, so that it can run in a process of its own.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::Handle;
+use wasmtime::Store;
+use wasmtime::component::{Component, ComponentNamedList, Instance, Lift, WasmList};
+use wasmtime_wizer::{ComponentInstanceState, Wizer};
+
+use super::error::LoadError;
+use super::job::{InitMode, Job};
+use super::segments;
+use crate::bindings::GuestIndices;
+use crate::bindings::rlf::plugin::types::Error as PluginError;
+use crate::engine::InitEngine;
+use crate::guest::{Deadlines, Guest, State, supervise, with_grants};
+use crate::report::{Ending, LimitReached};
+
+/// The component that calls start from.
+pub(crate) struct Prepared<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) init: InitMode,
+}
+
+/// The seed of `init`: the state it leaves is shared by calls of every seed.
+const INIT_SEED: u64 = 0;
+
+/// Runs `init` and keeps its memory, or says why that cannot be kept.
+///
+/// On a thread of its own: the caller may be inside a runtime, where blocking is not allowed, and
+/// wizer may panic on a component it did not expect.
+pub(crate) fn prepare<'a>(
+    engine: &InitEngine,
+    guests: &Handle,
+    job: &Job<'a>,
+) -> Result<Prepared<'a>, LoadError> {
+    let broken = || LoadError::Compile {
+        reason: "the snapshot tool panicked on this component".to_owned(),
+    };
+    std::thread::scope(|scope| scope.spawn(|| prepare_here(engine, guests, job)).join())
+        .unwrap_or_else(|_| Err(broken()))
+}
+
+fn prepare_here<'a>(
+    engine: &InitEngine,
+    guests: &Handle,
+    job: &Job<'a>,
+) -> Result<Prepared<'a>, LoadError> {
+    let as_it_is = |init| Prepared {
+        bytes: Cow::Borrowed(job.bytes),
+        init,
+    };
+    let per_call = |reason: String| as_it_is(InitMode::PerCall { reason });
+    let mut wizer = Wizer::new();
+    wizer.keep_init_func(true);
+    let (shape, instrumented) = match wizer.instrument_component(job.bytes) {
+        Ok((shape, instrumented)) => (shape, instrumented),
+        Err(error) => {
+            // `init` must work all the same; better to learn of its failure now than in every call.
+            let reason = format!("its code cannot be snapshotted: {error:#}");
+            initialise(engine, guests, job, job.bytes, async |_, _| ())?;
+            return Ok(per_call(reason));
+        }
+    };
+    let snapshot = initialise(
+        engine,
+        guests,
+        job,
+        &instrumented,
+        async |store, instance| {
+            if store.data().holds_handles() {
+                return Err("`init` opened a stream, file or timer, or printed; handles do not survive a snapshot. \
+                        Use `data` and `log` there"
+                .to_owned());
+            }
+            // What the snapshot reads is the whole memory, at once.
+            store.set_hostcall_fuel(usize::MAX);
+            let mut reader = Reader {
+                store,
+                instance,
+                failure: None,
+            };
+            let bytes = wizer
+                .snapshot_component(&shape, &mut reader)
+                .await
+                .map_err(|error| format!("{error:#}"))?;
+            reader.failure.map_or(Ok(bytes), Err)
+        },
+    )?;
+    Ok(match snapshot {
+        Ok(bytes) => Prepared {
+            bytes: Cow::Owned(segments::join(bytes)),
+            init: InitMode::Snapshot,
+        },
+        Err(reason) => per_call(reason),
+    })
+}
+
+/// Instantiates, runs `init` under its limits, and looks at the instance that is left.
+fn initialise<T>(
+    engine: &InitEngine,
+    guests: &Handle,
+    job: &Job<'_>,
+    bytes: &[u8],
+    then: impl AsyncFnOnce(&mut Store<State>, Instance) -> T,
+) -> Result<T, LoadError> {
+    let compile = |error: wasmtime::Error| LoadError::compile(&error);
+    let component = Component::new(&engine.engine, bytes).map_err(compile)?;
+    // Gates are linked, but not handed to the store, so that they open for nobody: what `init` leaves is
+    // every call's, and must not depend on the world.
+    let linker = with_grants(&engine.linker, &job.files, &job.gates).map_err(compile)?;
+    let template = linker.instantiate_pre(&component).map_err(compile)?;
+    let lifecycle = GuestIndices::new(&template).map_err(compile)?;
+    let guest = Guest {
+        plugin: Arc::clone(&job.plugin),
+        label: "init".to_owned(),
+        seed: INIT_SEED,
+        data: Arc::clone(&job.data),
+        files: job.files.open(),
+        gates: Arc::default(),
+        context: None,
+        caller: None,
+        deadline: Instant::now() + job.record.limits().init,
+    };
+    let deadlines = Deadlines::for_init(job.record.limits());
+    let (mut store, meter) = State::store(&engine.engine, guest, &job.record, deadlines);
+    let run = async {
+        let body = async {
+            let instance = template.instantiate_async(&mut store).await?;
+            let guest = lifecycle.load(&mut store, &instance)?;
+            let outcome = guest
+                .rlf_plugin_lifecycle()
+                .call_init(&mut store, job.config_json)
+                .await?;
+            wasmtime::error::Ok((instance, outcome))
+        };
+        let instance = match supervise(&job.record, meter, deadlines.virtual_time, body).await {
+            Ok((instance, Ok(()))) => instance,
+            Ok((_, Err(error))) => return Err(LoadError::init(describe(error), &job.record)),
+            Err(stopped) => {
+                if let Some(backtrace) = &stopped.backtrace {
+                    tracing::debug!(plugin = &*job.plugin, "init stopped at\n{backtrace}");
+                }
+                // Its clocks are those of `init`, whatever the limits of a call are called.
+                let reason = match (stopped.ended, stopped.limit) {
+                    (Ending::Timeout { .. }, Some(limit)) => {
+                        let name = "init_ms".to_owned();
+                        let limit = LimitReached { name, ..limit };
+                        format!("it took longer than it may ({limit})")
+                    }
+                    _ => stopped.reason,
+                };
+                return Err(LoadError::init(reason, &job.record));
+            }
+        };
+        Ok(then(&mut store, instance).await)
+    };
+    guests.block_on(run)
+}
+
+/// A plugin's own error as one line.
+pub(crate) fn describe(error: PluginError) -> String {
+    match error {
+        PluginError::InvalidArguments(text) => format!("invalid arguments: {text}"),
+        PluginError::NotFound(text) => format!("not found: {text}"),
+        PluginError::Denied(text) => format!("denied: {text}"),
+        PluginError::Exhausted(text) => format!("exhausted: {text}"),
+        PluginError::Unavailable(text) => format!("unavailable: {text}"),
+        PluginError::Cancelled => "cancelled".to_owned(),
+        PluginError::Internal(text) => text,
+    }
+}
+
+/// Lets wizer read the memories and globals of an instance in a store of ours. Its own reader
+/// unwraps; this one notes the first failure and answers with nothing.
+struct Reader<'a> {
+    store: &'a mut Store<State>,
+    instance: Instance,
+    failure: Option<String>,
+}
+
+impl Reader<'_> {
+    async fn read<R, T>(
+        &mut self,
+        instance: &str,
+        function: &str,
+        with: impl FnOnce(&Store<State>, R) -> T,
+    ) -> Option<T>
+    where
+        R: Lift + Send + Sync + 'static,
+        (R,): ComponentNamedList,
+    {
+        let called: wasmtime::Result<T> = async {
+            let missing = || wasmtime::format_err!("no accessor {instance}#{function}");
+            let found = self
+                .instance
+                .get_export_index(&mut *self.store, None, instance)
+                .ok_or_else(missing)?;
+            let found = self
+                .instance
+                .get_export_index(&mut *self.store, Some(&found), function)
+                .ok_or_else(missing)?;
+            let accessor = self
+                .instance
+                .get_typed_func::<(), (R,)>(&mut *self.store, found)?;
+            let (value,) = accessor.call_async(&mut *self.store, ()).await?;
+            Ok(with(self.store, value))
+        }
+        .await;
+        called
+            .map_err(|error| self.failure = Some(format!("its memory cannot be read: {error:#}")))
+            .ok()
+    }
+}
+
+impl ComponentInstanceState for Reader<'_> {
+    async fn call_func_ret_list_u8(
+        &mut self,
+        instance: &str,
+        func: &str,
+        contents: impl FnOnce(&[u8]) + Send,
+    ) {
+        self.read(instance, func, |store, list: WasmList<u8>| {
+            contents(list.as_le_slice(store));
+        })
+        .await;
+    }
+
+    async fn call_func_ret_s32(&mut self, instance: &str, func: &str) -> i32 {
+        self.read(instance, func, |_, value| value)
+            .await
+            .unwrap_or_default()
+    }
+
+    async fn call_func_ret_s64(&mut self, instance: &str, func: &str) -> i64 {
+        self.read(instance, func, |_, value| value)
+            .await
+            .unwrap_or_default()
+    }
+
+    async fn call_func_ret_f32(&mut self, instance: &str, func: &str) -> u32 {
+        self.read(instance, func, |_, value: f32| value.to_bits())
+            .await
+            .unwrap_or_default()
+    }
+
+    async fn call_func_ret_f64(&mut self, instance: &str, func: &str) -> u64 {
+        self.read(instance, func, |_, value: f64| value.to_bits())
+            .await
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,295 @@
+//! One call: a fresh instance under a deadline, a budget and a meter, and how it ended.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+use super::loaded::{Loaded, Template};
+use super::pace::Pace;
+use crate::engine::{LEVELS, NotAdmitted};
+use crate::guest::{Deadlines, Guest, State, supervise};
+use crate::limits::Limits;
+use crate::meter::Caller;
+use crate::prepare::describe;
+use crate::record::Record;
+use crate::report::{Ending, FilesReport, LimitReached, Logs, Output, Stopped, Tee};
+use crate::wasi::files::Files;
+
+/// A boxed future, as [`Template::call`] takes it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What distinguishes one call of a template from another.
+#[derive(Debug, Clone, Default)]
+pub struct CallSpec {
+    /// Names the call in logs.
+    pub label: String,
+    /// Seed of everything random in the guest.
+    pub seed: u64,
+    /// In place of the template's limits.
+    pub limits: Option<Limits>,
+    /// Earlier than the limit `wall` allows, where the caller has less time left.
+    pub deadline: Option<Instant>,
+    /// The call that makes this one, if a guest does: see [`State::as_caller`].
+    pub caller: Option<Caller>,
+    /// What gates of the template want to know of this call: see [`State::context`].
+    pub context: Option<Arc<dyn Any + Send + Sync>>,
+    /// The most virtual time it may spend, in place of the limit `wall`.
+    pub virtual_time: Option<Duration>,
+    /// Who is shown what it prints, as it prints it.
+    pub tee: Option<Tee>,
+}
+
+/// Everything known of a call once it is over.
+#[derive(Debug, Clone)]
+pub struct CallReport<R> {
+    /// The value, or how it ended without one.
+    pub outcome: Result<R, Stopped>,
+    /// What it printed, also if it was stopped.
+    pub stdout: Output,
+    /// What it printed as errors: a panic's message, for instance.
+    pub stderr: Output,
+    /// What it logged.
+    pub logs: Logs,
+    /// What became of its files, where it was granted any.
+    pub files: FilesReport,
+    /// CPU time of the guest and the host functions it called.
+    pub cpu: Duration,
+    /// Wall-clock time, queueing included.
+    pub wall: Duration,
+    /// Time until it got an instance.
+    pub queued: Duration,
+    /// The most memory and tables it had at once, in bytes.
+    pub memory_peak: u64,
+}
+
+impl Template {
+    /// Makes a fresh instance and lets `body` call it, under the limits of this template.
+    ///
+    /// Typed bindings are made once for a template and loaded in every call:
+    ///
+    /// ```no_run
+    /// # mod bindings { wasmtime::component::bindgen!({ path: "../../wit", world: "tool-plugin", exports: { default: async } }); }
+    /// # async fn example(template: rlf_sandbox::Template) -> Result<(), Box<dyn std::error::Error>> {
+    /// use bindings::ToolPluginIndices;
+    /// use rlf_sandbox::CallSpec;
+    ///
+    /// let indices = ToolPluginIndices::new(template.instance_pre())?;
+    /// let report = template
+    ///     .call(CallSpec::default(), move |store, instance| {
+    ///         Box::pin(async move {
+    ///             let plugin = indices.load(&mut *store, &instance)?;
+    ///             plugin.rlf_plugin_tool().call_list_tools(&mut *store).await
+    ///         })
+    ///     })
+    ///     .await;
+    /// println!("{} tools", report.outcome?.len());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on; where calls of
+    /// this template have been brief lately it begins on the caller's (see `pace.rs`). Dropping the
+    /// future stops it within an epoch tick; its instance, permit and memory are given back then.
+    pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
+    where
+        R: Send + 'static,
+        F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
+            + Send
+            + 'static,
+    {
+        let started = Instant::now();
+        let limits = match &spec.limits {
+            Some(limits) => Arc::new(limits.clone()),
+            None => Arc::clone(&self.inner.limits),
+        };
+        let record = Record::new(limits, spec.tee.clone());
+        let files = self.inner.files.open();
+        let guests = self.inner.sandbox.guests();
+        let begins_here = spec.caller.is_none() && self.inner.pace.is_brief();
+        let run = run(
+            Arc::clone(&self.inner),
+            Arc::clone(&record),
+            files.clone(),
+            spec,
+            body,
+        );
+        let mut run = Box::pin(run);
+        let begun = if begins_here {
+            // Callers that never have to wait must let others run all the same.
+            if self.inner.pace.is_a_turn() {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::task::coop::consume_budget().await;
+            }
+            let began = Instant::now();
+            let begun = poll_once(run.as_mut(), guests).await;
+            // Now, not at its end: the next call of the same turn is about to begin. What was waited for without
+            // yielding, such as a slow disk, counts where it was longer than a tick.
+            let wall = Some(began.elapsed()).filter(|wall| *wall > Pace::TICK);
+            let mut took = record.cpu().max(wall.unwrap_or_default());
+            if begun.is_pending() && !took.is_zero() && !record.in_host() {
+                // The epoch ticked, however soon: it computes on.
+                took = Pace::TICK;
+            }
+            self.inner.pace.note(took);
+            begun
+        } else {
+            Poll::Pending
+        };
+        let outcome = match begun {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => {
+                let mut guest = StopOnDrop(guests.spawn(run));
+                match (&mut guest.0).await {
+                    Ok(outcome) => outcome,
+                    Err(error) if error.is_cancelled() => {
+                        Err(Stopped::new(Ending::Cancelled, "the sandbox was shut down"))
+                    }
+                    Err(_) => Err(host_broke()),
+                }
+            }
+        };
+        // One that found no place has shown nothing.
+        if !begins_here && record.cpu() > Duration::ZERO {
+            self.inner.pace.note(record.cpu());
+        }
+        let [stdout, stderr] = record.take_output();
+        CallReport {
+            files: files.report(outcome.is_ok()),
+            outcome,
+            stdout,
+            stderr,
+            logs: record.take_logs(),
+            cpu: record.cpu(),
+            wall: started.elapsed(),
+            queued: record.queued(),
+            memory_peak: record.memory_peak(),
+        }
+    }
+}
+
+/// The caller's hold on its guest.
+struct StopOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for StopOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn host_broke() -> Stopped {
+    Stopped::unavailable("the host broke while serving this call")
+}
+
+/// Polls a call on the caller's thread, once: to its end if it is brief, else to where it first waits
+/// or is interrupted, which an epoch tick does. Its timers belong to the guests' runtime already.
+async fn poll_once<R>(
+    mut run: Pin<&mut impl Future<Output = Result<R, Stopped>>>,
+    guests: &Handle,
+) -> Poll<Result<R, Stopped>> {
+    poll_fn(|context| {
+        let _guests = guests.enter();
+        let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
+        Poll::Ready(polled.unwrap_or_else(|_| Poll::Ready(Err(host_broke()))))
+    })
+    .await
+}
+
+async fn run<R, F>(
+    template: Arc<Loaded>,
+    record: Arc<Record>,
+    files: Files,
+    spec: CallSpec,
+    body: F,
+) -> Result<R, Stopped>
+where
+    R: Send + 'static,
+    F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
+        + Send
+        + 'static,
+{
+    let sandbox = &template.sandbox;
+    let limits = Arc::clone(record.limits());
+    limits
+        .check(sandbox.pools.max_memory_bytes)
+        .map_err(Stopped::unavailable)?;
+    let started = Instant::now();
+    let level = Caller::level_below(spec.caller.as_ref());
+    let callers = spec.caller.as_ref().map(Caller::deadline);
+    let wall = (spec.deadline.into_iter().chain(callers))
+        .map(|deadline| deadline.saturating_duration_since(started))
+        .fold(limits.wall, Duration::min);
+
+    // Before instantiating, so that the pool itself never runs out.
+    let admitted = sandbox
+        .admission
+        .admit(template.pool, level, limits.memory_bytes, wall)
+        .await;
+    let queued = started.elapsed();
+    record.set_queued(queued);
+    let _admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(NotAdmitted::TooDeep) => {
+            let (most, wanted) = (LEVELS as u64, level as u64 + 1);
+            let limit = LimitReached::new("nesting", most, wanted);
+            let reason = format!("calls nest no deeper ({limit})");
+            return Err(Stopped::by_limit(Ending::Denied, reason, limit));
+        }
+        Err(NotAdmitted::Full(limit)) => {
+            let reason = format!("no room within {} ms ({limit})", wall.as_millis());
+            return Err(Stopped::by_limit(Ending::Unavailable, reason, limit));
+        }
+    };
+
+    // Calls that end inside a tick are never interrupted; what many of them used is looked at here.
+    if let Some(stopped) = spec
+        .caller
+        .as_ref()
+        .and_then(|caller| caller.meter.refusal())
+    {
+        return Err(stopped);
+    }
+    let guest = Guest {
+        plugin: Arc::clone(&template.name),
+        label: spec.label,
+        seed: spec.seed,
+        data: Arc::clone(&template.data),
+        files,
+        gates: template.gates.opened(),
+        context: spec.context,
+        caller: spec.caller,
+        deadline: started + wall,
+    };
+    let mut deadlines = Deadlines::for_call(&limits);
+    deadlines.virtual_time = spec.virtual_time.unwrap_or(deadlines.virtual_time);
+    let (mut store, meter) = State::store(&sandbox.engine, guest, &record, deadlines);
+    let called = async {
+        let instance = template.instances.instantiate_async(&mut store).await?;
+        if let Some((lifecycle, config_json)) = &template.init_per_call {
+            let lifecycle = lifecycle.load(&mut store, &instance)?;
+            if let Err(error) = lifecycle
+                .rlf_plugin_lifecycle()
+                .call_init(&mut store, config_json)
+                .await?
+            {
+                // It worked when the plugin was loaded: what it depends on has changed since.
+                return Err(
+                    Stopped::unavailable(format!("its init failed: {}", describe(error))).into(),
+                );
+            }
+        }
+        store.data_mut().make_real(template.real);
+        store.data_mut().open_gates();
+        body(&mut store, instance).await
+    };
+    supervise(&record, meter, wall.saturating_sub(queued), called).await
+    // The store goes before the permit: whoever gets that next finds room in the pool.
+}

@@ -1,0 +1,128 @@
+//! What a fresh instance of a component costs, measured: for whoever wants to know before thousands are made.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::call::CallSpec;
+use super::loaded::Template;
+use crate::limits::Limits;
+use crate::report::Stopped;
+
+/// Instances that are alive together while their memory is looked at.
+const SIDE_BY_SIDE: u64 = 16;
+/// Longer than making that many takes on any machine.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// What one fresh instance costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct InstanceCost {
+    /// How many were made, one after another, for the time below.
+    pub measured: usize,
+    /// Median wall-clock time of a call in which nothing is called: a place and memory are set aside, a store and an
+    /// instance are made, `init` runs where it has to run in every call, and all of it is given back.
+    #[serde(rename = "median_us", serialize_with = "microseconds")]
+    pub median: Duration,
+    /// Linear memories and tables that it begins with, in bytes: what counts against `memory_bytes`.
+    pub memory_bytes: u64,
+    /// Memory of the machine that one takes for itself while it is alive, in bytes: pages it wrote to, its stack and the
+    /// host's records of it, as the mean over several that are alive together. What instances share is not in it. None
+    /// where the system does not say.
+    pub own_bytes: Option<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands in references
+fn microseconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(value.as_nanos() as f64 / 1e3)
+}
+
+impl Template {
+    /// Makes fresh instances for about `time` and says what one costs; an error if one cannot be made.
+    pub async fn instance_cost(&self, time: Duration) -> Result<InstanceCost, Stopped> {
+        // First: what earlier instances leave behind for later ones would hide what one needs.
+        let own_bytes = self.own_bytes().await;
+        let began = Instant::now();
+        let mut times = Vec::new();
+        let mut memory_bytes = 0;
+        while times.is_empty() || began.elapsed() < time {
+            let report = self
+                .call(self.patient(), |_, _| Box::pin(async { Ok(()) }))
+                .await;
+            report.outcome?;
+            times.push(report.wall);
+            memory_bytes = report.memory_peak;
+        }
+        times.sort_unstable();
+        Ok(InstanceCost {
+            measured: times.len(),
+            median: times[times.len() / 2],
+            memory_bytes,
+            own_bytes,
+        })
+    }
+
+    /// A call that a deadline meant for work does not end.
+    fn patient(&self) -> CallSpec {
+        CallSpec {
+            label: "measuring".to_owned(),
+            limits: Some(Limits {
+                wall: MAX_WAIT,
+                ..Limits::clone(self.limits())
+            }),
+            ..CallSpec::default()
+        }
+    }
+
+    async fn own_bytes(&self) -> Option<u64> {
+        let room = self.inner.sandbox.pools.levels[0];
+        let fitting = room.memory_bytes / self.limits().memory_bytes.max(1);
+        let number = SIDE_BY_SIDE.min(u64::from(room.places)).min(fitting) as u32;
+        let before = anonymous_bytes()?;
+        let (made, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let mut calls = JoinSet::new();
+        for _ in 0..number {
+            let (template, spec) = (self.clone(), self.patient());
+            let (made, released) = (Arc::clone(&made), Arc::clone(&released));
+            calls.spawn(async move {
+                template
+                    .call(spec, |_, _| {
+                        Box::pin(async move {
+                            made.add_permits(1);
+                            // Closed when everybody may go.
+                            let _ = released.acquire().await;
+                            Ok(())
+                        })
+                    })
+                    .await
+                    .outcome
+                    .is_ok()
+            });
+        }
+        let all_made = tokio::select! {
+            all = tokio::time::timeout(MAX_WAIT / 2, made.acquire_many(number)) => {
+                all.is_ok_and(|permits| permits.is_ok())
+            }
+            // One that ends before it may could not be made.
+            _ = calls.join_next() => false,
+        };
+        let after = anonymous_bytes();
+        released.close();
+        while calls.join_next().await.is_some() {}
+        all_made.then_some(())?;
+        Some(after?.saturating_sub(before) / u64::from(number.max(1)))
+    }
+}
+
+/// Memory of this process that no file stands behind and no other process shares, in bytes.
+fn anonymous_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}

@@ -1,0 +1,154 @@
+//! From a component's bytes to a template that calls are made from.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::loaded::{Loaded, Template};
+use super::pace::Pace;
+use crate::bindings::GuestIndices;
+use crate::cache;
+use crate::contract::{CONTRACT, LIFECYCLE};
+use crate::engine::{Pool, Sandbox};
+use crate::grants::Grants;
+use crate::guest::{Gates, OpenGate, with_grants};
+use crate::limits::Limits;
+use crate::prepare::process::prepare_elsewhere;
+use crate::prepare::{ComponentInfo, Entry, InitMode, Job, LoadError, Preparation, key, make};
+use crate::record::Record;
+use crate::wasi::data::DataSet;
+
+/// What is loaded, and what it is given.
+#[derive(Clone)]
+pub struct LoadRequest<'a> {
+    /// The name it goes by in logs.
+    pub name: &'a str,
+    /// The component, as its author built it.
+    pub bytes: &'a [u8],
+    /// The operator's configuration of it: one JSON value, `{}` for none. Passed to `init`.
+    pub config_json: &'a str,
+    /// What it may reach.
+    pub grants: &'a Grants,
+    /// The gates that are opened to it.
+    pub gates: &'a [Arc<dyn OpenGate>],
+    /// What its calls may use, unless a call says otherwise.
+    pub limits: Limits,
+    /// Where its calls take their places.
+    pub pool: Pool,
+}
+
+impl Sandbox {
+    /// Checks a component, runs its `init` once, keeps the memory it leaves, compiles it, and
+    /// makes it ready to be called. Compiled code is cached by everything it depends on.
+    ///
+    /// Blocks for as long as that takes; may be called inside an async runtime or outside.
+    pub fn load(&self, request: &LoadRequest<'_>) -> Result<Template, LoadError> {
+        let inner = &self.inner;
+        let (size, limit) = (request.bytes.len() as u64, inner.config.max_component_bytes);
+        if size > limit {
+            return Err(LoadError::TooLarge { size, limit });
+        }
+        request
+            .limits
+            .check(inner.config.max_memory_bytes)
+            .map_err(LoadError::Limits)?;
+        let info = ComponentInfo::read(request.bytes)?;
+        let gates = Gates::new(request.gates);
+        info.check_imports(&gates.interfaces())?;
+        let lifecycle = info.exported_version(LIFECYCLE);
+        if let Some(found) = lifecycle.filter(|found| *found != CONTRACT) {
+            return Err(LoadError::Contract {
+                found: found.to_owned(),
+            });
+        }
+        let has_init = lifecycle.is_some();
+        let data = Arc::new(DataSet::open(&request.grants.data)?);
+        let files = request.grants.file_grant().map_err(LoadError::Files)?;
+        let limits = Arc::new(request.limits.clone());
+        let name: Arc<str> = Arc::from(request.name);
+        let config_json = request.config_json.to_owned();
+
+        let key = key(
+            &inner.engine,
+            &info.hash,
+            &config_json,
+            &files.identity(),
+            data.hash(),
+        );
+        let started = Instant::now();
+        let cached = inner
+            .cache
+            .as_ref()
+            .ok()
+            .and_then(|cache| cache.load::<Entry>(&inner.engine, &key));
+        let (component, entry, preparation) = if let Some((entry, component)) = cached {
+            let preparation = Preparation {
+                from_cache: true,
+                prepare: Duration::ZERO,
+                compile: started.elapsed(),
+                prepared_bytes: entry.prepared_bytes,
+            };
+            (component, entry, preparation)
+        } else {
+            let job = Job {
+                plugin: Arc::clone(&name),
+                bytes: request.bytes,
+                config_json: &config_json,
+                data: Arc::clone(&data),
+                files: files.clone(),
+                record: Record::new(Arc::clone(&limits), None),
+                gates: gates.clone(),
+            };
+            let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
+                let made = prepare_elsewhere(&inner.config, &job, request.grants, has_init)?;
+                let component = cache::trusted(&inner.engine, &made.code)
+                    .map_err(|error| LoadError::compile(&error))?;
+                let preparation = Preparation {
+                    from_cache: false,
+                    prepare: made.prepare,
+                    compile: made.compile,
+                    prepared_bytes: made.entry.prepared_bytes,
+                };
+                (component, made.entry, preparation, made.code)
+            } else {
+                let (component, entry, preparation) = make(inner, &job, has_init)?;
+                let code = component
+                    .serialize()
+                    .map_err(|error| LoadError::compile(&error))?;
+                (component, entry, preparation, code)
+            };
+            if let Ok(cache) = &inner.cache {
+                cache.store(&key, &entry, &code);
+            }
+            (component, entry, preparation)
+        };
+
+        let compile = |error: wasmtime::Error| LoadError::compile(&error);
+        let linker = with_grants(&inner.linker, &files, &gates).map_err(compile)?;
+        let instances = linker.instantiate_pre(&component).map_err(compile)?;
+        let init_per_call = match &entry.init {
+            InitMode::PerCall { .. } => {
+                Some((GuestIndices::new(&instances).map_err(compile)?, config_json))
+            }
+            InitMode::None | InitMode::Snapshot => None,
+        };
+        let loaded = Loaded {
+            sandbox: Arc::clone(inner),
+            name,
+            limits,
+            data,
+            files,
+            gates,
+            real: request.grants.real,
+            instances,
+            init_per_call,
+            pace: Pace::default(),
+            pool: request.pool,
+            info,
+            init: entry.init,
+            preparation,
+        };
+        Ok(Template {
+            inner: Arc::new(loaded),
+        })
+    }
+}

@@ -1,0 +1,343 @@
+//! Virtual time: `wasi:clocks` and the waiting half of `wasi:io/poll`.
+//!
+//! A call starts at a fixed instant. Time moves a little with every look at a clock, and jumps to
+//! the next deadline when the guest waits for nothing but time: sleeping is free and deterministic.
+//! Virtual time counts against the call's deadline all the same, so that `sleep(1000)` under a
+//! limit of ten seconds is a timeout, at once.
+//!
+//! Where the operator grants the machine's clock, time is real instead, from the moment that `init` is over: the wall clock
+//! is the machine's, the other one goes on in real time from where it was, and sleeping takes as long as it says. Nothing
+//! of that is deterministic.
+//!
+//! wasmtime-wasi takes clocks for `now` alone and sleeps in real time whatever they say; hence the
+//! three interfaces here, which are linked in place of its own.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use wasmtime::Result;
+use wasmtime::component::{HasData, Resource, ResourceTable};
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::{self, Datetime};
+use wasmtime_wasi::p2::bindings::io::poll;
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+
+use crate::record::Record;
+use crate::report::{Clock, Ending, LimitReached, Stopped};
+
+/// When every call starts, in seconds since 1970: 2024-01-01T00:00:00Z.
+const START_SECONDS: u64 = 1_704_067_200;
+/// The same instant, since 1970.
+pub(crate) const START: Duration = Duration::from_secs(START_SECONDS);
+/// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
+/// a while, so that "an hour ago" exists.
+const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
+/// What one look at a clock costs, in nanoseconds: programs that wait by looking get there.
+const LOOK: u64 = 1_000;
+
+/// Time of one call, in nanoseconds since it started: virtual, unless it is made real.
+pub(crate) struct GuestClock {
+    elapsed: AtomicU64,
+    /// When it was made real.
+    real: OnceLock<Instant>,
+    /// The last instant that it may see, and how much of its time that allows.
+    deadline: AtomicU64,
+    allowed: AtomicU64,
+    /// Timers found unexpired since the last [`begin_wait`](Self::begin_wait), and the earliest.
+    waiting: AtomicU32,
+    earliest: AtomicU64,
+}
+
+impl GuestClock {
+    pub(crate) fn new(deadline: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            elapsed: AtomicU64::new(0),
+            real: OnceLock::new(),
+            deadline: AtomicU64::new(nanoseconds(deadline)),
+            allowed: AtomicU64::new(nanoseconds(deadline)),
+            waiting: AtomicU32::new(0),
+            earliest: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    /// From here on time is the machine's.
+    pub(crate) fn make_real(&self) {
+        self.real.get_or_init(Instant::now);
+    }
+
+    fn elapsed(&self) -> u64 {
+        let before = self.elapsed.load(Ordering::Relaxed);
+        self.real.get().map_or(before, |since| {
+            before.saturating_add(nanoseconds(since.elapsed()))
+        })
+    }
+
+    /// Moves virtual time on by a look, and says what it is then.
+    fn look(&self) -> Result<u64> {
+        if self.real.get().is_some() {
+            return Ok(self.elapsed());
+        }
+        self.jump_to(self.elapsed().saturating_add(LOOK))
+    }
+
+    /// The wall clock after a look at it, since 1970.
+    pub(crate) fn wall(&self) -> Result<Duration> {
+        if self.real.get().is_some() {
+            // Before 1970 there is nothing that WASI could say.
+            return Ok(SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default());
+        }
+        Ok(START + Duration::from_nanos(self.look()?))
+    }
+
+    /// The steady clock after a look at it, in nanoseconds.
+    pub(crate) fn monotonic(&self) -> Result<u64> {
+        Ok(START_MONOTONIC.saturating_add(self.look()?))
+    }
+
+    /// Lets so many nanoseconds pass: at once where time is virtual.
+    pub(crate) async fn sleep(&self, ns: u64, record: &Record) -> Result<()> {
+        let until = self.elapsed().saturating_add(ns);
+        if self.real.get().is_none() {
+            return self.jump_to(until).map(drop);
+        }
+        // Past its deadline it sleeps in vain, and that is its own doing.
+        self.within_deadline(until)?;
+        record.set_in_host(true);
+        tokio::time::sleep(Duration::from_nanos(ns)).await;
+        record.set_in_host(false);
+        Ok(())
+    }
+
+    /// Gives the guest `time` from now on, in place of what it has left.
+    pub(crate) fn renew(&self, time: Duration) {
+        let deadline = self.elapsed().saturating_add(nanoseconds(time));
+        self.deadline.store(deadline, Ordering::Relaxed);
+        self.allowed.store(nanoseconds(time), Ordering::Relaxed);
+    }
+
+    /// How much of what [`renew`](Self::renew) gave is gone.
+    pub(crate) fn used(&self) -> Duration {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        let began = deadline - allowed.min(deadline);
+        Duration::from_nanos(self.elapsed().saturating_sub(began))
+    }
+
+    /// Moves virtual time on to `target`, or to the deadline and there ends the call.
+    fn jump_to(&self, target: u64) -> Result<u64> {
+        let now = target.max(self.elapsed());
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        self.elapsed.store(now.min(deadline), Ordering::Relaxed);
+        self.within_deadline(now)
+    }
+
+    /// The instant, or the end of the call where it lies past the deadline.
+    fn within_deadline(&self, now: u64) -> Result<u64> {
+        let deadline = self.deadline.load(Ordering::Relaxed);
+        if now <= deadline {
+            return Ok(now);
+        }
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        let used = now - (deadline - allowed.min(deadline));
+        let limit = LimitReached::new("wall_ms", allowed / 1_000_000, used / 1_000_000);
+        let time = if self.real.get().is_some() {
+            "real"
+        } else {
+            "virtual"
+        };
+        let reason = format!("the plugin waited longer than it may ({limit}, in {time} time)");
+        Err(Stopped::by_limit(
+            Ending::Timeout {
+                clock: Clock::Virtual,
+            },
+            reason,
+            limit,
+        )
+        .into())
+    }
+
+    fn begin_wait(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
+        self.earliest.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A pollable that is ready from an instant of the guest's time on.
+struct Timer {
+    clock: Arc<GuestClock>,
+    when: u64,
+}
+
+#[async_trait::async_trait]
+impl Pollable for Timer {
+    async fn ready(&mut self) {
+        poll_fn(|_| {
+            if self.clock.elapsed() >= self.when {
+                return Poll::Ready(());
+            }
+            self.clock.waiting.fetch_add(1, Ordering::Relaxed);
+            self.clock.earliest.fetch_min(self.when, Ordering::Relaxed);
+            // Nothing to wake: whoever waits moves the clock (see `wait`).
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// What the clock and poll interfaces see of a store.
+pub(crate) struct TimeView<'a> {
+    pub(crate) clock: &'a Arc<GuestClock>,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) record: &'a Record,
+}
+
+/// Gives the linker access to [`TimeView`].
+pub(crate) struct HasTime;
+
+impl HasData for HasTime {
+    type Data<'a> = TimeView<'a>;
+}
+
+impl TimeView<'_> {
+    fn timer(&mut self, when: u64) -> Result<Resource<DynPollable>> {
+        let timer = self.table.push(Timer {
+            clock: self.clock.clone(),
+            when,
+        })?;
+        subscribe(self.table, timer)
+    }
+}
+
+impl wall_clock::Host for TimeView<'_> {
+    fn now(&mut self) -> Result<Datetime> {
+        let now = self.clock.wall()?;
+        Ok(Datetime {
+            seconds: now.as_secs(),
+            nanoseconds: now.subsec_nanos(),
+        })
+    }
+
+    fn resolution(&mut self) -> Result<Datetime> {
+        Ok(Datetime {
+            seconds: 0,
+            nanoseconds: LOOK as u32,
+        })
+    }
+}
+
+impl monotonic_clock::Host for TimeView<'_> {
+    fn now(&mut self) -> Result<u64> {
+        self.clock.monotonic()
+    }
+
+    fn resolution(&mut self) -> Result<u64> {
+        Ok(LOOK)
+    }
+
+    fn subscribe_instant(&mut self, when: u64) -> Result<Resource<DynPollable>> {
+        self.timer(when.saturating_sub(START_MONOTONIC))
+    }
+
+    fn subscribe_duration(&mut self, duration: u64) -> Result<Resource<DynPollable>> {
+        self.timer(self.clock.elapsed().saturating_add(duration))
+    }
+}
+
+/// Waits for the first of `sources`. As long as all that are not ready are timers, virtual time jumps; where something
+/// outside may become ready, or time is real, timers run in real time, and the guest waits for the host.
+async fn wait<T>(
+    clock: &GuestClock,
+    record: &Record,
+    sources: usize,
+    ready: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let mut ready = pin!(ready);
+    loop {
+        clock.begin_wait();
+        let first = poll_fn(|context| Poll::Ready(ready.as_mut().poll(context))).await;
+        if let Poll::Ready(outcome) = first {
+            return outcome;
+        }
+        let earliest = clock.earliest.load(Ordering::Relaxed);
+        let is_real = clock.real.get().is_some();
+        let only_time = clock.waiting.load(Ordering::Relaxed) as usize == sources;
+        if only_time && !is_real {
+            clock.jump_to(earliest)?;
+            continue;
+        }
+        if only_time {
+            // Nothing else can wake it: past its deadline it sleeps in vain, and that is its own doing.
+            clock.within_deadline(earliest)?;
+        }
+        record.set_in_host(true);
+        let pause = Duration::from_nanos(earliest.saturating_sub(clock.elapsed()));
+        let mut pause = pin!(async {
+            if earliest == u64::MAX {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(pause).await;
+        });
+        let outcome = poll_fn(|context| match ready.as_mut().poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+        })
+        .await;
+        record.set_in_host(false);
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+        if !is_real {
+            clock.jump_to(earliest)?;
+        }
+    }
+}
+
+impl poll::Host for TimeView<'_> {
+    async fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> Result<Vec<u32>> {
+        let sources = pollables
+            .iter()
+            .map(Resource::rep)
+            .collect::<BTreeSet<_>>()
+            .len();
+        wait(
+            self.clock,
+            self.record,
+            sources,
+            poll::Host::poll(self.table, pollables),
+        )
+        .await
+    }
+}
+
+impl poll::HostPollable for TimeView<'_> {
+    async fn block(&mut self, pollable: Resource<DynPollable>) -> Result<()> {
+        wait(
+            self.clock,
+            self.record,
+            1,
+            poll::HostPollable::block(self.table, pollable),
+        )
+        .await
+    }
+
+    async fn ready(&mut self, pollable: Resource<DynPollable>) -> Result<bool> {
+        // A look, so that a program that asks in a loop gets there.
+        self.clock.look()?;
+        poll::HostPollable::ready(self.table, pollable).await
+    }
+
+    fn drop(&mut self, pollable: Resource<DynPollable>) -> Result<()> {
+        poll::HostPollable::drop(self.table, pollable)
+    }
+}

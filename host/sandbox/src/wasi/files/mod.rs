@@ -1,0 +1,145 @@
+//! `wasi:filesystem` where the operator grants files: a scratch directory in memory, which every
+//! call finds empty, or a real directory of the host.
+//!
+//! Without a grant a guest's file system is wasmtime-wasi's, with nothing preopened. With one, its
+//! template has a linker of its own in which `wasi:filesystem` is replaced; the others do not pay.
+//!
+//! - `grant`: what the operator writes
+//! - `tree`, `names`, `path`: the directory tree, plain data
+//! - `handle`, `interface`, `stream`: the tree as WASI shows it
+//! - `host`: the real directory, its writes counted
+
+mod grant;
+mod handle;
+mod host;
+mod interface;
+#[cfg(test)]
+mod model;
+mod names;
+mod path;
+mod stream;
+mod tree;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wasmtime_wasi::WasiCtxBuilder;
+
+pub use grant::ScratchFiles;
+pub(crate) use handle::Scratch;
+pub(crate) use host::{HasHost, HostDirectory, HostView};
+pub(crate) use interface::{HasScratch, ScratchView};
+
+use crate::report::FilesReport;
+
+/// The files that calls of one template get.
+#[derive(Clone, Default)]
+pub(crate) enum FileGrant {
+    #[default]
+    None,
+    Scratch(Arc<ScratchFiles>),
+    Host(Arc<Path>),
+}
+
+impl FileGrant {
+    /// Checks what is granted. The error says what to write instead.
+    pub(crate) fn new(
+        scratch: Option<&ScratchFiles>,
+        host_directory: Option<&Path>,
+    ) -> Result<Self, String> {
+        match (scratch, host_directory) {
+            (None, None) => Ok(Self::None),
+            (Some(files), None) => {
+                files.check()?;
+                Ok(Self::Scratch(Arc::new(files.clone())))
+            }
+            (None, Some(path)) if path.is_dir() => Ok(Self::Host(Arc::from(path))),
+            (None, Some(path)) => Err(format!(
+                "the host directory {} is not there or is no directory; correct its path",
+                path.display()
+            )),
+            (Some(_), Some(_)) => Err(
+                "a scratch directory and a host directory are both granted; keep one of them"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// What of it a snapshot of `init` may depend on, for the cache's key.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Scratch(files) => {
+                let ScratchFiles {
+                    at,
+                    bytes,
+                    entries,
+                    depth,
+                    outputs: _,
+                } = &**files;
+                format!("scratch {bytes} {entries} {depth} {at}")
+            }
+            // Not its path: nothing of it is ever kept.
+            Self::Host(_) => "host".to_owned(),
+        }
+    }
+
+    /// Why what `init` leaves cannot be kept, if it cannot. (An `init` that opens scratch files
+    /// holds handles, which is found out when it has run.)
+    pub(crate) fn forbids_snapshot(&self) -> Option<String> {
+        matches!(self, Self::Host(_)).then(|| {
+            "a directory of the host is granted, and what `init` may read there can change"
+                .to_owned()
+        })
+    }
+
+    /// Files for one call.
+    pub(crate) fn open(&self) -> Files {
+        match self {
+            Self::None => Files::None,
+            Self::Scratch(grant) => Files::Scratch(Scratch::new(Arc::clone(grant))),
+            Self::Host(path) => Files::Host(HostDirectory::new(Arc::clone(path))),
+        }
+    }
+}
+
+/// The files of one call. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) enum Files {
+    #[default]
+    None,
+    Scratch(Arc<Scratch>),
+    Host(Arc<HostDirectory>),
+}
+
+impl Files {
+    pub(crate) fn scratch(&self) -> Option<&Arc<Scratch>> {
+        match self {
+            Self::Scratch(scratch) => Some(scratch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn host(&self) -> Option<&Arc<HostDirectory>> {
+        match self {
+            Self::Host(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Gives the directory of the host, if that is granted, to wasmtime-wasi.
+    pub(crate) fn preopen(&self, builder: &mut WasiCtxBuilder) {
+        if let Self::Host(directory) = self {
+            directory.preopen(builder);
+        }
+    }
+
+    /// What is left of them when the call is over. Outputs are taken out, once.
+    pub(crate) fn report(&self, succeeded: bool) -> FilesReport {
+        match self {
+            Self::None => FilesReport::default(),
+            Self::Scratch(scratch) => scratch.report(succeeded),
+            Self::Host(directory) => directory.report(),
+        }
+    }
+}

@@ -1,0 +1,559 @@
+//! Names in the tree: finding, making, removing and moving them, as POSIX has it for a file system
+//! without links.
+
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::path::{Opening, Path};
+use super::tree::{Content, Inode, Instant, ROOT, Tree};
+
+/// Where a path leads.
+struct Place<'a> {
+    directory: Inode,
+    /// `.` and `..` are places, but no names that could be given or taken away.
+    name: Option<&'a str>,
+    found: Option<Inode>,
+    slash: bool,
+}
+
+impl Tree {
+    /// Walks from `base`. Every name on the way must be there and be a directory's, and no `..`
+    /// leads above `base`: a handle is all that its holder can reach.
+    fn place<'a>(&self, base: Inode, path: &'a str) -> Result<Place<'a>, ErrorCode> {
+        let path = Path::parse(path)?;
+        let mut way = vec![base];
+        let here = |way: &[Inode]| way.last().copied().ok_or(ErrorCode::NotPermitted);
+        for name in path.before() {
+            self.step(&mut way, name)?.ok_or(ErrorCode::NoEntry)?;
+        }
+        let directory = here(&way)?;
+        let found = self.step(&mut way, path.last)?;
+        Ok(Place {
+            directory,
+            name: (!matches!(path.last, "." | "..")).then_some(path.last),
+            found,
+            slash: path.slash,
+        })
+    }
+
+    /// One name further, if it is there.
+    fn step(&self, way: &mut Vec<Inode>, name: &str) -> Result<Option<Inode>, ErrorCode> {
+        let here = *way.last().ok_or(ErrorCode::NotPermitted)?;
+        let names = self.names(here)?;
+        match name {
+            "." => return Ok(Some(here)),
+            ".." => {
+                way.pop();
+                return match way.last() {
+                    Some(above) => Ok(Some(*above)),
+                    None => Err(ErrorCode::NotPermitted),
+                };
+            }
+            _ => {}
+        }
+        let found = names.get(name).copied();
+        way.extend(found);
+        Ok(found)
+    }
+
+    /// What a path names.
+    pub(crate) fn find(&self, base: Inode, path: &str) -> Result<Inode, ErrorCode> {
+        let place = self.place(base, path)?;
+        let found = place.found.ok_or(ErrorCode::NoEntry)?;
+        if place.slash {
+            self.names(found)?;
+        }
+        Ok(found)
+    }
+
+    /// Opens what a path names, or makes the file.
+    pub(crate) fn open_at(
+        &mut self,
+        base: Inode,
+        path: &str,
+        how: Opening,
+        now: Instant,
+    ) -> Result<Inode, ErrorCode> {
+        if how.directory && (how.create || how.exclusive || how.truncate) {
+            return Err(ErrorCode::Invalid);
+        }
+        let place = self.place(base, path)?;
+        let Some(found) = place.found else {
+            return match place.name {
+                Some(_) if how.create && place.slash => Err(ErrorCode::IsDirectory),
+                Some(name) if how.create => {
+                    self.give(place.directory, name, Content::File(Vec::new()), now)
+                }
+                _ => Err(ErrorCode::NoEntry),
+            };
+        };
+        if how.create && how.exclusive {
+            return Err(ErrorCode::Exist);
+        }
+        if self.node(found)?.is_directory() {
+            if how.create || how.truncate || how.write {
+                return Err(ErrorCode::IsDirectory);
+            }
+        } else if how.directory || place.slash {
+            return Err(ErrorCode::NotDirectory);
+        } else if how.truncate {
+            self.resize(found, 0, now)?;
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn create_directory_at(
+        &mut self,
+        base: Inode,
+        path: &str,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let place = self.place(base, path)?;
+        match place.name {
+            Some(name) if place.found.is_none() => {
+                let content = Content::directory(place.directory);
+                self.give(place.directory, name, content, now).map(drop)
+            }
+            _ => Err(ErrorCode::Exist),
+        }
+    }
+
+    pub(crate) fn remove_directory_at(
+        &mut self,
+        base: Inode,
+        path: &str,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let place = self.place(base, path)?;
+        let name = place.name.ok_or(ErrorCode::Invalid)?;
+        let found = place.found.ok_or(ErrorCode::NoEntry)?;
+        if !self.names(found)?.is_empty() {
+            return Err(ErrorCode::NotEmpty);
+        }
+        self.forget(place.directory, name, now)?;
+        self.unlink(found, now);
+        Ok(())
+    }
+
+    pub(crate) fn unlink_file_at(
+        &mut self,
+        base: Inode,
+        path: &str,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let place = self.place(base, path)?;
+        let name = place.name.ok_or(ErrorCode::IsDirectory)?;
+        let found = place.found.ok_or(ErrorCode::NoEntry)?;
+        if self.node(found)?.is_directory() {
+            return Err(ErrorCode::IsDirectory);
+        }
+        if place.slash {
+            return Err(ErrorCode::NotDirectory);
+        }
+        self.forget(place.directory, name, now)?;
+        self.unlink(found, now);
+        Ok(())
+    }
+
+    /// Moves a file or a directory with all that is in it; replaces a file, or an empty directory.
+    pub(crate) fn rename_at(
+        &mut self,
+        (old_base, old_path): (Inode, &str),
+        (new_base, new_path): (Inode, &str),
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let old = self.place(old_base, old_path)?;
+        let new = self.place(new_base, new_path)?;
+        let (Some(old_name), Some(new_name)) = (old.name, new.name) else {
+            return Err(ErrorCode::Busy);
+        };
+        let moved = old.found.ok_or(ErrorCode::NoEntry)?;
+        let is_directory = self.node(moved)?.is_directory();
+        if !is_directory && (old.slash || new.slash) {
+            return Err(ErrorCode::NotDirectory);
+        }
+        if new.found == Some(moved) {
+            return Ok(());
+        }
+        if is_directory && self.ancestors(new.directory).any(|above| above == moved) {
+            return Err(ErrorCode::Invalid);
+        }
+        if let Some(replaced) = new.found {
+            match (is_directory, self.node(replaced)?.is_directory()) {
+                (true, false) => return Err(ErrorCode::NotDirectory),
+                (false, true) => return Err(ErrorCode::IsDirectory),
+                (true, true) if !self.names(replaced)?.is_empty() => {
+                    return Err(ErrorCode::NotEmpty);
+                }
+                _ => {}
+            }
+        }
+        self.room_at(new.directory, self.height(moved))?;
+        self.forget(old.directory, old_name, now)?;
+        if let Some(replaced) = new.found {
+            self.unlink(replaced, now);
+        }
+        self.remember(new.directory, new_name, moved, now)?;
+        let node = self.node_mut(moved)?;
+        node.times.changed = now;
+        if let Content::Directory { parent, .. } = &mut node.content {
+            *parent = new.directory;
+        }
+        Ok(())
+    }
+
+    /// A new file or directory under a name that is free.
+    fn give(
+        &mut self,
+        directory: Inode,
+        name: &str,
+        content: Content,
+        now: Instant,
+    ) -> Result<Inode, ErrorCode> {
+        self.room_at(directory, 1)?;
+        self.room_for_entry()?;
+        let inode = self.add(content, now);
+        self.remember(directory, name, inode, now)?;
+        Ok(inode)
+    }
+
+    fn remember(
+        &mut self,
+        directory: Inode,
+        name: &str,
+        inode: Inode,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        self.rewrite(directory, now, |names| {
+            names.insert(name.to_owned(), inode);
+        })
+    }
+
+    fn forget(&mut self, directory: Inode, name: &str, now: Instant) -> Result<(), ErrorCode> {
+        self.rewrite(directory, now, |names| {
+            names.remove(name);
+        })
+    }
+
+    fn rewrite(
+        &mut self,
+        directory: Inode,
+        now: Instant,
+        change: impl FnOnce(&mut std::collections::BTreeMap<String, Inode>),
+    ) -> Result<(), ErrorCode> {
+        let node = self.node_mut(directory)?;
+        let Content::Directory { names, .. } = &mut node.content else {
+            return Err(ErrorCode::NotDirectory);
+        };
+        change(names);
+        node.times.modified = now;
+        node.times.changed = now;
+        Ok(())
+    }
+
+    /// Refuses something of that height in a directory that is removed or too deep.
+    fn room_at(&mut self, directory: Inode, height: u64) -> Result<(), ErrorCode> {
+        if !self.node(directory)?.linked {
+            return Err(ErrorCode::NoEntry);
+        }
+        let depth = self.ancestors(directory).count() as u64 - 1 + height;
+        let most = u64::from(self.most().depth);
+        if depth > most {
+            self.refuse("files.depth", most, depth);
+            return Err(ErrorCode::Quota);
+        }
+        Ok(())
+    }
+
+    /// A directory, the one it is in, and so on to the root.
+    fn ancestors(&self, directory: Inode) -> impl Iterator<Item = Inode> {
+        std::iter::successors(Some(directory), |&inode| {
+            match self.nodes.get(&inode).map(|node| &node.content) {
+                Some(Content::Directory { parent, .. }) if inode != ROOT => Some(*parent),
+                _ => None,
+            }
+        })
+    }
+
+    /// The most names on a way down from the place of a node to the end: 1 for a file.
+    fn height(&self, top: Inode) -> u64 {
+        let mut height = 0;
+        let mut level = vec![top];
+        while !level.is_empty() {
+            height += 1;
+            let below = level.iter().filter_map(|inode| self.names(*inode).ok());
+            level = below.flat_map(|names| names.values().copied()).collect();
+        }
+        height
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::ScratchFiles;
+    use super::*;
+
+    const NOW: Instant = Instant::from_secs(5);
+    const CREATE: Opening = Opening {
+        create: true,
+        exclusive: false,
+        truncate: false,
+        directory: false,
+        write: true,
+    };
+
+    /// `d/e/f` and `g` are files.
+    fn tree() -> Tree {
+        let mut tree = Tree::new(&ScratchFiles::default(), Instant::from_secs(1));
+        tree.create_directory_at(ROOT, "d", NOW).unwrap();
+        tree.create_directory_at(ROOT, "d/e", NOW).unwrap();
+        tree.open_at(ROOT, "d/e/f", CREATE, NOW).unwrap();
+        tree.open_at(ROOT, "g", CREATE, NOW).unwrap();
+        tree
+    }
+
+    #[test]
+    fn no_path_leads_out_of_the_directory_it_starts_in() {
+        let mut tree = tree();
+        let inner = tree.find(ROOT, "d/e").unwrap();
+        for (base, path) in [
+            (ROOT, ".."),
+            (ROOT, "../g"),
+            (ROOT, "d/../../g"),
+            (ROOT, "./.././g"),
+            (ROOT, "/g"),
+            (ROOT, "//"),
+            (ROOT, "/etc/passwd"),
+            // Inside the tree, but not below the handle.
+            (inner, "../../g"),
+            (inner, ".."),
+        ] {
+            let error = Err(ErrorCode::NotPermitted);
+            assert_eq!(tree.find(base, path), error, "{path}");
+            assert_eq!(tree.open_at(base, path, CREATE, NOW), error, "{path}");
+            assert_eq!(
+                tree.rename_at((ROOT, "g"), (base, path), NOW),
+                error.map(drop),
+                "{path}"
+            );
+        }
+        assert_eq!(tree.find(ROOT, "d/../g"), tree.find(ROOT, "g"));
+        assert_eq!(tree.find(ROOT, "d/./e/../e/f"), tree.find(inner, "f"));
+        // A way has to be there to be walked back.
+        assert_eq!(tree.find(ROOT, "nowhere/../g"), Err(ErrorCode::NoEntry));
+        assert_eq!(tree.find(ROOT, "g/../g"), Err(ErrorCode::NotDirectory));
+    }
+
+    #[test]
+    fn a_trailing_slash_wants_a_directory() {
+        let mut tree = tree();
+        assert_eq!(tree.find(ROOT, "d/"), tree.find(ROOT, "d"));
+        assert_eq!(tree.find(ROOT, "g/"), Err(ErrorCode::NotDirectory));
+        assert_eq!(tree.find(ROOT, "g/."), Err(ErrorCode::NotDirectory));
+        assert_eq!(
+            tree.unlink_file_at(ROOT, "g/", NOW),
+            Err(ErrorCode::NotDirectory)
+        );
+        assert_eq!(
+            tree.open_at(ROOT, "new/", CREATE, NOW),
+            Err(ErrorCode::IsDirectory)
+        );
+        assert_eq!(
+            tree.open_at(ROOT, "g/", CREATE, NOW),
+            Err(ErrorCode::NotDirectory)
+        );
+        assert_eq!(
+            tree.rename_at((ROOT, "g"), (ROOT, "new/"), NOW),
+            Err(ErrorCode::NotDirectory)
+        );
+        assert_eq!(tree.create_directory_at(ROOT, "new/", NOW), Ok(()));
+        assert_eq!(
+            tree.rename_at((ROOT, "new/"), (ROOT, "newer/"), NOW),
+            Ok(())
+        );
+        assert_eq!(tree.remove_directory_at(ROOT, "newer/", NOW), Ok(()));
+    }
+
+    #[test]
+    fn opening_does_what_its_flags_say() {
+        let mut tree = tree();
+        let g = tree.find(ROOT, "g").unwrap();
+        tree.write(g, None, b"text", NOW).unwrap();
+        let plain = Opening::default();
+        let mut open = |path, how| tree.open_at(ROOT, path, how, NOW);
+        let exclusive = Opening {
+            exclusive: true,
+            ..CREATE
+        };
+        let directory = Opening {
+            directory: true,
+            ..plain
+        };
+        let truncate = Opening {
+            truncate: true,
+            write: true,
+            ..plain
+        };
+        let write = Opening {
+            write: true,
+            ..plain
+        };
+        assert_eq!(open("g", CREATE), Ok(g));
+        assert_eq!(open("g", exclusive), Err(ErrorCode::Exist));
+        assert_eq!(open("d", exclusive), Err(ErrorCode::Exist));
+        assert_eq!(open("g", directory), Err(ErrorCode::NotDirectory));
+        assert_eq!(open("missing", plain), Err(ErrorCode::NoEntry));
+        assert_eq!(open("missing/deep", CREATE), Err(ErrorCode::NoEntry));
+        assert_eq!(open("g/deep", CREATE), Err(ErrorCode::NotDirectory));
+        assert_eq!(
+            open(
+                "d",
+                Opening {
+                    create: true,
+                    ..directory
+                }
+            ),
+            Err(ErrorCode::Invalid)
+        );
+        for how in [CREATE, truncate, write] {
+            assert_eq!(open("d", how), Err(ErrorCode::IsDirectory), "{how:?}");
+            assert_eq!(open(".", how), Err(ErrorCode::IsDirectory), "{how:?}");
+        }
+        assert!(open("d", directory).is_ok() && open(".", plain).is_ok());
+        assert!(open("new", exclusive).is_ok());
+        assert_eq!(open("g", truncate), Ok(g));
+        assert_eq!(tree.stat(g).unwrap().size, 0);
+    }
+
+    #[test]
+    fn removing_wants_the_right_kind() {
+        let mut tree = tree();
+        assert_eq!(
+            tree.unlink_file_at(ROOT, "d", NOW),
+            Err(ErrorCode::IsDirectory)
+        );
+        assert_eq!(
+            tree.unlink_file_at(ROOT, ".", NOW),
+            Err(ErrorCode::IsDirectory)
+        );
+        assert_eq!(
+            tree.unlink_file_at(ROOT, "missing", NOW),
+            Err(ErrorCode::NoEntry)
+        );
+        assert_eq!(
+            tree.remove_directory_at(ROOT, "g", NOW),
+            Err(ErrorCode::NotDirectory)
+        );
+        assert_eq!(
+            tree.remove_directory_at(ROOT, "d", NOW),
+            Err(ErrorCode::NotEmpty)
+        );
+        assert_eq!(
+            tree.remove_directory_at(ROOT, ".", NOW),
+            Err(ErrorCode::Invalid)
+        );
+        assert_eq!(
+            tree.create_directory_at(ROOT, "d", NOW),
+            Err(ErrorCode::Exist)
+        );
+        assert_eq!(
+            tree.create_directory_at(ROOT, "g", NOW),
+            Err(ErrorCode::Exist)
+        );
+        assert_eq!(
+            tree.create_directory_at(ROOT, ".", NOW),
+            Err(ErrorCode::Exist)
+        );
+    }
+
+    #[test]
+    fn moving_keeps_what_is_moved_and_replaces_only_what_may_go() {
+        let mut tree = tree();
+        let f = tree.find(ROOT, "d/e/f").unwrap();
+        let rename = |tree: &mut Tree, old, new| tree.rename_at((ROOT, old), (ROOT, new), NOW);
+        assert_eq!(rename(&mut tree, "d", "d/e/d"), Err(ErrorCode::Invalid));
+        assert_eq!(rename(&mut tree, "g", "d"), Err(ErrorCode::IsDirectory));
+        assert_eq!(rename(&mut tree, "d", "g"), Err(ErrorCode::NotDirectory));
+        assert_eq!(rename(&mut tree, "missing", "x"), Err(ErrorCode::NoEntry));
+        assert_eq!(rename(&mut tree, "d/.", "x"), Err(ErrorCode::Busy));
+        assert_eq!(rename(&mut tree, "g", "g"), Ok(()));
+        tree.create_directory_at(ROOT, "h", NOW).unwrap();
+        assert_eq!(rename(&mut tree, "h", "d"), Err(ErrorCode::NotEmpty));
+        assert_eq!(
+            rename(&mut tree, "d/e", "h"),
+            Ok(()),
+            "over an empty directory"
+        );
+        assert_eq!(tree.find(ROOT, "h/f"), Ok(f));
+        assert_eq!(rename(&mut tree, "g", "h/f"), Ok(()), "over a file");
+        assert_ne!(tree.find(ROOT, "h/f"), Ok(f));
+        assert_eq!(
+            tree.stat(f),
+            Err(ErrorCode::BadDescriptor),
+            "nobody held it"
+        );
+    }
+
+    #[test]
+    fn what_is_open_lives_without_a_name_and_counts() {
+        let grant = ScratchFiles {
+            bytes: 10,
+            entries: 2,
+            ..ScratchFiles::default()
+        };
+        let mut tree = Tree::new(&grant, NOW);
+        let open = tree.open_at(ROOT, "open", CREATE, NOW).unwrap();
+        tree.open(open);
+        tree.write(open, None, &[7; 8], NOW).unwrap();
+        tree.unlink_file_at(ROOT, "open", NOW).unwrap();
+        assert_eq!(tree.read(open, 0, 99), Ok((&[7; 8][..], true)));
+        assert!(!tree.stat(open).unwrap().linked);
+        let next = tree.open_at(ROOT, "next", CREATE, NOW).unwrap();
+        assert_eq!(
+            tree.write(next, None, &[1; 3], NOW),
+            Err(ErrorCode::InsufficientSpace)
+        );
+        assert_eq!(
+            tree.create_directory_at(ROOT, "d", NOW),
+            Err(ErrorCode::Quota)
+        );
+        tree.close(open);
+        assert_eq!(tree.write(next, None, &[1; 10], NOW), Ok(10));
+        assert_eq!(tree.create_directory_at(ROOT, "d", NOW), Ok(()));
+        // Nothing can be put into a directory that is gone.
+        let gone = tree.find(ROOT, "d").unwrap();
+        tree.open(gone);
+        tree.remove_directory_at(ROOT, "d", NOW).unwrap();
+        tree.unlink_file_at(ROOT, "next", NOW).unwrap();
+        assert_eq!(
+            tree.open_at(gone, "x", CREATE, NOW),
+            Err(ErrorCode::NoEntry)
+        );
+        assert_eq!(tree.next_name(gone, None), Ok(None));
+    }
+
+    #[test]
+    fn depth_is_limited_and_a_move_cannot_get_round_it() {
+        let grant = ScratchFiles {
+            depth: 3,
+            ..ScratchFiles::default()
+        };
+        let mut tree = Tree::new(&grant, NOW);
+        for path in ["a", "a/b", "a/b/c", "x", "x/y"] {
+            tree.create_directory_at(ROOT, path, NOW).unwrap();
+        }
+        assert_eq!(
+            tree.create_directory_at(ROOT, "a/b/c/d", NOW),
+            Err(ErrorCode::Quota)
+        );
+        assert_eq!(
+            tree.rename_at((ROOT, "x"), (ROOT, "a/b/x"), NOW),
+            Err(ErrorCode::Quota)
+        );
+        assert_eq!(tree.rename_at((ROOT, "x"), (ROOT, "a/x"), NOW), Ok(()));
+        let refused = tree.refused().unwrap();
+        assert_eq!(
+            (refused.name.as_str(), refused.value, refused.used),
+            ("files.depth", 3, 4)
+        );
+    }
+}
