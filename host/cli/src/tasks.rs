@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
-use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
 use rlf_forge::{DemonstratedTurn, FactsWorld, LOOKUP, Split, Stage};
+use rlf_import::read_tasks;
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;

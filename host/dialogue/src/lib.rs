@@ -16,8 +16,6 @@
 //! | [`template`] | chat templates, as transformers renders them |
 //! | [`prefix`] | which earlier turns a template renders again as they were |
 //! | [`protocol`], [`parser`], [`turn`] | how calls are written, read, and what a turn is |
-//! | [`dataset`] | task files, of our own format and of others' |
-//! | [`exact`] | JSON from outside, read without loss |
 //!
 //! A trajectory by hand, with a tokenizer trained on the spot:
 //!
@@ -48,10 +46,9 @@
 
 pub mod bpe;
 pub mod config;
-pub mod dataset;
+mod content;
 pub mod dialogue;
 pub mod episode;
-pub mod exact;
 mod history;
 pub mod message;
 mod observation;
@@ -71,7 +68,6 @@ pub mod turn;
 
 pub use bpe::BpeOptions;
 pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer};
-pub use dataset::{TaskError, read_tasks};
 pub use dialogue::{Dialogue, DialogueError};
 pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
 pub use message::{Content, Message, Role};

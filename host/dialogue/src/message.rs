@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::content::{Blob, Content, plain_text};
 use crate::tool::ToolCall;
 
 /// Who speaks.
@@ -16,32 +17,6 @@ pub enum Role {
     Assistant,
     /// The result of a tool call.
     Tool,
-}
-
-/// Bytes with an IANA media type, such as `image/png`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Blob {
-    /// For example `image/png`.
-    pub media_type: String,
-    /// The bytes themselves.
-    pub data: Vec<u8>,
-}
-
-/// One part of a message or an observation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Content {
-    /// Plain text.
-    Text(String),
-    /// A JSON value, shown to a text model as its compact JSON.
-    Structured(serde_json::Value),
-    /// A picture.
-    Image(Blob),
-    /// Sound.
-    Audio(Blob),
-    /// Any other file.
-    File(Blob),
 }
 
 /// One message of a conversation.
@@ -72,25 +47,10 @@ impl Message {
         }
     }
 
-    /// The parts as one text, in order and without separators: text as it is, structured
-    /// parts as compact JSON, blobs as a note of their type and size.
+    /// The content as one text; see [`plain_text`].
     pub fn plain_text(&self) -> String {
         plain_text(&self.content)
     }
-}
-
-/// See [`Message::plain_text`].
-pub fn plain_text(content: &[Content]) -> String {
-    content
-        .iter()
-        .map(|part| match part {
-            Content::Text(text) => text.clone(),
-            Content::Structured(value) => value.to_string(),
-            Content::Image(blob) | Content::Audio(blob) | Content::File(blob) => {
-                format!("[{}, {} bytes]", blob.media_type, blob.data.len())
-            }
-        })
-        .collect()
 }
 
 mod content_or_text {

@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::exact;
 use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 
 /// A call longer than this is malformed; its JSON is not read.
@@ -388,7 +387,7 @@ impl Scanner<'_, '_> {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        match exact::first(&self.text[at..end]) {
+        match rlf_json::first(&self.text[at..end]) {
             Some(Ok((value, length))) => Ok((value, at + length)),
             Some(Err(_)) if end < self.text.len() => Err(format!(
                 "the call is not valid JSON within {MAX_CALL_BYTES} bytes"

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::Content;
+use crate::content::Content;
 
 /// What a tool promises about its calls.
 #[expect(

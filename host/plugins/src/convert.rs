@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rlf_dialogue::exact;
 use rlf_dialogue::message::{Blob, Content, Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{
@@ -33,7 +32,7 @@ pub(crate) enum ContractError {
 }
 
 fn json(text: &str, place: &str) -> Result<Value, ContractError> {
-    exact::from_str(text).map_err(|error| ContractError::NotJson {
+    rlf_json::from_str(text).map_err(|error| ContractError::NotJson {
         place: place.into(),
         what: error.to_string(),
     })

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::episode::Reply;
-use rlf_dialogue::exact;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Heard, Verdict};
@@ -399,7 +398,7 @@ impl Session {
     /// Where the episode led: the state, and how the environment judges it.
     pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
         let state = self.state().await.and_then(|text| {
-            exact::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+            rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
         });
         let verdict = self.verify(answer, reference).await;
         let problem = [state.as_ref().err(), verdict.as_ref().err()]

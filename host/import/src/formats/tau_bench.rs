@@ -4,11 +4,11 @@ use rlf_dialogue::Task;
 use serde_json::{Value, json};
 
 use crate::field::{Row, label, list, needed, text};
-use crate::format::Place;
+use crate::row_context::RowContext;
 
 const ENVIRONMENT: &str = "tau-retail";
 
-pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     let instruction = text(row, "instruction")?;
     if instruction.trim().is_empty() {
         return Err("field `instruction`: it is empty".into());
@@ -31,7 +31,7 @@ pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
         .map_err(|what| format!("{what}; it is the hash of the database after the actions"))?;
     let id = match (label(row, "split"), label(row, "i")) {
         (Some(split), Some(i)) => format!("{ENVIRONMENT}-{split}-{i}"),
-        _ => place.id(),
+        _ => context.id(),
     };
     let mut extra = Row::new();
     for name in ["split", "user_id"] {
@@ -45,8 +45,8 @@ pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
         prompt: Vec::new(),
         tools: None,
         reference: json!({"gold_hash": gold_hash, "outputs": outputs, "actions": actions}),
-        environment: Some(place.environment(ENVIRONMENT)),
-        setup: json!({"instruction": instruction, "user": place.options.user.as_str()}),
+        environment: Some(context.environment(ENVIRONMENT)),
+        setup: json!({"instruction": instruction, "user": context.options.user.as_str()}),
         extra,
     })
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::Conversation;
 use crate::field::{Row, label, list, needed, object};
-use crate::format::Place;
+use crate::row_context::RowContext;
 use crate::tools;
 
 /// What is still to be found: tool to sub-answers, each to be had from an output of that tool. In the row's order.
@@ -72,26 +72,20 @@ fn plain(text: &str) -> String {
     text.to_lowercase().replace(',', "").trim().to_owned()
 }
 
-pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
-    let conversation = Conversation::of_openai("messages", list(row, "messages")?)?;
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
+    let conversation = Conversation::from_openai("messages", list(row, "messages")?)?;
     let turns = conversation
         .messages
         .iter()
         .filter(|message| message.role == Role::Assistant)
         .count();
-    if turns > 0 && !place.options.steps {
+    if turns > 0 && !context.options.steps {
         return Err(format!(
             "field `messages`: the model has taken {turns} turns in it, so it is a step-level sample; import it with \
              --steps, as a task of one turn"
         ));
     }
-    let prompt = conversation.into_prompt().map_err(|what| {
-        if what.starts_with("field") {
-            what
-        } else {
-            format!("field `messages`: {what}")
-        }
-    })?;
+    let prompt = conversation.into_prompt("messages")?;
     let functions = functions(row)?;
     let unsolved = object(needed(row, "unsolved_set")?, "unsolved_set")?;
     let unsolved =
@@ -133,13 +127,13 @@ pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
         extra.insert("turns".into(), turns.into());
     }
     Ok(Task {
-        id: place.id(),
+        id: context.id(),
         source: "ftrl".into(),
         prompt,
         tools: None,
         reference: json!({"answer": answer, "unsolved": Row::from(unsolved)}),
-        environment: Some(place.environment("functions")),
-        setup: json!({"functions": functions, "scoping": place.options.scoping.as_str()}),
+        environment: Some(context.environment("functions")),
+        setup: json!({"functions": functions, "scoping": context.options.scoping.as_str()}),
         extra,
     })
 }

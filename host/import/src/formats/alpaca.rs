@@ -4,16 +4,17 @@
 use rlf_dialogue::Role;
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Said};
+use crate::conversation::{Conversation, RawMessage};
 use crate::demonstration::Demonstration;
 use crate::field::{Row, optional_text, text};
-use crate::format::Place;
+use crate::row_context::RowContext;
 use crate::tools;
 
-pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, String> {
+pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, String> {
     let mut offered = tools::definitions(row.get("tools"), "tools")?;
     let mut said = Vec::new();
-    let mut say = |place: String, role: Role, text: &str| said.push(Said::new(place, role, text));
+    let mut say =
+        |place: String, role: Role, text: &str| said.push(RawMessage::new(place, role, text));
 
     if let Some(system) = optional_text(row, "system")? {
         let (system, listed) = tools::listed_in(system, "system")?;
@@ -61,5 +62,5 @@ pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, S
 
     let conversation = Conversation::new(said)?;
     let given = conversation.messages.len().saturating_sub(1);
-    Demonstration::of(row, place, offered, conversation, given)
+    Demonstration::from_conversation(row, context, offered, conversation, given)
 }

@@ -1,20 +1,19 @@
 //! ShareGPT's conversations, with LLaMA-Factory's `function_call` and `observation`.
 
 use rlf_dialogue::Role;
-use rlf_dialogue::exact;
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Said, call_of, role_of};
+use crate::conversation::{Conversation, RawMessage, call_of, role_of};
 use crate::demonstration::Demonstration;
 use crate::field::{Row, list, optional_text};
-use crate::format::{Place, messages::first_taught};
+use crate::row_context::RowContext;
 use crate::tools;
 
-pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, String> {
+pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, String> {
     let mut offered = tools::definitions(row.get("tools"), "tools")?;
     let mut said = Vec::new();
     if let Some(system) = optional_text(row, "system")?.filter(|system| !system.trim().is_empty()) {
-        said.push(Said::new("system".into(), Role::System, system));
+        said.push(RawMessage::new("system".into(), Role::System, system));
     }
     for (at, message) in list(row, "conversations")?.iter().enumerate() {
         let place = format!("conversations[{at}]");
@@ -26,7 +25,7 @@ pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, S
         let role = role_of(from).ok_or_else(|| {
             format!("field `{place}`: {from:?} is none of system, human, gpt, function_call, observation and tool")
         })?;
-        let mut message = Said::new(place, role, text);
+        let mut message = RawMessage::new(place, role, text);
         if from == "function_call" {
             message.calls =
                 calls(text).map_err(|what| format!("field `{}`: {what}", message.place))?;
@@ -43,13 +42,14 @@ pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, S
     }
     said.retain(|said| said.role != Role::System || !said.text.trim().is_empty());
     let conversation = Conversation::new(said)?;
-    let given = first_taught(&conversation, 0);
-    Demonstration::of(row, place, offered, conversation, given)
+    let given = conversation.first_turn_from(0);
+    Demonstration::from_conversation(row, context, offered, conversation, given)
 }
 
 /// One call or a list of them, as JSON.
 fn calls(text: &str) -> Result<Vec<rlf_dialogue::ToolCall>, String> {
-    let value: Value = exact::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let value: Value =
+        rlf_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let calls = match &value {
         Value::Array(calls) => calls.as_slice(),
         call => std::slice::from_ref(call),

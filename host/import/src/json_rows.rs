@@ -1,27 +1,28 @@
-//! The rows of a JSON file, one after the other: JSON lines, or the items of arrays. No more than one row is
-//! in memory at a time.
+//! The rows of a JSON file, one after the other: JSON lines, or the items of arrays. At most one row is in memory at
+//! a time.
 
 use std::io::{BufRead, Error};
 
-use rlf_dialogue::exact;
 use serde_json::Value;
 
-/// Why there is no next row.
+/// Why the next row could not be read.
 #[derive(Debug)]
-pub(crate) enum NoRow {
+pub(crate) enum RowError {
     /// The file broke off.
     Io(Error),
-    /// What stands in this line is no row.
+    /// The text at this line is not JSON.
     Bad(usize, String),
 }
 
-/// See the module's documentation.
+/// Iterator over the rows of a JSON file, each with the line that it begins in.
 #[derive(Debug)]
 pub(crate) struct JsonRows<R> {
     reader: R,
     shape: Shape,
     /// The line that is read next, from 1.
     line: usize,
+    /// Whether an array was read before.
+    after_array: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +41,11 @@ impl<R: BufRead> JsonRows<R> {
             reader,
             shape: Shape::Unknown,
             line: 1,
+            after_array: false,
         }
     }
 
-    /// Skips white space and a byte order mark, and sees what follows.
+    /// Skips white space and a byte order mark, then tells the shape by the first byte that follows.
     fn look(&mut self) -> Result<Shape, Error> {
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -73,7 +75,7 @@ impl<R: BufRead> JsonRows<R> {
         }
     }
 
-    fn next_line(&mut self) -> Option<Result<(usize, Value), NoRow>> {
+    fn next_line(&mut self) -> Option<Result<(usize, Value), RowError>> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -82,26 +84,31 @@ impl<R: BufRead> JsonRows<R> {
                 Ok(_) => {}
                 Err(error) => {
                     self.shape = Shape::Done;
-                    return Some(Err(NoRow::Io(error)));
+                    return Some(Err(RowError::Io(error)));
                 }
             }
             let line = self.line;
             self.line += 1;
             if bytes.iter().any(|byte| !byte.is_ascii_whitespace()) {
-                let value = exact::from_slice(&bytes).map_err(|error| {
+                let value = rlf_json::from_slice(&bytes).map_err(|error| {
+                    if self.after_array {
+                        let message =
+                            "something follows the array: a file has arrays, or JSON lines";
+                        return RowError::Bad(line, message.into());
+                    }
                     let hint = if error.is_eof() {
                         "; a row stands in one line, or the file is one array of rows"
                     } else {
                         ""
                     };
-                    NoRow::Bad(line, format!("not JSON: {error}{hint}"))
+                    RowError::Bad(line, format!("not JSON: {error}{hint}"))
                 });
                 return Some(value.map(|value| (line, value)));
             }
         }
     }
 
-    fn next_item(&mut self) -> Option<Result<(usize, Value), NoRow>> {
+    fn next_item(&mut self) -> Option<Result<(usize, Value), RowError>> {
         let mut item = Vec::new();
         let mut start = self.line;
         let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
@@ -110,13 +117,13 @@ impl<R: BufRead> JsonRows<R> {
                 Ok(buffer) => buffer,
                 Err(error) => {
                     self.shape = Shape::Done;
-                    return Some(Err(NoRow::Io(error)));
+                    return Some(Err(RowError::Io(error)));
                 }
             };
             if buffer.is_empty() {
                 self.shape = Shape::Done;
                 let message = "the array is not closed with ]".to_owned();
-                return Some(Err(NoRow::Bad(start, message)));
+                return Some(Err(RowError::Bad(start, message)));
             }
             let mut read = 0;
             let mut closed = None;
@@ -150,10 +157,11 @@ impl<R: BufRead> JsonRows<R> {
             if closed == Some(b']') {
                 // Another array may follow, and nothing is passed over.
                 self.shape = Shape::Unknown;
+                self.after_array = true;
             }
             if closed.is_some() && !item.is_empty() {
-                let value = exact::from_slice(&item)
-                    .map_err(|error| NoRow::Bad(start, format!("not JSON: {error}")));
+                let value = rlf_json::from_slice(&item)
+                    .map_err(|error| RowError::Bad(start, format!("not JSON: {error}")));
                 return Some(value.map(|value| (start, value)));
             }
             if self.shape == Shape::Unknown {
@@ -167,7 +175,7 @@ impl<R: BufRead> JsonRows<R> {
 }
 
 impl<R: BufRead> Iterator for JsonRows<R> {
-    type Item = Result<(usize, Value), NoRow>;
+    type Item = Result<(usize, Value), RowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -176,7 +184,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
                     Ok(shape) => self.shape = shape,
                     Err(error) => {
                         self.shape = Shape::Done;
-                        return Some(Err(NoRow::Io(error)));
+                        return Some(Err(RowError::Io(error)));
                     }
                 }
             }
@@ -199,15 +207,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{JsonRows, NoRow};
+    use super::{JsonRows, RowError};
 
-    /// Through a buffer of `capacity` bytes, so that rows cross its ends.
+    /// Reads through a buffer of `capacity` bytes, so that rows cross its ends.
     fn read(text: &str, capacity: usize) -> Vec<Result<(usize, Value), usize>> {
         JsonRows::new(BufReader::with_capacity(capacity, text.as_bytes()))
             .map(|row| {
                 row.map_err(|error| match error {
-                    NoRow::Bad(line, _) => line,
-                    NoRow::Io(error) => panic!("{error}"),
+                    RowError::Bad(line, _) => line,
+                    RowError::Io(error) => panic!("{error}"),
                 })
             })
             .collect()

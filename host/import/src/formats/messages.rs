@@ -1,19 +1,18 @@
 //! OpenAI's messages. All of the assistant's are taught, but for those at the front that a `weight` of 0 leaves out,
 //! and those before them.
 
-use rlf_dialogue::Role;
 use serde_json::Value;
 
 use crate::conversation::Conversation;
 use crate::demonstration::Demonstration;
 use crate::field::{Row, list};
-use crate::format::Place;
+use crate::row_context::RowContext;
 use crate::tools;
 
-pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, String> {
+pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, String> {
     let offered = tools::definitions(row.get("tools"), "tools")?;
     let messages = list(row, "messages")?;
-    let conversation = Conversation::of_openai("messages", messages)?;
+    let conversation = Conversation::from_openai("messages", messages)?;
     let is_left_out = |message: &Value| {
         let weight = message.get("weight").and_then(Value::as_f64);
         message.get("role").and_then(Value::as_str) == Some("assistant") && weight == Some(0.0)
@@ -28,15 +27,6 @@ pub(crate) fn demonstration(row: &Row, place: &Place) -> Result<Demonstration, S
             .iter()
             .rposition(|other| *other == place)
     });
-    let given = first_taught(&conversation, read_only.map_or(0, |at| at + 1));
-    Demonstration::of(row, place, offered, conversation, given)
-}
-
-/// Where the first of the model's turns from `start` on stands.
-pub(crate) fn first_taught(conversation: &Conversation, start: usize) -> usize {
-    let behind = &conversation.messages[start.min(conversation.messages.len())..];
-    let first = behind
-        .iter()
-        .position(|message| message.role == Role::Assistant);
-    first.map_or(conversation.messages.len(), |at| start + at)
+    let given = conversation.first_turn_from(read_only.map_or(0, |at| at + 1));
+    Demonstration::from_conversation(row, context, offered, conversation, given)
 }

@@ -5,24 +5,16 @@ use serde_json::{Value, json};
 
 use crate::conversation::Conversation;
 use crate::field::{Row, label, needed, object, unpacked_list};
-use crate::format::Place;
+use crate::row_context::RowContext;
 
 const TRUTH: &str = "reward_model.ground_truth";
 const SERVERS: &str = "extra_info.mcp_factory_kwargs.mcp_servers";
 const INITIAL: &str = "extra_info.mcp_factory_kwargs.initial_config";
 const FINAL: &str = "extra_info.mcp_factory_kwargs.final_config";
 
-pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     let messages = unpacked_list(needed(row, "prompt")?, "prompt")?;
-    let prompt = Conversation::of_openai("prompt", &messages)?
-        .into_prompt()
-        .map_err(|what| {
-            if what.starts_with("field") {
-                what
-            } else {
-                format!("field `prompt`: {what}")
-            }
-        })?;
+    let prompt = Conversation::from_openai("prompt", &messages)?.into_prompt("prompt")?;
 
     let extra_info = needed(row, "extra_info")?;
     let worlds = object(
@@ -72,12 +64,12 @@ pub(crate) fn task(row: &Row, place: &Place) -> Result<Task, String> {
         extra.insert("ability".into(), ability.into());
     }
     Ok(Task {
-        id: place.id(),
+        id: context.id(),
         source: label(row, "data_source").unwrap_or_else(|| "EnvFactory".into()),
         prompt,
         tools: None,
         reference,
-        environment: Some(place.environment("worlds")),
+        environment: Some(context.environment("worlds")),
         setup: json!({"servers": begin}),
         extra,
     })

@@ -1,24 +1,33 @@
-//! JSON from outside, whose integers are read without loss.
+//! Reading JSON from outside without losing digits.
 //!
-//! An integer beyond 64 bits would be read as the nearest floating-point number: a call would be made with another argument
-//! than the model wrote, and two states that differ would be equal. Such JSON is refused.
+//! `serde_json` reads an integer of more than 64 bits as the nearest floating-point number. A tool would then be called
+//! with another argument than the model wrote, and two different states would compare as equal. This crate refuses such
+//! JSON. It knows nothing of the rest of the system: every crate that reads a model's, a plugin's or a file's JSON may
+//! depend on it.
+//!
+//! ```
+//! let value: serde_json::Value = rlf_json::from_str("[18446744073709551615]")?;
+//! assert_eq!(value[0], u64::MAX);
+//! assert!(rlf_json::from_str::<serde_json::Value>("[18446744073709551616]").is_err());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Error, Value};
 
-/// Reads JSON as `serde_json::from_str` does, and refuses integers that have no exact place.
+/// Reads JSON as `serde_json::from_str` does, but refuses integers of more than 64 bits.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     from_slice(text.as_bytes())
 }
 
-/// [`from_str`] for bytes.
+/// Like [`from_str`], for bytes.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     let value = serde_json::from_slice(bytes)?;
     check(bytes).map(|()| value)
 }
 
-/// The value that `text` begins with, and where it ends; none where nothing is there.
-pub(crate) fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
+/// Reads the value that `text` begins with. Returns it with the offset of its end in bytes, or none if `text` is blank.
+pub fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let value = match values.next()? {
         Ok(value) => value,
@@ -28,7 +37,7 @@ pub(crate) fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
     Some(check(&text.as_bytes()[..end]).map(|()| (value, end)))
 }
 
-/// Looks through what is valid JSON for integers that have no exact place.
+/// Refuses valid JSON that has an integer of more than 64 bits.
 pub fn check(json: &[u8]) -> Result<(), Error> {
     let mut at = 0;
     while let Some(byte) = json.get(at) {
@@ -56,7 +65,7 @@ pub fn check(json: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes of the text that `json` begins with, its quotes included.
+/// Length in bytes of the string literal at the start of `json`, its quotes included.
 fn text_len(json: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = json.get(at) {
