@@ -384,7 +384,7 @@ impl Parts {
         &self,
         params: SamplingParams,
         purpose: Purpose,
-        split: rlf_forge::Split,
+        split: rlf_forge::countries::Split,
         step: u64,
     ) -> anyhow::Result<Settings> {
         Ok(Settings {
@@ -400,7 +400,7 @@ impl Parts {
     pub(crate) async fn evaluate(
         &self,
         model: &Model,
-        split: rlf_forge::Split,
+        split: rlf_forge::countries::Split,
         tasks: &[Numbered],
         samples: usize,
         params: SamplingParams,
@@ -447,7 +447,7 @@ impl Health<'_> {
 
 /// The rows of all splits, where tasks are rows.
 fn rows(tasks: &TaskSource) -> Vec<Numbered> {
-    use rlf_forge::Split::{Test, Train, Validation};
+    use rlf_forge::countries::Split::{Test, Train, Validation};
     match tasks {
         TaskSource::Facts(_) => Vec::new(),
         TaskSource::Files(_) => [Train, Validation, Test]

@@ -26,9 +26,12 @@ impl Rollouts for Player {
             temperature: self.temperature,
             ..SamplingParams::default()
         };
-        let settings =
-            self.parts
-                .settings(params, Purpose::Rollout, rlf_forge::Split::Train, step)?;
+        let settings = self.parts.settings(
+            params,
+            Purpose::Rollout,
+            rlf_forge::countries::Split::Train,
+            step,
+        )?;
         let (workshop, engine) = self.parts.workshop(policy)?;
         let health = self.parts.health();
         let sessions = self.parts.environments.sessions();

@@ -1,13 +1,13 @@
-//! The table that the tool `lookup` serves: real countries and generated ones, one row each.
+//! The table that the tool `lookup` serves: real and made-up countries, one row each.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use crate::decimal::Decimal;
-use crate::facts::Country;
-use crate::split::Split;
+use super::decimal::Decimal;
+use super::facts::Country;
+use super::split::Split;
 
-/// What can be asked of an entity.
+/// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Column {
     /// Thousands of square kilometres, a whole number.
@@ -18,12 +18,12 @@ pub enum Column {
     Capital,
     /// One of six.
     Continent,
-    /// Name of another entity of the table: one of those across a land border.
+    /// Name of another country of the table that shares a land border.
     Neighbour,
 }
 
 impl Column {
-    /// In the order of the table, behind the name.
+    /// All columns after the name, in the order of the table.
     pub const ALL: [Self; 5] = [
         Self::Area,
         Self::Population,
@@ -31,7 +31,7 @@ impl Column {
         Self::Continent,
         Self::Neighbour,
     ];
-    /// Those whose values can be computed with.
+    /// The columns with numbers.
     pub const NUMERIC: [Self; 2] = [Self::Area, Self::Population];
 
     /// The name in the table, in questions and in calls.
@@ -51,7 +51,7 @@ impl Column {
     }
 }
 
-/// One entity.
+/// One country.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The key: lower-case ASCII letters and spaces.
@@ -66,7 +66,7 @@ pub struct Row {
     pub population: u32,
     /// Position of its neighbour in the table, always of the same split.
     pub neighbour: Option<usize>,
-    /// Where it may be asked about.
+    /// The split whose questions may name it.
     pub split: Split,
     /// Whether it was made up.
     pub generated: bool,
@@ -86,7 +86,7 @@ impl Row {
         }
     }
 
-    /// A column that can be computed with; none for the others.
+    /// The value of a numeric column; none for the others.
     pub(crate) fn number(&self, column: Column) -> Option<Decimal> {
         match column {
             Column::Area => Some(Decimal::new(i128::from(self.area), 0)),
@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-/// All entities of a world.
+/// All countries, with an index by name.
 #[derive(Debug, Clone)]
 pub struct Table {
     rows: Vec<Row>,
@@ -113,19 +113,19 @@ impl Table {
         Self { rows, positions }
     }
 
-    /// The entities, real ones first.
+    /// The countries, real ones first.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The entity of this name.
+    /// The country of this name.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.positions
             .get(name)
             .map(|&position| &self.rows[position])
     }
 
-    /// The cell as the table writes it; none where it is empty.
+    /// The cell as the table writes it; none if it is empty.
     pub fn cell(&self, row: &Row, column: Column) -> Option<String> {
         match column {
             Column::Capital => Some(row.capital.clone()),
@@ -139,7 +139,7 @@ impl Table {
         }
     }
 
-    /// The file to bind to the lookup plugin: CSV with a header, `name` first. No cell needs quoting.
+    /// The file for the lookup plugin: CSV with a header, `name` first. No cell needs quoting.
     pub fn to_csv(&self) -> String {
         let mut csv = String::from("name");
         for column in Column::ALL {

@@ -1,31 +1,31 @@
-//! The world: its table, its splits, and exercises by number.
+//! The generator: its table, its splits, and tasks by number.
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
 use serde_json::{Map, Value, json};
 
-use crate::arithmetic;
-use crate::config::{ConfigError, FactsConfig, Shares};
-use crate::demonstrator::{DemonstrationError, Demonstrator};
-use crate::draws::Draws;
-use crate::facts::{self, Country, FactsError};
-use crate::kind::Kind;
-use crate::name::Namer;
-use crate::question::Question;
-use crate::sampling::{self, Entities, Pool};
-use crate::split::{self, Split};
-use crate::table::{Column, Row, Table};
-use crate::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
+use super::arithmetic;
+use super::config::{CountriesConfig, CountriesConfigError, KindShares};
+use super::demonstrator::{CountryDemonstrator, DemonstrationError};
+use super::draws::Draws;
+use super::facts::{self, Country, CountryTableError};
+use super::kind::QuestionKind;
+use super::name::Namer;
+use super::question::Question;
+use super::sampling::{self, Entities, Pool};
+use super::split::{self, Split};
+use super::table::{Column, Row, Table};
+use super::tools::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
 
-/// What tasks are drawn for; each has its own shares of kinds.
+/// The use that tasks are drawn for. Each has its own shares of question kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Supervised fine-tuning on demonstrations.
     Sft,
     /// Reinforcement learning, from the reward alone.
     Rl,
-    /// Measuring.
+    /// Evaluation.
     Eval,
 }
 
@@ -43,34 +43,34 @@ impl Stage {
     }
 }
 
-/// Why a world cannot be made.
+/// Why the tasks cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ForgeError {
+pub enum CountriesError {
     /// A setting is wrong.
     #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The shipped facts are wrong.
+    Config(#[from] CountriesConfigError),
+    /// The shipped table of countries is wrong.
     #[error(transparent)]
-    Facts(#[from] FactsError),
+    Facts(#[from] CountryTableError),
 }
 
-/// Real countries in three splits, generated entities for training, and questions about them.
-pub struct FactsWorld {
+/// Real countries in three splits, made-up countries for training, and questions about them.
+pub struct CountryTasks {
     seed: u64,
-    config: FactsConfig,
+    config: CountriesConfig,
     table: Table,
     pools: [Pool; 3],
 }
 
-/// The least number of countries with a neighbour that a split can ask about.
-const LEAST_COUNTRIES: usize = 4;
+/// Least number of countries with a neighbour that a split needs.
+const MIN_COUNTRIES: usize = 4;
 
-impl FactsWorld {
-    /// The world of this seed. The seed makes the generated entities and the training tasks; the countries
-    /// are dealt, and the held-out questions made, by `config.split_seed`.
-    pub fn generate(seed: u64, config: &FactsConfig) -> Result<Self, ForgeError> {
+impl CountryTasks {
+    /// Makes the table of this seed. The seed decides the made-up countries and the training tasks;
+    /// `config.split_seed` deals the real countries and decides the held-out questions.
+    pub fn generate(seed: u64, config: &CountriesConfig) -> Result<Self, CountriesError> {
         config.check()?;
-        let countries = facts::countries()?;
+        let countries = facts::real_countries()?;
         let splits = split::deal(
             &countries,
             config.split_seed,
@@ -85,11 +85,11 @@ impl FactsWorld {
         let pools = Split::ALL.map(|split| pool(&table, split, config.real_share));
         for (split, pool) in Split::ALL.into_iter().zip(&pools) {
             let countries = pool.real.with_neighbour.len();
-            if countries < LEAST_COUNTRIES {
-                return Err(ConfigError::FewCountries {
+            if countries < MIN_COUNTRIES {
+                return Err(CountriesConfigError::FewCountries {
                     split: split.as_str(),
                     countries,
-                    least: LEAST_COUNTRIES,
+                    least: MIN_COUNTRIES,
                 }
                 .into());
             }
@@ -102,17 +102,17 @@ impl FactsWorld {
         })
     }
 
-    /// The table that the lookup plugin is to serve; [`Table::to_csv`] writes it.
+    /// The table for the lookup plugin; [`Table::to_csv`] writes it.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// What the world was made from.
-    pub fn config(&self) -> &FactsConfig {
+    /// The configuration it was made from.
+    pub fn config(&self) -> &CountriesConfig {
         &self.config
     }
 
-    /// Task number `index` of a split, the same whatever was drawn before it.
+    /// Task number `index` of a split. It is the same whatever was drawn before it.
     pub fn task(&self, split: Split, stage: Stage, index: u64) -> Task {
         let (kind, question) = self.question(split, stage, index);
         let answer = question.answer(&self.table);
@@ -131,8 +131,8 @@ impl FactsWorld {
         }
     }
 
-    /// How a competent model would solve a training task of this world.
-    pub fn demonstration(&self, task: &Task) -> Result<Demonstrator, DemonstrationError> {
+    /// Demonstrates how a competent model would solve a training task of this generator.
+    pub fn demonstration(&self, task: &Task) -> Result<CountryDemonstrator, DemonstrationError> {
         let (split, stage, index) =
             parse_id(&task.id).ok_or_else(|| DemonstrationError::UnknownTask {
                 id: task.id.clone(),
@@ -142,14 +142,14 @@ impl FactsWorld {
                 id: task.id.clone(),
             });
         }
-        Ok(Demonstrator::new(
+        Ok(CountryDemonstrator::new(
             &self.question(split, stage, index).1,
             &self.table,
         ))
     }
 
-    /// What the two tools would answer, by this crate's own reading of them: for audits and tests. Trainers
-    /// run the real ones.
+    /// Answers a call as the two tools would, by this module's own reading of them. For audits and tests; trainers
+    /// run the real tools.
     pub fn execute(&self, call: &ToolCall) -> String {
         let argument = |name: &str| {
             call.arguments
@@ -172,7 +172,7 @@ impl FactsWorld {
         }
     }
 
-    /// The same questions over another table of the same size.
+    /// Asks the same questions over another table of the same size.
     #[cfg(test)]
     pub(crate) fn with_table(&self, table: Table) -> Self {
         let pools = Split::ALL.map(|split| pool(&table, split, self.config.real_share));
@@ -184,7 +184,12 @@ impl FactsWorld {
         }
     }
 
-    pub(crate) fn question(&self, split: Split, stage: Stage, index: u64) -> (Kind, Question) {
+    pub(crate) fn question(
+        &self,
+        split: Split,
+        stage: Stage,
+        index: u64,
+    ) -> (QuestionKind, Question) {
         // Held-out questions are the same for every seed, so that runs can be compared.
         let seed = if split == Split::Train {
             self.seed
@@ -200,7 +205,7 @@ impl FactsWorld {
         )
     }
 
-    fn shares(&self, stage: Stage) -> &Shares {
+    fn shares(&self, stage: Stage) -> &KindShares {
         match stage {
             Stage::Sft => &self.config.sft,
             Stage::Rl => &self.config.rl,
@@ -208,7 +213,7 @@ impl FactsWorld {
         }
     }
 
-    /// Names and capitals of the real countries that validation and test keep to themselves.
+    /// Names and capitals of the held-out countries, those of validation and test.
     pub(crate) fn held_out_names(&self) -> impl Iterator<Item = &str> {
         let held = self
             .table
@@ -271,7 +276,7 @@ fn generated_rows(seed: u64, count: usize, countries: &[Country], splits: &[Spli
             continent: draws.pick(countries).continent.clone(),
             area: draws.magnitude(2, 17_999) as u32,
             population: draws.magnitude(2, 14_999) as u32,
-            // Anyone else.
+            // Any other made-up country.
             neighbour: Some(first + (index + 1 + draws.index(count - 1)) % count),
             split: Split::Train,
             generated: true,

@@ -1,4 +1,4 @@
-//! Exact decimals, as many as the questions need: sums, products, whole quotients, comparison.
+//! Exact decimals with the operations that questions need: sums, products, whole quotients, comparison.
 
 use std::cmp::Ordering;
 use std::fmt;

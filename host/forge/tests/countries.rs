@@ -1,23 +1,23 @@
-//! What the generator promises, through its public interface alone.
+//! The promises of the countries, through their public interface alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use rlf_dialogue::task::Task;
-use rlf_forge::{
-    CALCULATE, DemonstratedTurn, DemonstrationError, FactsConfig, FactsWorld, Kind, LOOKUP, Shares,
-    Split, Stage,
+use rlf_forge::countries::{
+    CALCULATE, CountriesConfig, CountryTasks, DemonstratedTurn, DemonstrationError, KindShares,
+    LOOKUP, QuestionKind, Split, Stage,
 };
 
-fn small() -> FactsConfig {
-    FactsConfig {
+fn small() -> CountriesConfig {
+    CountriesConfig {
         generated: 400,
-        ..FactsConfig::default()
+        ..CountriesConfig::default()
     }
 }
 
-fn world(seed: u64) -> FactsWorld {
-    FactsWorld::generate(seed, &small()).unwrap()
+fn generator(seed: u64) -> CountryTasks {
+    CountryTasks::generate(seed, &small()).unwrap()
 }
 
 fn answer(task: &Task) -> &str {
@@ -26,9 +26,9 @@ fn answer(task: &Task) -> &str {
     answers[0].as_str().unwrap()
 }
 
-/// Carries a demonstration out; the turns, and what the calls of each showed.
-fn carry_out(world: &FactsWorld, task: &Task) -> Vec<(DemonstratedTurn, Vec<String>)> {
-    let mut demonstrator = world.demonstration(task).unwrap();
+/// Carries a demonstration out. Returns its turns, each with what its calls showed.
+fn carry_out(generator: &CountryTasks, task: &Task) -> Vec<(DemonstratedTurn, Vec<String>)> {
+    let mut demonstrator = generator.demonstration(task).unwrap();
     let mut turns: Vec<(DemonstratedTurn, Vec<String>)> = Vec::new();
     let none = Vec::new();
     while let Some(turn) = demonstrator
@@ -38,7 +38,7 @@ fn carry_out(world: &FactsWorld, task: &Task) -> Vec<(DemonstratedTurn, Vec<Stri
         let seen = turn
             .calls()
             .iter()
-            .map(|call| world.execute(call))
+            .map(|call| generator.execute(call))
             .collect();
         turns.push((turn, seen));
     }
@@ -47,13 +47,13 @@ fn carry_out(world: &FactsWorld, task: &Task) -> Vec<(DemonstratedTurn, Vec<Stri
 
 #[test]
 fn every_demonstration_ends_with_the_right_answer() {
-    let world = world(1);
+    let generator = generator(1);
     let mut kinds = BTreeSet::new();
     for stage in Stage::ALL {
         for index in 0..1_500 {
-            let task = world.task(Split::Train, stage, index);
+            let task = generator.task(Split::Train, stage, index);
             kinds.insert(task.kind().to_owned());
-            let turns = carry_out(&world, &task);
+            let turns = carry_out(&generator, &task);
             let (last, _) = turns.last().unwrap();
             assert_eq!(
                 last.answer(),
@@ -72,17 +72,17 @@ fn every_demonstration_ends_with_the_right_answer() {
             }
         }
     }
-    assert_eq!(kinds.len(), Kind::ALL.len());
+    assert_eq!(kinds.len(), QuestionKind::ALL.len());
 }
 
 #[test]
 fn kinds_need_the_calls_they_are_described_with() {
-    let world = world(2);
+    let generator = generator(2);
     let mut shapes: BTreeMap<String, BTreeSet<Vec<usize>>> = BTreeMap::new();
     for stage in Stage::ALL {
         for index in 0..1_000 {
-            let task = world.task(Split::Train, stage, index);
-            let calls = carry_out(&world, &task)
+            let task = generator.task(Split::Train, stage, index);
+            let calls = carry_out(&generator, &task)
                 .iter()
                 .map(|(turn, _)| turn.calls().len())
                 .collect();
@@ -113,20 +113,20 @@ fn kinds_need_the_calls_they_are_described_with() {
 
 #[test]
 fn kinds_come_with_their_shares() {
-    let world = world(3);
+    let generator = generator(3);
     for (stage, shares) in [
-        (Stage::Sft, &world.config().sft),
-        (Stage::Rl, &world.config().rl),
-        (Stage::Eval, &world.config().eval),
+        (Stage::Sft, &generator.config().sft),
+        (Stage::Rl, &generator.config().rl),
+        (Stage::Eval, &generator.config().eval),
     ] {
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for index in 0..8_000 {
             *counts
-                .entry(world.task(Split::Train, stage, index).kind().to_owned())
+                .entry(generator.task(Split::Train, stage, index).kind().to_owned())
                 .or_default() += 1;
         }
-        for kind in Kind::ALL {
-            let share = shares.of(kind);
+        for kind in QuestionKind::ALL {
+            let share = shares.share(kind);
             let found = f64::from(counts.get(kind.as_str()).copied().unwrap_or(0)) / 8_000.0;
             // Five standard deviations.
             let slack = 5.0 * (share * (1.0 - share) / 8_000.0).sqrt();
@@ -140,7 +140,7 @@ fn kinds_come_with_their_shares() {
 
 #[test]
 fn a_task_depends_on_its_number_and_not_on_what_was_drawn_before() {
-    let (one, other) = (world(4), world(4));
+    let (one, other) = (generator(4), generator(4));
     let forwards: Vec<Task> = (0..50)
         .map(|i| one.task(Split::Train, Stage::Rl, i))
         .collect();
@@ -157,10 +157,10 @@ fn a_task_depends_on_its_number_and_not_on_what_was_drawn_before() {
 
 #[test]
 fn runs_of_different_seeds_train_differently_and_are_tested_alike() {
-    let (one, other) = (world(5), world(6));
-    let prompts = |world: &FactsWorld, split, stage| -> Vec<Task> {
+    let (one, other) = (generator(5), generator(6));
+    let prompts = |generator: &CountryTasks, split, stage| -> Vec<Task> {
         (0..50)
-            .map(|index| world.task(split, stage, index))
+            .map(|index| generator.task(split, stage, index))
             .collect()
     };
     for split in [Split::Validation, Split::Test] {
@@ -174,9 +174,9 @@ fn runs_of_different_seeds_train_differently_and_are_tested_alike() {
         prompts(&other, Split::Train, Stage::Sft)
     );
 
-    let dealt_otherwise = FactsWorld::generate(
+    let dealt_otherwise = CountryTasks::generate(
         5,
-        &FactsConfig {
+        &CountriesConfig {
             split_seed: 1,
             ..small()
         },
@@ -190,11 +190,11 @@ fn runs_of_different_seeds_train_differently_and_are_tested_alike() {
 
 #[test]
 fn no_question_can_be_told_from_its_answer() {
-    // A model that answers without tools should have nothing to go by: no answer stands in its question,
-    // names to repeat and comparisons of numbers aside.
-    let world = world(7);
+    // A model that answers without tools must have nothing to copy: no question contains its answer, except names to
+    // repeat and comparisons of numbers.
+    let generator = generator(7);
     for index in 0..1_000 {
-        let task = world.task(Split::Test, Stage::Eval, index);
+        let task = generator.task(Split::Test, Stage::Eval, index);
         let question = task.prompt[0].plain_text();
         if !matches!(task.kind(), "spell" | "calculate") && answer(&task).len() > 2 {
             let quoted = format!("\"{}\"", answer(&task));
@@ -205,8 +205,8 @@ fn no_question_can_be_told_from_its_answer() {
 
 #[test]
 fn prompts_are_short() {
-    // As many tokens as there can be: one for every other word, one for every letter of a name.
-    let world = world(8);
+    // The largest possible number of tokens: one for every other word, one for every letter of a name.
+    let generator = generator(8);
     let tokens = |question: &str| -> usize {
         let parts = question.split('"').enumerate();
         parts
@@ -221,7 +221,7 @@ fn prompts_are_short() {
     };
     for split in Split::ALL {
         let longest = (0..2_000)
-            .map(|i| tokens(&world.task(split, Stage::Eval, i).prompt[0].plain_text()))
+            .map(|i| tokens(&generator.task(split, Stage::Eval, i).prompt[0].plain_text()))
             .max();
         assert!(longest.unwrap() <= 110, "{longest:?} tokens in {split:?}");
     }
@@ -229,8 +229,8 @@ fn prompts_are_short() {
 
 #[test]
 fn the_table_is_plain_csv_with_unique_names() {
-    let world = world(9);
-    let csv = world.table().to_csv();
+    let generator = generator(9);
+    let csv = generator.table().to_csv();
     let mut lines = csv.lines();
     assert_eq!(
         lines.next(),
@@ -249,11 +249,11 @@ fn the_table_is_plain_csv_with_unique_names() {
 
 #[test]
 fn demonstrations_of_held_out_tasks_are_refused() {
-    let world = world(10);
+    let generator = generator(10);
     for split in [Split::Validation, Split::Test] {
-        let task = world.task(split, Stage::Eval, 0);
+        let task = generator.task(split, Stage::Eval, 0);
         assert_eq!(
-            world.demonstration(&task).unwrap_err(),
+            generator.demonstration(&task).unwrap_err(),
             DemonstrationError::HeldOut { id: task.id }
         );
     }
@@ -266,10 +266,10 @@ fn demonstrations_of_held_out_tasks_are_refused() {
     ] {
         let task = Task {
             id: id.to_owned(),
-            ..world.task(Split::Train, Stage::Sft, 0)
+            ..generator.task(Split::Train, Stage::Sft, 0)
         };
         assert_eq!(
-            world.demonstration(&task).unwrap_err(),
+            generator.demonstration(&task).unwrap_err(),
             DemonstrationError::UnknownTask { id: id.to_owned() }
         );
     }
@@ -277,13 +277,13 @@ fn demonstrations_of_held_out_tasks_are_refused() {
 
 #[test]
 fn a_demonstrator_says_what_it_was_given_and_wants_one_observation_a_call() {
-    let config = FactsConfig {
-        sft: Shares::new([(Kind::Sum, 1.0)]),
+    let config = CountriesConfig {
+        sft: KindShares::new([(QuestionKind::Sum, 1.0)]),
         ..small()
     };
-    let world = FactsWorld::generate(11, &config).unwrap();
-    let mut demonstrator = world
-        .demonstration(&world.task(Split::Train, Stage::Sft, 0))
+    let generator = CountryTasks::generate(11, &config).unwrap();
+    let mut demonstrator = generator
+        .demonstration(&generator.task(Split::Train, Stage::Sft, 0))
         .unwrap();
     let first = demonstrator.next_turn(&[]).unwrap().unwrap();
     assert_eq!(
@@ -301,7 +301,7 @@ fn a_demonstrator_says_what_it_was_given_and_wants_one_observation_a_call() {
             observations: 1
         }
     );
-    // It believes the tools, not the table.
+    // The demonstrator believes the tools, not the table.
     let second = demonstrator
         .next_turn(&["70001".into(), " 70000\n".into()])
         .unwrap()
@@ -323,13 +323,13 @@ fn a_demonstrator_says_what_it_was_given_and_wants_one_observation_a_call() {
 
 #[test]
 fn turns_are_written_as_the_hermes_protocol_wants_them() {
-    let config = FactsConfig {
-        sft: Shares::new([(Kind::Lookup, 1.0)]),
+    let config = CountriesConfig {
+        sft: KindShares::new([(QuestionKind::Lookup, 1.0)]),
         ..small()
     };
-    let world = FactsWorld::generate(12, &config).unwrap();
-    let task = world.task(Split::Train, Stage::Sft, 0);
-    let turn = world
+    let generator = CountryTasks::generate(12, &config).unwrap();
+    let task = generator.task(Split::Train, Stage::Sft, 0);
+    let turn = generator
         .demonstration(&task)
         .unwrap()
         .next_turn(&[])
@@ -352,8 +352,8 @@ fn turns_are_written_as_the_hermes_protocol_wants_them() {
 
 #[test]
 fn the_tokenizer_corpus_names_nobody() {
-    let world = world(13);
-    let corpus: Vec<String> = world.tokenizer_corpus(500).collect();
+    let generator = generator(13);
+    let corpus: Vec<String> = generator.tokenizer_corpus(500).collect();
     assert_eq!(corpus.len(), 1_000);
     for text in &corpus {
         for name in text.split('"').skip(1).step_by(2) {
@@ -382,21 +382,21 @@ fn the_tokenizer_corpus_names_nobody() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Whatever the seeds, nothing held out reaches training, and held-out questions keep to their split.
+    /// With any seeds, no held-out name reaches training, and held-out questions stay in their split.
     #[test]
     fn nothing_leaks(seed in any::<u64>(), split_seed in any::<u64>()) {
-        let config = FactsConfig { split_seed, ..small() };
-        let world = FactsWorld::generate(seed, &config).unwrap();
-        prop_assert_eq!(world.audit(150), []);
+        let config = CountriesConfig { split_seed, ..small() };
+        let generator = CountryTasks::generate(seed, &config).unwrap();
+        prop_assert_eq!(generator.audit(150), []);
     }
 
     /// Every task of every split has one answer, and none is negative.
     #[test]
     fn every_task_can_be_answered(seed in any::<u64>(), index in any::<u64>()) {
-        let world = world(seed);
+        let generator = generator(seed);
         for split in Split::ALL {
             for stage in Stage::ALL {
-                let task = world.task(split, stage, index);
+                let task = generator.task(split, stage, index);
                 let answer = answer(&task);
                 prop_assert!(!answer.is_empty() && !answer.starts_with('-'), "{}: {answer}", task.id);
             }

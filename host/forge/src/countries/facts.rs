@@ -1,14 +1,14 @@
-//! The facts that ship with the crate: countries, compiled by ourselves. The file says how they are rounded.
+//! The real countries that ship with the crate, compiled by ourselves. The file says how numbers are rounded.
 
 use std::collections::BTreeMap;
 
-const COUNTRIES: &str = include_str!("../data/countries.csv");
+const COUNTRIES: &str = include_str!("data/countries.csv");
 const HEADER: &str = "name,capital,continent,area,population,neighbours";
 
 /// One real country.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Country {
-    /// Lower-case ASCII letters and spaces, as every name here.
+    /// Lower-case ASCII letters and spaces, like every name here.
     pub name: String,
     /// Its capital.
     pub capital: String,
@@ -18,14 +18,14 @@ pub struct Country {
     pub area: u32,
     /// Tenths of a million people.
     pub population: u32,
-    /// Countries of the table across a land border.
+    /// Countries of the table that share a land border with it.
     pub neighbours: Vec<String>,
 }
 
-/// What is wrong with the table of facts.
+/// Why the shipped table of countries cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FactsError {
-    /// The first line that is no comment.
+pub enum CountryTableError {
+    /// The first line that is not a comment.
     #[error("countries.csv: the columns must be `{HEADER}`")]
     Header,
     /// A row that cannot be read.
@@ -33,10 +33,10 @@ pub enum FactsError {
     Row {
         /// Counted from 1, comments included.
         line: usize,
-        /// What is wrong and how it should be.
+        /// What is wrong, and how it should be.
         problem: String,
     },
-    /// A border that only one side knows of, or a neighbour that is not there.
+    /// A border that only one side names, or a neighbour that is not in the table.
     #[error(
         "countries.csv: `{name}` names the neighbour `{neighbour}`, which does not name it back"
     )]
@@ -49,27 +49,27 @@ pub enum FactsError {
 }
 
 /// The real countries, in the order of the file.
-pub fn countries() -> Result<Vec<Country>, FactsError> {
+pub fn real_countries() -> Result<Vec<Country>, CountryTableError> {
     parse(COUNTRIES)
 }
 
-fn parse(text: &str) -> Result<Vec<Country>, FactsError> {
+fn parse(text: &str) -> Result<Vec<Country>, CountryTableError> {
     let mut lines = text
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.starts_with('#'));
     if lines.next().map(|(_, line)| line) != Some(HEADER) {
-        return Err(FactsError::Header);
+        return Err(CountryTableError::Header);
     }
     let mut countries: Vec<Country> = Vec::new();
     for (index, line) in lines {
-        let country = parse_row(line).map_err(|problem| FactsError::Row {
+        let country = parse_row(line).map_err(|problem| CountryTableError::Row {
             line: index + 1,
             problem,
         })?;
         if countries.iter().any(|other| other.name == country.name) {
             let problem = format!("a second row for `{}`", country.name);
-            return Err(FactsError::Row {
+            return Err(CountryTableError::Row {
                 line: index + 1,
                 problem,
             });
@@ -86,7 +86,7 @@ fn parse(text: &str) -> Result<Vec<Country>, FactsError> {
                 .get(neighbour.as_str())
                 .is_some_and(|back| back.iter().any(|other| other == name))
             {
-                return Err(FactsError::OneSidedBorder {
+                return Err(CountryTableError::OneSidedBorder {
                     name: name.into(),
                     neighbour: neighbour.clone(),
                 });
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_shipped_table_is_sound_and_large() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         assert_eq!(countries.len(), 169);
         assert!(
             countries
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_few_facts_that_everyone_can_check() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         let of = |name: &str| {
             countries
                 .iter()
@@ -190,6 +190,6 @@ mod tests {
         assert!(row("a,b,asia,1.5,1.0,").contains("area `1.5`"));
         assert!(row("a,b,asia,1,10,").contains("population `10`"));
         assert!(row("a,b,asia,1,1.0,c").contains("does not name it back"));
-        assert_eq!(parse("name\n"), Err(FactsError::Header));
+        assert_eq!(parse("name\n"), Err(CountryTableError::Header));
     }
 }

@@ -1,23 +1,22 @@
-//! Names that nobody has: for training to copy what it cannot have learnt by heart.
+//! Made-up names, for the model to learn copying: it cannot know them by heart.
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::draws::Draws;
-use crate::split::words;
+use super::draws::Draws;
+use super::split::words;
 
 const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
 const VOWELS: &[u8; 5] = b"aeiou";
 const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
-/// Share of names with two words, about as among real countries and capitals.
+/// Share of names with two words, about as many as among real countries and capitals.
 const TWO_WORDS: f64 = 0.2;
 /// Share of words drawn like the real ones.
 const LIFELIKE: f64 = 0.4;
-/// Share of words put together from pieces of the words that tasks are made of. The others are nearly free
-/// of structure.
+/// Share of words made of pieces of the tasks' own words. The remaining words are nearly free of structure.
 const PATCHED: f64 = 0.25;
-/// Words of questions, calls and continents. A tokenizer has pieces of them, and `argentina` must not be the
-/// first name in which the model meets the beginning of `arguments`.
+/// Words of questions, calls and continents. A tokenizer has pieces of them, and `argentina` must not be the first
+/// name that begins like `arguments`.
 const VOCABULARY: [&str; 34] = [
     "what",
     "names",
@@ -55,9 +54,8 @@ const VOCABULARY: [&str; 34] = [
     "is",
 ];
 
-/// Makes names of three sorts: some that look like the training names, letter by letter after the two
-/// before; some of pieces that the tokenizer has anyway; some close to random, so that copying cannot be
-/// guessing.
+/// Makes names of three sorts. Some look like the training names: each letter is drawn after the two before it. Some
+/// are made of pieces that the tokenizer has anyway. Some are close to random, so that a copy cannot be a guess.
 pub(crate) struct Namer {
     next: HashMap<[u8; 2], Vec<u8>>,
     taken: BTreeSet<String>,
@@ -66,8 +64,7 @@ pub(crate) struct Namer {
 const EDGE: u8 = b' ';
 
 impl Namer {
-    /// `seen` are the names whose look may be imitated; no word of `real`, and none that tasks are
-    /// made of, will ever be made.
+    /// `seen` are the names to imitate. The namer never makes a word of `real` or of the tasks' own vocabulary.
     pub(crate) fn new<'a>(
         seen: impl Iterator<Item = &'a str>,
         real: impl Iterator<Item = &'a str>,
@@ -91,7 +88,7 @@ impl Namer {
         }
     }
 
-    /// A new name; the same one is never made twice.
+    /// Makes a new name, never the same one twice.
     pub(crate) fn make(&mut self, draws: &mut Draws) -> String {
         // Outside the loop: names of two words are refused twice as often.
         let count = if draws.chance(TWO_WORDS) { 2 } else { 1 };
@@ -148,7 +145,7 @@ impl Namer {
     }
 }
 
-/// One or two pieces of words that tasks are made of, among random letters.
+/// One or two pieces of the tasks' own words, among random letters.
 fn patched(draws: &mut Draws) -> String {
     let mut word = String::new();
     for _ in 0..draws.between(1, 2) {
@@ -156,7 +153,7 @@ fn patched(draws: &mut Draws) -> String {
             word.push(*draws.pick(LETTERS) as char);
         }
         let source = *draws.pick(&VOCABULARY);
-        // Beginnings are what a tokenizer keeps most of.
+        // A tokenizer keeps more beginnings of words than other pieces.
         let start = if draws.chance(0.5) {
             0
         } else {

@@ -1,25 +1,25 @@
 //! Text to train a small tokenizer on.
 
-use crate::demonstrator::Demonstrator;
-use crate::split::Split;
-use crate::world::{FactsWorld, Stage};
+use super::demonstrator::CountryDemonstrator;
+use super::split::Split;
+use super::tasks::{CountryTasks, Stage};
 
-/// What stands in the place of a name. A digit is always a token of its own, so no merge forms around it.
+/// Stands instead of a name. A digit is always a token of its own, so no merge forms around it.
 const MASK: &str = "9";
 
-impl FactsWorld {
-    /// Texts of training questions, calls, answers and observations with every name masked, so that the
-    /// tokenizer learns whole words for what tasks are made of, and names stay in bytes and short pieces.
+impl CountryTasks {
+    /// Texts of training questions, calls, answers and observations, with every name masked. A tokenizer trained on
+    /// them learns whole words for the vocabulary of the tasks, and splits names into bytes and short pieces.
     ///
-    /// No markers of a chat template are in them: they are tokens of their own, and pieces of `assistant`
-    /// learnt from them would later be rare pieces of names. The list of tools is not in them either; where
-    /// it says more than the questions do, add a few hundred copies of it.
+    /// The texts have no markers of a chat template: those are tokens of their own, and pieces of `assistant` learnt
+    /// from them would later be rare pieces of names. They do not have the list of tools either. If that list uses
+    /// other words than the questions, add a few hundred copies of it.
     pub fn tokenizer_corpus(&self, tasks: u64) -> impl Iterator<Item = String> + Send + '_ {
         // Questions of both training stages, because words such as `over` must be whole in the rare ones too.
         let number = |index| [(Stage::Sft, index), (Stage::Rl, index)];
         (0..tasks).flat_map(number).map(|(stage, index)| {
             let (_, question) = self.question(Split::Train, stage, index);
-            let mut demonstrator = Demonstrator::new(&question, self.table());
+            let mut demonstrator = CountryDemonstrator::new(&question, self.table());
             let mut texts = vec![question.words(self.table())];
             let mut observations = Vec::new();
             while let Ok(Some(turn)) = demonstrator.next_turn(&observations) {

@@ -1,20 +1,19 @@
-//! The kinds of question, by which success is reported.
+//! The kinds of questions. Success is reported for each.
 
 use serde::{Deserialize, Serialize};
 
-/// What a question asks for. Single skills first; every other kind puts them together.
+/// A kind of question. Single skills come first; every other kind combines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Write the names that stand in a question of another kind: no tool. Copying is learnt where it will be
-    /// needed, the second and third name of a long question included, without showing how such a question
-    /// is answered.
+pub enum QuestionKind {
+    /// Write the names in a question of another kind: no tool. The model learns to copy names from every place where
+    /// they occur, such as the third name of a long question, without seeing how such a question is answered.
     Spell,
     /// One column of one entity: one call.
     Lookup,
-    /// The same, after names that are not meant: copying from anywhere in the question.
+    /// Like `Lookup`, after names that are not asked about: copying from anywhere in the question.
     Contrast,
-    /// Arithmetic said in words: one call.
+    /// Arithmetic in words: one call.
     Calculate,
     /// A column of the neighbour: two calls, one after the other.
     Chain,
@@ -33,7 +32,7 @@ pub enum Kind {
     CompareSums,
 }
 
-impl Kind {
+impl QuestionKind {
     /// All kinds, single skills first.
     pub const ALL: [Self; 11] = [
         Self::Spell,
@@ -49,7 +48,7 @@ impl Kind {
         Self::CompareSums,
     ];
 
-    /// The questions that [`Kind::Spell`] takes names from, those with many names more often.
+    /// The kinds that [`QuestionKind::Spell`] takes names from. Those with many names are listed more often.
     pub(crate) const SPELT: [Self; 8] = [
         Self::Lookup,
         Self::Chain,
@@ -79,7 +78,7 @@ impl Kind {
     }
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for QuestionKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }

@@ -1,25 +1,25 @@
-//! What a question means, how it is said, and the right answer: three readings of one tree.
+//! A question as a tree, with its wording and its right answer.
 //!
-//! Names stand in quotation marks, in questions as in calls: a byte-level tokenizer then cuts a name into
-//! the same pieces wherever it stands, and copying is copying of ids.
+//! Names are in quotation marks, in questions as in calls. So a byte-level tokenizer cuts a name into the same pieces
+//! everywhere, and copying a name is copying its ids.
 
 use std::fmt::Write as _;
 
-use crate::decimal::Decimal;
-use crate::table::{Column, Table};
+use super::decimal::Decimal;
+use super::table::{Column, Table};
 
-/// A column of an entity, or of its neighbour.
+/// A column of a country, or of its neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fact {
     /// Position in the table.
     pub(crate) row: usize,
-    /// Whether the neighbour is meant.
+    /// Whether the column is the neighbour's.
     pub(crate) hop: bool,
     pub(crate) column: Column,
 }
 
 impl Fact {
-    /// The position of the entity whose column it is; none where there is no neighbour.
+    /// Position of the country whose column is meant; none if there is no neighbour.
     pub(crate) fn target(&self, table: &Table) -> Option<usize> {
         if self.hop {
             table.rows()[self.row].neighbour
@@ -93,8 +93,8 @@ impl Term {
     }
 }
 
-/// Terms with operators between them. Times and over stand only behind the first term, so that reading from
-/// left to right and the usual precedence agree.
+/// Terms with operators between them. `Times` and `Over` only follow the first term, so that reading from left to
+/// right and the usual precedence agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Formula {
     pub(crate) first: Term,
@@ -138,10 +138,10 @@ impl Formula {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Write the names that stand in another question, in order.
+    /// Write the names in another question, in order.
     Spell(Box<Question>),
     Fact(Fact),
-    /// A fact, after the names of some entities that are not meant.
+    /// A fact, after the names of some countries that are not asked about.
     Contrast {
         others: Vec<usize>,
         fact: Fact,
@@ -156,7 +156,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// As the user says it.
+    /// The user's wording.
     pub(crate) fn words(&self, table: &Table) -> String {
         match self {
             Self::Spell(question) => format!("Names: {}", question.words(table)),
@@ -195,7 +195,7 @@ impl Question {
         }
     }
 
-    /// The right answer, from the table alone; none where a cell is empty or a value cannot be had.
+    /// The right answer, from the table alone; none if a cell is empty or a value cannot be computed.
     pub(crate) fn answer(&self, table: &Table) -> Option<String> {
         match self {
             Self::Spell(question) => {
@@ -225,7 +225,7 @@ impl Question {
         }
     }
 
-    /// The facts it needs, in the order they are named.
+    /// The facts it needs, in the order in which it names them.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let of = |formula: &Formula| -> Vec<Fact> {
             formula
@@ -247,7 +247,7 @@ impl Question {
         }
     }
 
-    /// Positions of the entities it names.
+    /// Positions of the countries it names.
     pub(crate) fn named(&self) -> Vec<usize> {
         match self {
             Self::Spell(question) => question.named(),

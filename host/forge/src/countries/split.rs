@@ -1,24 +1,24 @@
-//! Which real countries are for training, which decide, and which only test.
+//! Deals the real countries into training, validation and test.
 //!
-//! Held-out questions hop from a country to its neighbour, and no hop may leave the split. So countries are
-//! dealt in small groups that belong together: neighbours paired off, and names that contain one another
-//! (`guinea` and `equatorial guinea`), which a model trained on the one has half seen.
+//! Held-out questions hop from a country to its neighbour, and no hop may leave the split. So countries are dealt in
+//! small groups: pairs of neighbours, and countries whose names contain one another (`guinea` and `equatorial
+//! guinea`), because a model trained on one has half seen the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::draws::Draws;
-use crate::facts::Country;
+use super::draws::Draws;
+use super::facts::Country;
 
-/// A part of the world that shares no real country with the others.
+/// One of three sets of tasks that share no real country.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Split {
-    /// For learning; generated entities belong here.
+    /// For learning; made-up countries belong here.
     Train,
-    /// The only one that decides anything: when to stop, which checkpoint to keep.
+    /// For decisions: when to stop, which checkpoint to keep.
     Validation,
     /// For the report.
     Test,
@@ -58,7 +58,7 @@ pub(crate) fn deal(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Sp
         .collect();
     groups.sort_by_key(|group| (Reverse(group.len()), rank[&group[0]]));
 
-    // Each group goes where the largest part of what is due is still missing.
+    // Each group goes to the split that lacks the largest part of its share.
     let due = [1.0 - shares[0] - shares[1], shares[0], shares[1]]
         .map(|share| share * countries.len() as f64);
     let mut missing = due;
@@ -82,7 +82,7 @@ pub(crate) fn deal(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Sp
     splits
 }
 
-/// One land neighbour of the same split for each country that has any: the one that the table names.
+/// For each country the one land neighbour of the same split that the table names, if it has any.
 pub(crate) fn neighbours(countries: &[Country], splits: &[Split], seed: u64) -> Vec<Option<usize>> {
     let position: BTreeMap<&str, usize> = countries
         .iter()
@@ -143,7 +143,7 @@ fn join_name_families(countries: &[Country], group: &mut [usize]) {
     }
 }
 
-/// Whether the words of `name` stand in `text`, side by side.
+/// Whether `text` contains the words of `name`, side by side.
 pub(crate) fn contains_words(text: &str, name: &str) -> bool {
     let words: Vec<&str> = words(text).collect();
     let name: Vec<&str> = self::words(name).collect();
@@ -157,11 +157,11 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The real names and capitals of one split.
-pub(crate) fn names(countries: &[Country], splits: &[Split], of: Split) -> BTreeSet<String> {
+pub(crate) fn names(countries: &[Country], splits: &[Split], wanted: Split) -> BTreeSet<String> {
     let mine = countries
         .iter()
         .zip(splits)
-        .filter(|(_, split)| **split == of);
+        .filter(|(_, split)| **split == wanted);
     mine.flat_map(|(country, _)| [country.name.clone(), country.capital.clone()])
         .collect()
 }
@@ -169,11 +169,11 @@ pub(crate) fn names(countries: &[Country], splits: &[Split], of: Split) -> BTree
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::countries;
+    use crate::countries::facts::real_countries;
 
     #[test]
     fn the_splits_have_their_shares() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         for seed in 0..20 {
             let splits = deal(&countries, seed, [0.15, 0.25]);
             let count = |split| splits.iter().filter(|s| **s == split).count() as i64;
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn hops_stay_in_the_split_and_most_countries_have_one() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         for seed in 0..20 {
             let splits = deal(&countries, seed, [0.15, 0.25]);
             let neighbours = neighbours(&countries, &splits, seed);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn no_name_of_one_split_is_part_of_a_name_of_another() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         for seed in 0..20 {
             let splits = deal(&countries, seed, [0.15, 0.25]);
             for held in [Split::Validation, Split::Test] {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn another_seed_deals_otherwise() {
-        let countries = countries().unwrap();
+        let countries = real_countries().unwrap();
         assert_eq!(
             deal(&countries, 3, [0.15, 0.25]),
             deal(&countries, 3, [0.15, 0.25])

@@ -1,33 +1,33 @@
-//! Checks on the world as it is, not as it was meant: nothing held out reaches training, and nothing that a
-//! held-out task needs was too rare in it.
+//! Checks on the tasks as they are, not as they were meant: no held-out name reaches training, and no token that a
+//! held-out task needs is too rare in training.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::demonstrator::Demonstrator;
-use crate::split::{Split, words};
-use crate::world::{FactsWorld, Stage};
+use super::demonstrator::CountryDemonstrator;
+use super::split::{Split, words};
+use super::tasks::{CountryTasks, Stage};
 
-/// A held-out name where training can see it, or an entity in a held-out question that does not belong there.
+/// A held-out name where training can see it, or a country of another split in a held-out question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
     /// The task, or the row of the table.
     pub place: String,
-    /// The text it stands in.
+    /// The text that has the name.
     pub text: String,
     /// The name.
     pub name: String,
 }
 
-/// How often the tokens of held-out tasks were met in training.
+/// How often training met the tokens of held-out tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// Distinct tokens that held-out tasks need.
     pub tokens: usize,
-    /// Those met too seldom, the rarest first.
+    /// The tokens met too seldom, the rarest first.
     pub rare: Vec<RareToken>,
 }
 
-/// A token that a held-out task needs and training hardly showed.
+/// A token that a held-out task needs and that training rarely showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RareToken {
     /// Its id.
@@ -40,7 +40,7 @@ pub struct RareToken {
     pub task: String,
 }
 
-/// What one solved task consists of.
+/// The texts of one solved task.
 struct Transcript {
     /// The question and the observations.
     read: Vec<String>,
@@ -48,10 +48,10 @@ struct Transcript {
     written: Vec<String>,
 }
 
-impl FactsWorld {
-    /// Looks for held-out names in everything that the first `tasks` training tasks of both training stages
-    /// show a model that solves them, in every row that training may name, and for foreign entities in as many
-    /// held-out questions. Empty if all is well.
+impl CountryTasks {
+    /// Looks for leaks, and returns them; none if all is well. It looks for held-out names in every text of the first
+    /// `tasks` training tasks of both training stages, solved, and in every row that training may name. It looks for
+    /// countries of other splits in as many held-out questions.
     pub fn audit(&self, tasks: u64) -> Vec<Leak> {
         let held: HashSet<Vec<&str>> = self
             .held_out_names()
@@ -122,10 +122,10 @@ impl FactsWorld {
         leaks
     }
 
-    /// Compares the tokens that the first `held_out` tasks of validation and test need with how often the
-    /// first `trained` demonstrations had them: tokens to write with the model's own turns, tokens to read
-    /// with everything. `encode` is the tokenizer, the markers of calls and
-    /// answers recognised; a token met fewer than `least` times is rare.
+    /// Counts how often the first `trained` demonstrations have each token that the first `held_out` tasks of
+    /// validation and test need. Tokens to write are counted in the model's own turns, tokens to read everywhere.
+    /// `encode` is the tokenizer, with the markers of calls and answers recognised. A token met fewer than `least`
+    /// times is rare.
     pub fn token_coverage(
         &self,
         encode: &dyn Fn(&str) -> Vec<u32>,
@@ -172,10 +172,10 @@ impl FactsWorld {
         Coverage { tokens, rare }
     }
 
-    /// The task solved with the crate's own reading of the tools.
+    /// Solves a task with this module's own reading of the tools.
     fn transcript(&self, split: Split, stage: Stage, index: u64) -> Transcript {
         let (_, question) = self.question(split, stage, index);
-        let mut demonstrator = Demonstrator::new(&question, self.table());
+        let mut demonstrator = CountryDemonstrator::new(&question, self.table());
         let mut transcript = Transcript {
             read: vec![question.words(self.table())],
             written: Vec::new(),
@@ -194,29 +194,32 @@ impl FactsWorld {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{FactsConfig, Shares};
-    use crate::kind::Kind;
-    use crate::table::Table;
+    use crate::countries::config::{CountriesConfig, KindShares};
+    use crate::countries::kind::QuestionKind;
+    use crate::countries::table::Table;
 
-    fn small() -> FactsConfig {
-        FactsConfig {
+    fn small() -> CountriesConfig {
+        CountriesConfig {
             generated: 300,
-            ..FactsConfig::default()
+            ..CountriesConfig::default()
         }
     }
 
-    /// The same world with one row changed.
-    fn tampered(world: &FactsWorld, change: impl Fn(&mut Vec<crate::table::Row>)) -> Vec<Leak> {
-        let mut rows = world.table().rows().to_vec();
+    /// Audits the same tasks with some rows changed.
+    fn tampered(
+        generator: &CountryTasks,
+        change: impl Fn(&mut Vec<crate::countries::table::Row>),
+    ) -> Vec<Leak> {
+        let mut rows = generator.table().rows().to_vec();
         change(&mut rows);
-        world.with_table(Table::new(rows)).audit(200)
+        generator.with_table(Table::new(rows)).audit(200)
     }
 
     #[test]
     fn a_held_out_name_in_training_is_found_wherever_it_stands() {
-        let world = FactsWorld::generate(1, &small()).unwrap();
-        assert_eq!(world.audit(200), []);
-        let rows = world.table().rows();
+        let generator = CountryTasks::generate(1, &small()).unwrap();
+        assert_eq!(generator.audit(200), []);
+        let rows = generator.table().rows();
         let held = rows
             .iter()
             .position(|row| row.split == Split::Test && row.name.contains(' '))
@@ -228,22 +231,24 @@ mod tests {
         let made = rows.iter().position(|row| row.generated).unwrap();
         let name = rows[held].name.clone();
 
-        let leaks = tampered(&world, |rows| rows[train].neighbour = Some(held));
+        let leaks = tampered(&generator, |rows| rows[train].neighbour = Some(held));
         assert!(leaks.iter().any(|leak| leak.name == name), "{leaks:?}");
-        let leaks = tampered(&world, |rows| rows[made].capital = format!("upper {name}"));
+        let leaks = tampered(&generator, |rows| {
+            rows[made].capital = format!("upper {name}")
+        });
         assert!(leaks.iter().any(|leak| leak.name == name), "{leaks:?}");
     }
 
     #[test]
     fn a_held_out_question_that_leaves_its_split_is_found() {
-        let world = FactsWorld::generate(2, &small()).unwrap();
-        let train = world
+        let generator = CountryTasks::generate(2, &small()).unwrap();
+        let train = generator
             .table()
             .rows()
             .iter()
             .position(|row| row.split == Split::Train)
             .unwrap();
-        let leaks = tampered(&world, |rows| {
+        let leaks = tampered(&generator, |rows| {
             for row in rows.iter_mut().filter(|row| row.split == Split::Test) {
                 row.neighbour = row.neighbour.map(|_| train);
             }
@@ -258,13 +263,13 @@ mod tests {
 
     #[test]
     fn letters_are_common_and_a_tokenizer_with_whole_names_is_found_out() {
-        let world = FactsWorld::generate(3, &small()).unwrap();
+        let generator = CountryTasks::generate(3, &small()).unwrap();
         let letters = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
-        let coverage = world.token_coverage(&letters, 1_500, 200, 20);
+        let coverage = generator.token_coverage(&letters, 1_500, 200, 20);
         assert!(coverage.tokens > 60, "{}", coverage.tokens);
         assert_eq!(coverage.rare, []);
 
-        let held = world
+        let held = generator
             .table()
             .rows()
             .iter()
@@ -279,7 +284,9 @@ mod tests {
                 .chain(is_said.then_some(u32::MAX))
                 .collect::<Vec<_>>()
         };
-        let rare = world.token_coverage(&with_a_name, 1_500, 1_000, 20).rare;
+        let rare = generator
+            .token_coverage(&with_a_name, 1_500, 1_000, 20)
+            .rare;
         assert_eq!(
             rare.iter()
                 .map(|token| (token.id, token.count))
@@ -291,14 +298,14 @@ mod tests {
     #[test]
     fn what_is_only_read_does_not_count_as_written() {
         // Lookups alone never write an operator.
-        let config = FactsConfig {
-            sft: Shares::new([(Kind::Lookup, 1.0)]),
-            eval: Shares::new([(Kind::Calculate, 1.0)]),
+        let config = CountriesConfig {
+            sft: KindShares::new([(QuestionKind::Lookup, 1.0)]),
+            eval: KindShares::new([(QuestionKind::Calculate, 1.0)]),
             ..small()
         };
-        let world = FactsWorld::generate(4, &config).unwrap();
+        let generator = CountryTasks::generate(4, &config).unwrap();
         let letters = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
-        let rare = world.token_coverage(&letters, 500, 100, 5).rare;
+        let rare = generator.token_coverage(&letters, 500, 100, 5).rare;
         assert!(
             rare.iter()
                 .any(|token| token.written && token.id == u32::from('+')),

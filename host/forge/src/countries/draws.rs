@@ -1,4 +1,4 @@
-//! Counter-based randomness: what is drawn depends on its key and on nothing drawn elsewhere.
+//! Counter-based randomness: a draw depends on its key and on nothing drawn elsewhere.
 
 /// A stream of random numbers named by (seed, purpose, index): the output of BLAKE3 keyed by the three.
 ///
@@ -61,15 +61,15 @@ impl Draws {
         self.unit() < probability
     }
 
-    /// One of the choices, each as likely.
+    /// One of the choices, each equally likely.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.index(choices.len())]
     }
 
-    /// Log-uniform in `low..=high`: as many numbers of two digits as of four.
+    /// Log-uniform in `low..=high`: numbers of two digits are as frequent as numbers of four.
     pub fn magnitude(&mut self, low: u64, high: u64) -> u64 {
         let (low, high) = (low.max(1) as f64, high as f64 + 1.0);
         ((low * (high / low).powf(self.unit())) as u64).clamp(low as u64, high as u64 - 1)

@@ -1,10 +1,9 @@
-//! Reading an arithmetic expression, as the tool `calculate` does on the part of its language that
-//! questions use: numbers, `+ - * //`, `max` and `min` of two.
+//! Evaluates arithmetic as the tool `calculate` does, for the part of its language that questions use: numbers,
+//! `+ - * //`, `max` and `min` of two.
 //!
-//! It is the crate's own so that demonstrations can be checked before any tool runs; whether the real tool
-//! agrees is seen when they run.
+//! With it demonstrations can be checked before any tool runs. Whether the real tool agrees shows when they run.
 
-use crate::decimal::Decimal;
+use super::decimal::Decimal;
 
 /// The value, or what is wrong with the expression.
 pub(crate) fn evaluate(expression: &str) -> Result<Decimal, String> {

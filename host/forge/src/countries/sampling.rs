@@ -1,22 +1,22 @@
-//! Drawing a question of a kind.
+//! Draws a question of a kind.
 
-use crate::decimal::Decimal;
-use crate::draws::Draws;
-use crate::kind::Kind;
-use crate::question::{Fact, Formula, Operator, Question, Term};
-use crate::table::{Column, Table};
+use super::decimal::Decimal;
+use super::draws::Draws;
+use super::kind::QuestionKind;
+use super::question::{Fact, Formula, Operator, Question, Term};
+use super::table::{Column, Table};
 
-/// The entities that questions of one split may name, as positions in the table.
+/// The countries that questions of one split may name, as positions in the table.
 pub(crate) struct Pool {
     /// Real countries, and those of them with a neighbour.
     pub(crate) real: Entities,
-    /// Generated entities; empty in held-out splits.
+    /// Made-up countries; empty in held-out splits.
     pub(crate) generated: Entities,
-    /// How often a real one is drawn where there are both.
+    /// How often a real one is drawn if there are both.
     pub(crate) real_share: f64,
 }
 
-/// Entities, and those among them that have a neighbour.
+/// Countries, and those among them that have a neighbour.
 #[derive(Default)]
 pub(crate) struct Entities {
     pub(crate) all: Vec<usize>,
@@ -46,14 +46,14 @@ impl Pool {
     }
 }
 
-/// A question of this kind; its answer is never negative.
-pub(crate) fn draw(kind: Kind, pool: &Pool, table: &Table, draws: &mut Draws) -> Question {
+/// Draws a question of this kind. Its answer is never negative.
+pub(crate) fn draw(kind: QuestionKind, pool: &Pool, table: &Table, draws: &mut Draws) -> Question {
     match kind {
-        Kind::Spell => {
-            let kind = *draws.pick(&Kind::SPELT);
+        QuestionKind::Spell => {
+            let kind = *draws.pick(&QuestionKind::SPELT);
             Question::Spell(Box::new(draw(kind, pool, table, draws)))
         }
-        Kind::Contrast => {
+        QuestionKind::Contrast => {
             let count = draws.between(2, 3) as usize;
             let mut others = pool.draw_distinct(draws, count);
             let row = others.pop().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn draw(kind: Kind, pool: &Pool, table: &Table, draws: &mut Draws) ->
                 },
             }
         }
-        Kind::Lookup => {
+        QuestionKind::Lookup => {
             let column = *draws.pick(&Column::ALL);
             Question::Fact(Fact {
                 row: pool.draw(draws, column == Column::Neighbour),
@@ -75,9 +75,9 @@ pub(crate) fn draw(kind: Kind, pool: &Pool, table: &Table, draws: &mut Draws) ->
                 column,
             })
         }
-        Kind::Calculate => calculate(draws, table),
-        Kind::Chain => {
-            // The neighbour of the neighbour is often where one came from, so that is not asked.
+        QuestionKind::Calculate => calculate(draws, table),
+        QuestionKind::Chain => {
+            // The neighbour of the neighbour is often the country itself, so that is not asked.
             let column = *draws.pick(&Column::ALL[..4]);
             Question::Fact(Fact {
                 row: pool.draw(draws, true),
@@ -85,18 +85,18 @@ pub(crate) fn draw(kind: Kind, pool: &Pool, table: &Table, draws: &mut Draws) ->
                 column,
             })
         }
-        Kind::Scale => scale(pool, table, draws, false),
-        Kind::ChainScale => scale(pool, table, draws, true),
-        Kind::Sum => {
+        QuestionKind::Scale => scale(pool, table, draws, false),
+        QuestionKind::ChainScale => scale(pool, table, draws, true),
+        QuestionKind::Sum => {
             let operator = *draws.pick(&[Operator::Plus, Operator::Minus]);
             Question::Formula(two(facts(pool, draws, 2), operator, table))
         }
-        Kind::Ratio => Question::Formula(two(facts(pool, draws, 2), Operator::Over, table)),
-        Kind::Compare => {
+        QuestionKind::Ratio => Question::Formula(two(facts(pool, draws, 2), Operator::Over, table)),
+        QuestionKind::Compare => {
             let facts = facts(pool, draws, 2);
             extreme(draws, just(facts[0]), just(facts[1]))
         }
-        Kind::CompareSums => {
+        QuestionKind::CompareSums => {
             let facts = facts(pool, draws, 3);
             let sum = Formula {
                 first: facts[0],
@@ -107,7 +107,7 @@ pub(crate) fn draw(kind: Kind, pool: &Pool, table: &Table, draws: &mut Draws) ->
     }
 }
 
-/// The same numeric column of several distinct entities.
+/// The same numeric column of several distinct countries.
 fn facts(pool: &Pool, draws: &mut Draws, count: usize) -> Vec<Term> {
     let column = *draws.pick(&Column::NUMERIC);
     let rows = pool.draw_distinct(draws, count);
@@ -129,7 +129,7 @@ fn just(first: Term) -> Formula {
     }
 }
 
-/// Two terms, the larger first where the order matters.
+/// Two terms, the larger first if the order matters.
 fn two(mut terms: Vec<Term>, operator: Operator, table: &Table) -> Formula {
     if operator != Operator::Plus && terms[0].value(table) < terms[1].value(table) {
         terms.swap(0, 1);
@@ -191,7 +191,7 @@ fn number(draws: &mut Draws) -> Term {
     })
 }
 
-/// Every form of arithmetic that other kinds ask for, with numbers in the place of facts.
+/// Every form of arithmetic that other kinds use, with given numbers instead of facts.
 fn calculate(draws: &mut Draws, table: &Table) -> Question {
     let (a, b, c) = (number(draws), number(draws), number(draws));
     match draws.index(6) {

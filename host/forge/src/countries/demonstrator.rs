@@ -1,14 +1,14 @@
-//! What a competent model would do: the calls a question needs, turn by turn, and then the answer.
+//! Demonstrations: the calls that a question needs, turn by turn, and then the answer.
 //!
-//! A demonstrator takes no fact from the table. It writes down what the question says and what the tools
-//! answered, so that a demonstration is right because it was carried out, not because it was composed.
+//! A demonstrator takes no fact from the table. It only copies from the question and from the tools' answers, so a
+//! demonstration is right because it was carried out, not because it was composed.
 
 use rlf_dialogue::tool::ToolCall;
 use serde_json::json;
 
-use crate::question::{Formula, Question, Term};
-use crate::table::{Column, Table};
-use crate::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
+use super::question::{Formula, Question, Term};
+use super::table::{Column, Table};
+use super::tools::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
 
 /// One turn of a demonstration: either calls, all to be made at once, or the answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +36,8 @@ impl DemonstratedTurn {
         }
     }
 
-    /// The turn as the Hermes protocol reads it and the small chat template writes it, without any white
-    /// space: a small model pays for every token. The answer stands in answer tags; the end-of-turn token is
-    /// not part of it.
+    /// The turn in the Hermes protocol, as the small chat template writes it, without white space because a small
+    /// model pays for every token. The answer is in answer tags. The end-of-turn token is not included.
     pub fn to_hermes(&self) -> String {
         match self {
             Self::Act(calls) => {
@@ -51,7 +50,7 @@ impl DemonstratedTurn {
         }
     }
 
-    /// What stands between the markers of the turn.
+    /// The texts between the markers of the turn.
     pub(crate) fn bodies(&self) -> Vec<String> {
         match self {
             Self::Act(calls) => calls.iter().map(json_text).collect(),
@@ -64,16 +63,16 @@ fn json_text(call: &ToolCall) -> String {
     json!({"name": call.name, "arguments": call.arguments}).to_string()
 }
 
-/// Why a demonstration cannot go on.
+/// Why a demonstration cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DemonstrationError {
-    /// The task is not of this world.
-    #[error("task `{id}` is none of this world: ids look like `facts/train/sft/0`")]
+    /// The task does not belong to this generator.
+    #[error("task `{id}` was not made by this generator: ids look like `facts/train/sft/0`")]
     UnknownTask {
         /// Its id.
         id: String,
     },
-    /// Whoever learns from it would have seen what is tested.
+    /// A demonstration of a held-out task would show the answer to a test question.
     #[error("task `{id}` is held out: there are no demonstrations of it")]
     HeldOut {
         /// Its id.
@@ -89,12 +88,12 @@ pub enum DemonstrationError {
     },
 }
 
-/// Where a piece of text comes from.
+/// The origin of a piece of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// From the question.
     Said(String),
-    /// The observation with this number, counted over the whole trajectory.
+    /// From the observation with this number, counted over the whole trajectory.
     Seen(usize),
 }
 
@@ -105,15 +104,15 @@ enum Step {
     Answer(Source),
 }
 
-/// Gives the turns of a demonstration, one for each round of observations.
+/// Demonstrates one task: gives its turns, one for each round of observations.
 #[derive(Debug, Clone)]
-pub struct Demonstrator {
+pub struct CountryDemonstrator {
     steps: std::vec::IntoIter<Step>,
     due: usize,
     seen: Vec<String>,
 }
 
-impl Demonstrator {
+impl CountryDemonstrator {
     pub(crate) fn new(question: &Question, table: &Table) -> Self {
         Self {
             steps: plan(question, table).into_iter(),
@@ -122,8 +121,8 @@ impl Demonstrator {
         }
     }
 
-    /// The next turn, given what the calls of the last one showed the model, in call order; nothing before
-    /// the first turn. None after the answer.
+    /// The next turn, or none after the answer. `observations` are the results of the last turn's calls, in call
+    /// order; none before the first turn.
     pub fn next_turn(
         &mut self,
         observations: &[String],
@@ -179,15 +178,15 @@ fn call(name: &str, arguments: serde_json::Value) -> ToolCall {
     }
 }
 
-/// Everything that can be asked at once is asked at once; then what depends on it.
+/// Plans the turns: first one with all calls that can be made at once, then those that depend on them.
 fn plan(question: &Question, table: &Table) -> Vec<Step> {
     let facts = question.facts();
     let mut steps = Vec::new();
     let mut observed = facts.len();
-    // Where the value of each fact will be seen.
+    // Number of the observation with each fact's value.
     let mut values: Vec<usize> = (0..facts.len()).collect();
     if !facts.is_empty() {
-        let first = |fact: &crate::question::Fact| {
+        let first = |fact: &super::question::Fact| {
             let column = if fact.hop {
                 Column::Neighbour
             } else {
@@ -207,7 +206,7 @@ fn plan(question: &Question, table: &Table) -> Vec<Step> {
         steps.push(Step::Look(keys));
     }
     let answer = match question {
-        // What it says is what is wanted.
+        // The answer is in the question itself.
         Question::Spell(_) => Source::Said(question.answer(table).unwrap_or_default()),
         Question::Fact(_) | Question::Contrast { .. } => Source::Seen(values[0]),
         Question::Formula(_) | Question::Extreme { .. } => {
