@@ -1,15 +1,15 @@
-//! Messages: who said what, as content parts in the order the model sees them.
+//! Messages: a role, and content parts in the order in which the model sees them.
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::content::{Blob, Content, plain_text};
 use crate::tool::ToolCall;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions of the operator.
+    /// Instructions from the operator.
     System,
     /// A person, or a simulated one.
     User,
@@ -23,15 +23,15 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order. In JSON a plain string stands for one text part.
+    /// The content parts, in order. In JSON a plain string means one text part.
     #[serde(with = "content_or_text", default)]
     pub content: Vec<Content>,
-    /// What an assistant thought before it spoke, where the source keeps that apart.
+    /// An assistant's reasoning before its text, if the source keeps it apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Tools an assistant called in this message.
+    /// Calls that an assistant makes in this message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
 }

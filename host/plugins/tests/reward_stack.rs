@@ -71,7 +71,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         calls,
         malformed: vec![],
         tokens: 3,
-        heard: vec![],
+        feedback: vec![],
     };
     let outcome = CallOutcome {
         call_id: call.call_id.clone(),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
-use rlf_dialogue::trajectory::{Heard, Verdict};
+use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
 use serde_json::Value;
 
 use super::pool::SessionPool;
@@ -297,7 +297,7 @@ impl Session {
         &mut self,
         text: &str,
         context: &TurnContext,
-    ) -> Result<(Reply, Heard), String> {
+    ) -> Result<(Reply, EnvironmentFeedback), String> {
         let started = Instant::now();
         // A user may leave in the turn that they are spoken to.
         let call_id = format!(
@@ -320,7 +320,7 @@ impl Session {
             let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
             return Err(format!("the environment did not hear the model out: {why}"));
         };
-        let heard = Heard {
+        let heard = EnvironmentFeedback {
             step_reward,
             state: Some(self.state.clone()),
         };

@@ -10,7 +10,7 @@ use rlf_config::nearest;
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
-use rlf_dialogue::trajectory::Heard;
+use rlf_dialogue::trajectory::EnvironmentFeedback;
 use rlf_plugins::environment::difference::difference;
 use rlf_plugins::environment::snapshot::Snapshot;
 use rlf_plugins::environment::{Environments, Session};
@@ -360,7 +360,7 @@ impl Play<'_> {
 
 enum Done {
     Called(Box<CallOutcome>),
-    Heard(Reply, Heard),
+    Heard(Reply, EnvironmentFeedback),
 }
 
 async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {

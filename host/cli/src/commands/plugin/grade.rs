@@ -100,7 +100,7 @@ fn of_answer(answer: Option<&str>) -> Trajectory {
             calls: Vec::new(),
             malformed: Vec::new(),
             tokens: 0,
-            heard: Vec::new(),
+            feedback: Vec::new(),
         })
     });
     Trajectory {

@@ -1,4 +1,4 @@
-//! What a model reads when the tools on offer change in the middle of an episode.
+//! The text that a model reads when the tools on offer change in the middle of an episode.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::tool::ToolDefinition;
 
-/// What a model reads about tools that came and went; nothing where they are the same.
-pub(crate) fn tool_news(before: &[ToolDefinition], after: &[ToolDefinition]) -> Option<String> {
+/// Tells the model which tools were added and removed; none if there is no difference.
+pub(crate) fn tool_changes(before: &[ToolDefinition], after: &[ToolDefinition]) -> Option<String> {
     let gone: Vec<&str> = before
         .iter()
         .filter(|tool| after.iter().all(|other| other.name != tool.name))
@@ -58,11 +58,11 @@ mod tests {
         let before = [tool("a", "A."), tool("b", "B."), tool("c", "C.")];
         let after = [tool("a", "A."), tool("c", "Other."), tool("d", "D.")];
         assert_eq!(
-            tool_news(&before, &after).unwrap(),
+            tool_changes(&before, &after).unwrap(),
             "The tools have changed. No longer there: b. New:\n\
              {\"name\":\"c\",\"description\":\"Other.\",\"parameters\":{\"type\":\"object\"}}\n\
              {\"name\":\"d\",\"description\":\"D.\",\"parameters\":{\"type\":\"object\"}}"
         );
-        assert_eq!(tool_news(&before, &before), None);
+        assert_eq!(tool_changes(&before, &before), None);
     }
 }
