@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use candle_core::Device;
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::group::Group;
 use rlf_dialogue::protocol::Protocol;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
@@ -21,7 +23,6 @@ use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{GenerationConfig, Model, Purpose, Sampler, SamplingParams};
 use rlf_rollout::engine::PolicyEngine;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
-use rlf_rollout::rollout::Group;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{Scene, Settings, Workshop};
 use rlf_sandbox::{Sandbox, SandboxConfig};
@@ -29,7 +30,7 @@ use rlf_train::checkpoint::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
 use crate::progress::loading;
-use crate::tasks::{DemonstrationSet, FACTS_TABLE, Numbered, TaskSource, plugins_split};
+use crate::tasks::{DemonstrationSet, FACTS_TABLE, Numbered, TaskSource};
 use crate::user;
 
 /// Everything of a run but its weights.
@@ -384,7 +385,7 @@ impl Parts {
         &self,
         params: SamplingParams,
         purpose: Purpose,
-        split: rlf_forge::countries::Split,
+        split: Split,
         step: u64,
     ) -> anyhow::Result<Settings> {
         Ok(Settings {
@@ -392,7 +393,7 @@ impl Parts {
             seed: self.config.seed,
             step,
             steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
-            split: plugins_split(split),
+            split,
         })
     }
 
@@ -400,7 +401,7 @@ impl Parts {
     pub(crate) async fn evaluate(
         &self,
         model: &Model,
-        split: rlf_forge::countries::Split,
+        split: Split,
         tasks: &[Numbered],
         samples: usize,
         params: SamplingParams,
@@ -447,7 +448,7 @@ impl Health<'_> {
 
 /// The rows of all splits, where tasks are rows.
 fn rows(tasks: &TaskSource) -> Vec<Numbered> {
-    use rlf_forge::countries::Split::{Test, Train, Validation};
+    use Split::{Test, Train, Validation};
     match tasks {
         TaskSource::Facts(_) => Vec::new(),
         TaskSource::Files(_) => [Train, Validation, Test]

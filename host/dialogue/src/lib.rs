@@ -19,6 +19,7 @@
 //! | text to ids and back; training a small tokenizer | [`tokenizer`]: [`Tokenizer`]; [`bpe`] |
 //! | settings, and everything that all trajectories of a run share | [`config`], [`dialogue`]: [`Dialogue`] |
 //! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], [`tool`] |
+//! | the split of a task, a group of trajectories and their scores | [`split`], [`group`], [`score`] |
 //! | earlier turns as messages; the sequences of an unfinished trajectory | `history`, `sequences` |
 //!
 //! This example makes a trajectory by hand, with a tokenizer trained on the spot:
@@ -53,6 +54,7 @@ pub mod config;
 mod content;
 pub mod dialogue;
 pub mod episode;
+pub mod group;
 mod history;
 pub mod message;
 mod observation;
@@ -60,7 +62,9 @@ pub mod parser;
 pub mod prefix;
 pub mod protocol;
 mod python;
+pub mod score;
 mod sequences;
+pub mod split;
 pub mod task;
 pub mod template;
 pub mod tokenizer;
@@ -74,10 +78,13 @@ pub use bpe::BpeOptions;
 pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer};
 pub use dialogue::{Dialogue, DialogueError};
 pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
+pub use group::Group;
 pub use message::{Content, Message, Role};
 pub use parser::Diagnostic;
 pub use prefix::PrefixReport;
 pub use protocol::{Protocol, ProtocolSpec};
+pub use score::{EventCredit, Excluded, ExclusionCause, Graded, Score};
+pub use split::Split;
 pub use task::Task;
 pub use template::{ChatTemplate, RenderInput, TemplateError};
 pub use tokenizer::{Tokenizer, TokenizerError};

@@ -24,7 +24,8 @@
 //! | `config`, `draws` | `[tasks.facts]` of a configuration; counter-based randomness |
 //!
 //! ```
-//! use rlf_forge::countries::{CountriesConfig, CountryTasks, Split, Stage};
+//! use rlf_dialogue::split::Split;
+//! use rlf_forge::countries::{CountriesConfig, CountryTasks, Stage};
 //!
 //! let config = CountriesConfig { generated: 500, ..CountriesConfig::default() };
 //! let countries = CountryTasks::generate(7, &config)?;
@@ -66,7 +67,6 @@ pub use demonstrator::{CountryDemonstrator, DemonstratedTurn, DemonstrationError
 pub use draws::Draws;
 pub use facts::{Country, CountryTableError, real_countries};
 pub use kind::QuestionKind;
-pub use split::Split;
 pub use table::{Column, Row, Table};
 pub use tasks::{CountriesError, CountryTasks, Stage};
 pub use tools::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};

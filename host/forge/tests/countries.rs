@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_forge::countries::{
     CALCULATE, CountriesConfig, CountryTasks, DemonstratedTurn, DemonstrationError, KindShares,
-    LOOKUP, QuestionKind, Split, Stage,
+    LOOKUP, QuestionKind, Stage,
 };
 
 fn small() -> CountriesConfig {

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use rlf_dialogue::split::Split;
+
 use super::demonstrator::CountryDemonstrator;
-use super::split::{Split, words};
+use super::split::words;
 use super::tasks::{CountryTasks, Stage};
 
 /// A held-out name where training can see it, or a country of another split in a held-out question.

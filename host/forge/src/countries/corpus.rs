@@ -1,7 +1,8 @@
 //! Text to train a small tokenizer on.
 
+use rlf_dialogue::split::Split;
+
 use super::demonstrator::CountryDemonstrator;
-use super::split::Split;
 use super::tasks::{CountryTasks, Stage};
 
 /// Stands instead of a name. A digit is always a token of its own, so no merge forms around it.

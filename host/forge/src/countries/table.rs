@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use rlf_dialogue::split::Split;
+
 use super::decimal::Decimal;
 use super::facts::Country;
-use super::split::Split;
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! The generator: its table, its splits, and tasks by number.
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use super::kind::QuestionKind;
 use super::name::Namer;
 use super::question::Question;
 use super::sampling::{self, Entities, Pool};
-use super::split::{self, Split};
+use super::split;
 use super::table::{Column, Row, Table};
 use super::tools::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
 
