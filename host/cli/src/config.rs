@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
-use rlf_forge::FactsConfig;
+use rlf_forge::countries::CountriesConfig;
 use rlf_plugins::environment::EnvironmentConfig;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::reward_stack::RewardsConfig;
@@ -171,7 +171,7 @@ pub(crate) struct TokenizerConfig {
 pub(crate) struct TasksConfig {
     /// Questions over a table of facts, with demonstrations.
     #[serde(default)]
-    pub(crate) facts: Option<FactsConfig>,
+    pub(crate) facts: Option<CountriesConfig>,
     /// Training tasks: JSON lines (see docs/configuration.md).
     #[serde(default)]
     pub(crate) train: Option<PathBuf>,

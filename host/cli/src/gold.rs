@@ -110,7 +110,7 @@ impl Trial {
         let text = turn.plain_text();
         let protocol = self.dialogue.protocol().spec();
         let parsed = parser::parse(&text, false, protocol, &[] as &[&str]);
-        let read = TurnOutcome::of(&parsed, rule, true);
+        let read = TurnOutcome::from_parsed(&parsed, rule, true);
         if read != TurnOutcome::Answer(said.trim().to_owned()) {
             bail!("its answer {said:?} would not be read as that by `dialogue.answer`: {text:?}");
         }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rlf_config::{ConfigError, Lines};
-use rlf_dialogue::exact;
 use rlf_plugins::environment::EnvironmentConfig;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::problem::{Problem, ProblemKind};
@@ -145,7 +144,7 @@ impl Operator {
         }
         if let Some(config) = config {
             let parsed: Map<String, Value> =
-                exact::from_str(config).context("--plugin-config must be a JSON object")?;
+                rlf_json::from_str(config).context("--plugin-config must be a JSON object")?;
             for (key, value) in &parsed {
                 // TOML has no null.
                 let value = toml::Value::try_from(value)

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
-use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
-use rlf_forge::{DemonstratedTurn, FactsWorld, LOOKUP, Stage};
+use rlf_forge::countries::{CountryTasks, DemonstratedTurn, LOOKUP, Stage};
+use rlf_import::read_tasks;
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
@@ -32,7 +32,7 @@ pub(crate) const FACTS_TABLE: &str = "facts.csv";
 /// Tasks by split and number.
 pub(crate) enum TaskSource {
     /// Generated, without end in training.
-    Facts(Box<FactsWorld>),
+    Facts(Box<CountryTasks>),
     /// Read from files; training goes through them epoch by epoch, shuffled.
     Files(Files),
 }
@@ -83,7 +83,7 @@ impl TaskSource {
         validation_tasks: usize,
     ) -> anyhow::Result<Self> {
         if let Some(facts) = &config.facts {
-            let world = FactsWorld::generate(seed, facts).context("[tasks.facts]")?;
+            let world = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
             return Ok(Self::Facts(Box::new(world)));
         }
         let read = |path: &Path| -> anyhow::Result<Vec<Arc<Task>>> {
@@ -447,7 +447,7 @@ fn several_lookups() -> Vec<ToolCall> {
 
 /// The generator's demonstrator, writing as the run's model does.
 struct Facts {
-    writer: rlf_forge::Demonstrator,
+    writer: rlf_forge::countries::CountryDemonstrator,
     answer: AnswerRule,
 }
 
@@ -469,7 +469,7 @@ mod tests {
     use crate::assemble::open_tokenizer;
     use crate::config::Config;
     use rlf_dialogue::template::ChatTemplate;
-    use rlf_forge::CALCULATE;
+    use rlf_forge::countries::CALCULATE;
 
     fn quickstart() -> (Config, TaskSource) {
         let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/quickstart.toml");

@@ -1,7 +1,7 @@
-//! Training a byte-level BPE tokenizer for a small model.
+//! Trains a byte-level BPE tokenizer for a small model.
 //!
-//! Words are cut by Qwen's pattern, in which every digit stands alone, so that numbers are
-//! spelt digit by digit. The result depends on the corpus and the options alone.
+//! Words are cut by Qwen's pattern, in which every digit is a word of its own, so numbers are spelt digit by digit. The
+//! result depends only on the corpus and the options.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde::{Deserialize, Serialize};
@@ -17,15 +17,14 @@ use tokenizers::{AddedToken, SplitDelimiterBehavior};
 use crate::template::small;
 use crate::tokenizer::{Tokenizer, TokenizerError, library_alphabet};
 
-/// How Qwen2 and Qwen3 cut text into words before BPE (their `tokenizer.json`).
+/// The pattern by which Qwen2 and Qwen3 cut text into words before BPE (from their `tokenizer.json`).
 pub const QWEN_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// What to train.
+/// Options of the training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BpeOptions {
-    /// Size wanted, special tokens and the 256 bytes included; at least those. A small corpus may
-    /// give fewer. Default 512.
+    /// Wanted size, at least the special tokens and the 256 bytes together. A small corpus may give fewer. Default 512.
     pub vocab_size: usize,
     /// Added tokens, which get the first ids in this order. Default: those of the small template.
     pub special_tokens: Vec<String>,
@@ -48,8 +47,8 @@ impl Default for BpeOptions {
     }
 }
 
-/// Above what any model has, and low enough that nobody waits for memory to run out.
-const MOST_TOKENS: usize = 1_000_000;
+/// Largest vocabulary. No model has more, and training fits into memory.
+const MAX_VOCABULARY: usize = 1_000_000;
 
 impl Tokenizer {
     /// Trains on `corpus`. Special tokens in it separate text and are never merged into words.
@@ -66,9 +65,9 @@ impl Tokenizer {
                 options.special_tokens.len(),
             )));
         }
-        if options.vocab_size > MOST_TOKENS {
+        if options.vocab_size > MAX_VOCABULARY {
             return Err(TokenizerError::Train(format!(
-                "a vocabulary of {} is larger than any model's; write at most {MOST_TOKENS}",
+                "a vocabulary of {} is larger than any model's; write at most {MAX_VOCABULARY}",
                 options.vocab_size
             )));
         }

@@ -1,10 +1,10 @@
-//! How conversations are held: the settings of `[dialogue]` in a run's configuration.
+//! The settings of `[dialogue]` in a run's configuration.
 
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Protocol;
 
-/// What counts as the model's answer in a turn without calls.
+/// The rule that finds the model's answer in a turn without calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerRule {
@@ -17,30 +17,30 @@ pub enum AnswerRule {
     Boxed,
 }
 
-/// What follows a turn that neither calls nor answers.
+/// The reaction to a turn that neither calls nor answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnNoAnswer {
     /// The trajectory ends without an answer.
     #[default]
     End,
-    /// The model is told how to answer, as a user's turn, and goes on.
+    /// A user's turn tells the model how to answer, and the trajectory continues.
     Remind,
 }
 
-/// What the model reads of its own earlier turns.
+/// The form in which the model reads its own earlier turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum History {
-    /// Exactly what it sampled; sequences only grow.
+    /// Exactly as sampled; sequences only grow.
     #[default]
     AsSampled,
-    /// The template's rendering of the parsed turns, as a deployment would show it. Where that
-    /// changes what the model had read, a new training sequence begins.
+    /// As the template renders the parsed turns, which is how a deployment would show them. If that changes the text
+    /// that the model had read, a new training sequence begins.
     Template,
 }
 
-/// What becomes of calls in the last allowed turn, whose observations nobody will read.
+/// The treatment of calls in the last allowed turn, whose observations nobody will read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LastTurnCalls {
@@ -57,29 +57,26 @@ pub enum LastTurnCalls {
 pub struct DialogueConfig {
     /// How the model writes calls. Default: recognised from its chat template.
     pub protocol: Option<Protocol>,
-    /// What counts as the answer. Default `tag`.
+    /// Rule that finds the answer. Default `tag`.
     pub answer: AnswerRule,
-    /// What follows a turn that neither calls nor answers, under `answer = "tag"` and `"boxed"`.
-    /// Default `end`.
+    /// Reaction to a turn that neither calls nor answers, under `answer = "tag"` and `"boxed"`. Default `end`.
     pub on_no_answer: OnNoAnswer,
-    /// What `on_no_answer = "remind"` says. Default: a sentence that fits `answer`.
+    /// Text for `on_no_answer = "remind"`. Default: a sentence that fits `answer`.
     pub reminder: Option<String>,
-    /// What the model reads of its own earlier turns. Default `as-sampled`.
+    /// Form in which the model reads its own earlier turns. Default `as-sampled`.
     pub history: History,
-    /// Given to the template; Qwen3's writes an empty think block where it is false. Default false.
+    /// Variable for the template; Qwen3's writes an empty think block if it is false. Default false.
     pub enable_thinking: bool,
-    /// Turns the model may take, at least 1. Default 8.
+    /// Number of turns that the model may take, at least 1. Default 8.
     pub max_turns: u32,
-    /// Tokens the model may write in one turn, at least 1; a turn cut there is closed by the host.
-    /// Default 512.
+    /// Tokens that the model may write in one turn, at least 1. The host closes a turn that is cut there. Default 512.
     pub max_tokens_per_turn: u32,
-    /// Tokens a sequence may hold, prompt included; a trajectory that fills it ends with `length`.
-    /// Default 4096.
+    /// Tokens that a sequence may have, prompt included. A trajectory that fills it ends with `length`. Default 4096.
     pub context: u32,
-    /// Tokens the body of one observation may have; a longer one keeps its head and tail around a
-    /// marker. At least 16. Default 1024.
+    /// Tokens that the body of one observation may have, at least 16. A longer body keeps its head and tail around a
+    /// marker. Default 1024.
     pub max_observation_tokens: u32,
-    /// What becomes of calls in the last allowed turn. Default `skip`.
+    /// Treatment of calls in the last allowed turn. Default `skip`.
     pub last_turn_calls: LastTurnCalls,
 }
 
@@ -102,7 +99,7 @@ impl Default for DialogueConfig {
 }
 
 impl DialogueConfig {
-    /// What [`OnNoAnswer::Remind`] says to the model.
+    /// The text that [`OnNoAnswer::Remind`] shows the model.
     pub fn reminder(&self) -> &str {
         match (&self.reminder, self.answer) {
             (Some(text), _) => text,

@@ -1,20 +1,20 @@
-//! What all trajectories of a run share: tokenizer, template, protocol and settings, checked to
-//! fit each other once, at load.
+//! Everything that all trajectories of a run share: tokenizer, template, protocol and settings. A check at load makes
+//! sure that they fit each other.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::config::DialogueConfig;
 use crate::history::TurnStyle;
 use crate::message::{Message, Role};
-use crate::observation::{Frame, Speaker, Stage};
+use crate::observation::{ObservationFrame, ObservationRenderer, ObservationSource};
 use crate::prefix::{self, PrefixReport};
 use crate::protocol::{Protocol, ProtocolSpec};
 use crate::template::{ChatTemplate, RenderInput, TemplateError};
 use crate::tokenizer::{Piece, Tokenizer, TokenizerError};
 use crate::tool::ToolCall;
-use crate::trust::{Marked, Wall};
+use crate::trust::{ControlTokenGuard, GuardedText};
 
-/// Why a dialogue, or one episode of it, cannot be held.
+/// Why a dialogue cannot be set up, or an episode of it cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum DialogueError {
     /// A setting is out of range.
@@ -31,7 +31,7 @@ pub enum DialogueError {
     /// The tokenizer cannot be used.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The template writes calls in no known way.
+    /// The template's form of calls is not known.
     #[error(
         "the chat template {origin} has the markers of no known tool-call protocol; set \
          dialogue.protocol to one of: {known}"
@@ -70,7 +70,7 @@ pub enum DialogueError {
         /// The task.
         task: String,
     },
-    /// A prompt that leaves no room to speak.
+    /// A prompt that leaves no room for the model's turn.
     #[error(
         "task {task}: the prompt has {tokens} tokens and dialogue.context is {context}; raise it, \
          shorten the prompt, or offer fewer tools"
@@ -85,30 +85,29 @@ pub enum DialogueError {
     },
 }
 
-/// Frames for up to so many calls in a turn are kept.
+/// Frames for turns with fewer calls than this are cached.
 const KEPT_FRAMES: usize = 9;
 
-/// See the module's documentation. Share it in an [`Arc`].
+/// The tokenizer, template, protocol and settings of a run, checked against each other. Share it in an [`Arc`].
 #[derive(Debug)]
 pub struct Dialogue {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     config: DialogueConfig,
     protocol: Protocol,
-    wall: Wall,
+    guard: ControlTokenGuard,
     end_of_turn: u32,
     stop_ids: Vec<u32>,
     stop_texts: Vec<String>,
     style: TurnStyle,
-    user_frame: Arc<Frame>,
-    tool_frames: [OnceLock<Arc<Frame>>; KEPT_FRAMES],
+    user_frame: Arc<ObservationFrame>,
+    tool_frames: [OnceLock<Arc<ObservationFrame>>; KEPT_FRAMES],
     prefix_report: PrefixReport,
 }
 
 impl Dialogue {
-    /// Checks that everything fits together. `stop_ids` are those of the model's
-    /// `generation_config.json`, or none: the token with which the template ends the model's turn
-    /// is always one.
+    /// Checks that the parts fit together. `stop_ids` are those of the model's `generation_config.json`, or none. The
+    /// token with which the template ends the model's turn is always a stop id.
     pub fn new(
         tokenizer: Arc<Tokenizer>,
         template: ChatTemplate,
@@ -127,7 +126,7 @@ impl Dialogue {
             origin: template.origin().to_owned(),
             known: Protocol::ALL.map(Protocol::as_str).join(", "),
         })?;
-        let wall = Wall::new(&tokenizer, protocol.spec())?;
+        let guard = ControlTokenGuard::new(&tokenizer, protocol.spec())?;
         let end_of_turn = end_of_turn(&template, &tokenizer)?;
         let mut stop_ids = stop_ids.to_vec();
         stop_ids.push(end_of_turn);
@@ -139,15 +138,18 @@ impl Dialogue {
         let prefix_report = prefix::check(&template, protocol, &style, &end);
 
         let ends: Vec<&str> = stop_texts.iter().map(String::as_str).collect();
-        let stage = Stage {
+        let renderer = ObservationRenderer {
             template: &template,
             tokenizer: &tokenizer,
-            wall: &wall,
+            guard: &guard,
             enable_thinking: config.enable_thinking,
             ends: &ends,
         };
-        let user_frame = Arc::new(Frame::new(stage, Speaker::User)?);
-        let first = Arc::new(Frame::new(stage, Speaker::Tools(1))?);
+        let user_frame = Arc::new(ObservationFrame::new(renderer, ObservationSource::User)?);
+        let first = Arc::new(ObservationFrame::new(
+            renderer,
+            ObservationSource::Tools(1),
+        )?);
         let tool_frames = [const { OnceLock::new() }; KEPT_FRAMES];
         tool_frames[1].get_or_init(|| first);
         Ok(Self {
@@ -155,7 +157,7 @@ impl Dialogue {
             template,
             config,
             protocol,
-            wall,
+            guard,
             end_of_turn,
             stop_ids,
             stop_texts,
@@ -191,12 +193,12 @@ impl Dialogue {
         self.end_of_turn
     }
 
-    /// What generation stops at: the end of the turn and the model's other stop ids.
+    /// The ids that stop generation: the end of the turn and the model's other stop ids.
     pub fn stop_ids(&self) -> &[u32] {
         &self.stop_ids
     }
 
-    /// Which earlier turns the template renders again as they were.
+    /// The kinds of earlier turns that the template renders unchanged.
     pub fn prefix_report(&self) -> &PrefixReport {
         &self.prefix_report
     }
@@ -205,40 +207,48 @@ impl Dialogue {
         &self.style
     }
 
-    /// Hands `f` what renders observations.
-    pub(crate) fn on_stage<T>(&self, f: impl FnOnce(Stage) -> T) -> T {
+    /// Calls `f` with the renderer of observations.
+    pub(crate) fn with_observation_renderer<T>(
+        &self,
+        f: impl FnOnce(ObservationRenderer) -> T,
+    ) -> T {
         let ends: Vec<&str> = self.stop_texts.iter().map(String::as_str).collect();
-        f(Stage {
+        f(ObservationRenderer {
             template: &self.template,
             tokenizer: &self.tokenizer,
-            wall: &self.wall,
+            guard: &self.guard,
             enable_thinking: self.config.enable_thinking,
             ends: &ends,
         })
     }
 
-    pub(crate) fn frame(&self, speaker: Speaker) -> Result<Arc<Frame>, TemplateError> {
-        let slot = match speaker {
-            Speaker::User => return Ok(Arc::clone(&self.user_frame)),
-            Speaker::Tools(count) => self.tool_frames.get(count),
+    pub(crate) fn frame(
+        &self,
+        source: ObservationSource,
+    ) -> Result<Arc<ObservationFrame>, TemplateError> {
+        let slot = match source {
+            ObservationSource::User => return Ok(Arc::clone(&self.user_frame)),
+            ObservationSource::Tools(count) => self.tool_frames.get(count),
         };
         if let Some(frame) = slot.and_then(OnceLock::get) {
             return Ok(Arc::clone(frame));
         }
-        let frame = Arc::new(self.on_stage(|stage| Frame::new(stage, speaker))?);
+        let frame = Arc::new(
+            self.with_observation_renderer(|renderer| ObservationFrame::new(renderer, source))?,
+        );
         Ok(match slot {
             Some(slot) => Arc::clone(slot.get_or_init(|| frame)),
             None => frame,
         })
     }
 
-    pub(crate) fn render(&self, input: &RenderInput) -> Result<Marked, TemplateError> {
-        self.wall.render(&self.template, input)
+    pub(crate) fn render(&self, input: &RenderInput) -> Result<GuardedText, TemplateError> {
+        self.guard.render(&self.template, input)
     }
 
     /// Whether the generation prompt at the end of a rendering leaves a think block open.
-    pub(crate) fn ends_in_think(&self, rendered: &Marked) -> bool {
-        self.on_stage(|stage| rendered.ends_in_think(stage.ends))
+    pub(crate) fn ends_in_think(&self, rendered: &GuardedText) -> bool {
+        self.with_observation_renderer(|renderer| rendered.ends_in_think(renderer.ends))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One trajectory being made: a state machine between a generator and the tools.
+//! Makes one trajectory: a state machine between a generator and the tools.
 //!
 //! ```text
 //! start -> next_input -> push_sampled -> Act      -> push_outcomes -> next_input ...
@@ -8,12 +8,12 @@
 //!                                     -> Finished
 //! ```
 //!
-//! It owns the rules of the trajectory: nothing that was sampled is ever changed or derived again
-//! from text, everything between two turns is an observation, and nothing is cut from the left.
+//! It keeps the rules of the trajectory. Sampled ids are never changed and never derived again from text. Everything
+//! between two turns is an observation. Nothing is cut from the left.
 //!
-//! - `speaking`: what becomes of a turn of the model
-//! - `reading`: what the model reads before its next turn
-//! - `writing`: what the model would have to write to say something
+//! - `speaking`: takes a turn of the model and decides the next step
+//! - `reading`: prepares the text that the model reads before its next turn
+//! - `writing`: writes a demonstrated turn as the model would have to write it
 
 mod reading;
 mod speaking;
@@ -28,77 +28,77 @@ use serde_json::Value;
 use crate::config::History;
 use crate::dialogue::{Dialogue, DialogueError};
 use crate::message::{Content, Message, Role};
-use crate::observation::{self, Speaker};
+use crate::observation::{self, ObservationSource};
 use crate::sequences::Sequences;
 use crate::task::Task;
 use crate::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
-use crate::trajectory::{Event, Finish, Heard, ModelSegment, Trajectory, Verdict};
+use crate::trajectory::{EnvironmentFeedback, Event, Finish, ModelSegment, Trajectory, Verdict};
 
-/// What the generator must read before it samples the next turn.
+/// The ids that the generator must read before it samples the next turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextInput {
-    /// The sequence goes on.
+    /// The sequence continues.
     Continue {
-        /// To be appended to what was read and sampled so far.
+        /// Ids to append to those read and sampled so far.
         append: Vec<u32>,
-        /// How many tokens the turn may have, at least 1.
+        /// Number of tokens that the turn may have, at least 1.
         max_new_tokens: usize,
     },
-    /// A sequence begins. A second call in a row gives this too, with all ids of the sequence, so
-    /// that a generator that lost its state can start over.
+    /// A sequence begins. A second call in a row also returns this, with all ids of the sequence, so that a generator
+    /// that lost its state can start over.
     Restart {
-        /// All of the sequence.
+        /// All ids of the sequence.
         ids: Vec<u32>,
-        /// How many tokens the turn may have, at least 1.
+        /// Number of tokens that the turn may have, at least 1.
         max_new_tokens: usize,
     },
-    /// There is nothing more to sample: invoke the calls, or take the trajectory.
+    /// Nothing is to be sampled now: invoke the calls, or take the trajectory.
     Finished,
 }
 
-/// What the caller does next.
+/// The caller's next step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Invoke these calls, then [`Episode::push_outcomes`].
     Act(Vec<ToolCall>),
-    /// The same in the last turn, under `last_turn_calls = "grade"`: the outcomes are for the
-    /// rewards only, and nothing is appended.
+    /// Like [`Step::Act`], in the last turn under `last_turn_calls = "grade"`: the outcomes are for the rewards only, and
+    /// nothing is appended.
     Grade(Vec<ToolCall>),
-    /// The model spoke without calling a tool: tell its environment, then [`Episode::push_reply`]. Only after
+    /// The model wrote this without calling a tool: pass it to its environment, then [`Episode::push_reply`]. Only after
     /// [`Episode::enter_environment`].
     Say(String),
-    /// Go on with [`Episode::next_input`].
+    /// Continue with [`Episode::next_input`].
     Continue,
     /// Take the trajectory with [`Episode::finish`].
     Finished(Finish),
 }
 
-/// What an environment makes of what the model said.
+/// An environment's reply to a turn of the model without calls.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Someone answers, and the model's turn is next.
+    /// This content answers, and the model's turn is next.
     Said(Vec<Content>),
     /// The episode is over.
     Ended,
-    /// Nobody answers: what the turn comes to is decided as without an environment.
+    /// Nobody answers: the turn's outcome is decided as without an environment.
     Silence,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The model's turn is next; true where the generator must begin a sequence.
+    /// The model's turn is next. `restart` says whether the generator must begin a sequence.
     Ready {
         restart: bool,
     },
-    /// The generator has its input.
+    /// The generator has its input and samples.
     Sampling,
-    /// Calls are out.
+    /// The caller runs the calls.
     Acting {
         calls: Vec<ToolCall>,
         attempts: Vec<Attempt>,
         grade: bool,
     },
-    /// The environment hears what the model said.
+    /// The environment reads the model's text.
     Speaking {
         /// The answer in it, by the configured rule.
         answer: Option<String>,
@@ -108,16 +108,16 @@ enum State {
     Finished(Finish),
 }
 
-/// What the model is told about one call of its turn.
+/// The observation for one call of a turn.
 #[derive(Debug)]
 enum Attempt {
-    /// What the tool of this index says.
+    /// The result of the call with this index.
     Call(usize),
-    /// How to mend it.
+    /// The text that says how to mend a malformed call.
     Mend(String),
 }
 
-/// See the module's documentation.
+/// One trajectory in the making. The module's documentation shows the order of calls.
 #[derive(Debug)]
 pub struct Episode {
     dialogue: Arc<Dialogue>,
@@ -140,15 +140,14 @@ pub struct Episode {
     verdict: Option<Verdict>,
     unjudged: Option<String>,
     in_environment: bool,
-    /// The tools that the model knows of.
-    told_tools: Vec<ToolDefinition>,
-    /// Tools that were on offer and are not any more.
+    /// The tools that the model has been told about.
+    announced_tools: Vec<ToolDefinition>,
+    /// Tools that are no longer on offer.
     gone_tools: Vec<ToolDefinition>,
 }
 
 impl Episode {
-    /// Renders the prompt of a task. `trajectory_id` is unique within a run and begins the id of
-    /// every call.
+    /// Renders the prompt of a task. `trajectory_id` must be unique within a run; the id of every call begins with it.
     pub fn start(
         dialogue: &Arc<Dialogue>,
         trajectory_id: String,
@@ -179,10 +178,10 @@ impl Episode {
             verdict: None,
             unjudged: None,
             in_environment: false,
-            told_tools: Vec::new(),
+            announced_tools: Vec::new(),
             gone_tools: Vec::new(),
         };
-        episode.told_tools.clone_from(&episode.tools);
+        episode.announced_tools.clone_from(&episode.tools);
         let rendered = episode.render()?;
         let ids = rendered.encode(&dialogue.tokenizer().clone());
         let context = dialogue.config().context;
@@ -199,7 +198,7 @@ impl Episode {
         Ok(episode)
     }
 
-    /// What the generator must read before it samples the next turn.
+    /// The ids that the generator must read before it samples the next turn.
     pub fn next_input(&mut self) -> NextInput {
         let config = self.dialogue.config();
         let room = (config.context as usize).saturating_sub(self.sequences.length());
@@ -226,8 +225,8 @@ impl Episode {
         }
     }
 
-    /// A turn the policy sampled, its end-of-turn token included if it came, with the
-    /// log-probability of each id when it was sampled.
+    /// Adds a turn that the policy sampled, with the log-probability of each id when it was sampled. The end-of-turn
+    /// token is included if it was sampled.
     pub fn push_sampled(&mut self, ids: Vec<u32>, log_probs: Vec<f32>) -> Step {
         if ids.len() != log_probs.len() {
             let (ids, log_probs) = (ids.len(), log_probs.len());
@@ -247,9 +246,8 @@ impl Episode {
         self.push_turn(segment, &text, spoken.min(text.len()), finished, tokens)
     }
 
-    /// A turn of a demonstrator: trusted text in the model's own protocol, without the
-    /// end-of-turn token. It becomes the ids that the model should have sampled, that token
-    /// included.
+    /// Adds a turn of a demonstrator: trusted text in the model's own protocol, without the end-of-turn token. It becomes
+    /// the ids that the model should have sampled, with that token.
     pub fn push_demonstrated(&mut self, text: &str) -> Step {
         let end = self.dialogue.end_of_turn();
         let tokenizer = Arc::clone(self.dialogue.tokenizer());
@@ -270,7 +268,8 @@ impl Episode {
         )
     }
 
-    /// A turn of an endpoint that gives text without ids. It trains nothing.
+    /// Adds a turn of an endpoint that returns text without ids, as in evaluations of models behind an endpoint. Such a
+    /// turn trains nothing.
     pub fn push_text(&mut self, text: String) -> Step {
         let tokens = self.dialogue.tokenizer().encode_untrusted(&text).len();
         self.open_turn = false;
@@ -278,17 +277,18 @@ impl Episode {
         self.push_turn(ModelSegment::Text(text), &said, said.len(), true, tokens)
     }
 
-    /// How the calls of [`Step::Act`] or [`Step::Grade`] ended, in the order of the calls.
+    /// Adds the outcomes of the calls of [`Step::Act`] or [`Step::Grade`], in the order of the calls.
     pub fn push_outcomes(&mut self, outcomes: Vec<CallOutcome>) -> Step {
         self.take_outcomes(outcomes, None)
     }
 
-    /// The same where the environment ended the episode with these calls: nobody reads what they showed.
+    /// Like [`Episode::push_outcomes`], if the environment ended the episode with these calls: nobody reads their
+    /// observations.
     pub fn push_last_outcomes(&mut self, outcomes: Vec<CallOutcome>) -> Step {
         self.take_outcomes(outcomes, Some(Finish::Terminated))
     }
 
-    /// The same where the trajectory cannot go on for a reason of the host's: it is excluded from its group.
+    /// Like [`Episode::push_outcomes`], if an infrastructure failure ends the trajectory: it is excluded from its group.
     pub fn abort_with(&mut self, outcomes: Vec<CallOutcome>, reason: String) -> Step {
         let step = self.take_outcomes(outcomes, Some(Finish::Aborted));
         self.excluded.get_or_insert(reason);
@@ -314,8 +314,8 @@ impl Episode {
         let broken = outcomes.iter().find_map(broken);
         let config = self.dialogue.config();
         let max_tokens = config.max_observation_tokens as usize;
-        let mut bodies: Vec<String> = self.dialogue.on_stage(|stage| {
-            let body = |content: &[Content]| observation::body(content, stage, max_tokens);
+        let mut bodies: Vec<String> = self.dialogue.with_observation_renderer(|renderer| {
+            let body = |content: &[Content]| observation::body(content, renderer, max_tokens);
             let of = |attempt: &Attempt| match attempt {
                 Attempt::Mend(text) => body(&[Content::Text(text.clone())]),
                 Attempt::Call(index) => match &outcomes[*index].observation {
@@ -336,26 +336,26 @@ impl Episode {
         if let Some(finish) = end {
             return self.end(finish);
         }
-        self.tell_of_tools(&mut bodies);
-        self.observe(Speaker::Tools(bodies.len()), &bodies)
+        self.announce_tool_changes(&mut bodies);
+        self.observe(ObservationSource::Tools(bodies.len()), &bodies)
     }
 
-    /// The episode takes place in an environment, which hears every turn of the model that calls no tool.
+    /// Sets that the episode takes place in an environment, which reads every turn of the model without calls.
     pub fn enter_environment(&mut self) {
         self.in_environment = true;
     }
 
-    /// What the environment made of what the model said ([`Step::Say`]), or of its user's leaving. Before
+    /// Notes the environment's feedback on the model's text ([`Step::Say`]), or on its user's leaving. Call it before
     /// [`Episode::push_reply`].
-    pub fn note_heard(&mut self, heard: Heard) {
+    pub fn note_feedback(&mut self, feedback: EnvironmentFeedback) {
         if let (State::Speaking { .. }, Some(Event::Turn(turn))) =
             (&self.state, self.events.last_mut())
         {
-            turn.heard.push(heard);
+            turn.feedback.push(feedback);
         }
     }
 
-    /// What becomes of the conversation after what the model said ([`Step::Say`]).
+    /// Adds the environment's reply to the model's text ([`Step::Say`]).
     pub fn push_reply(&mut self, reply: Reply) -> Step {
         let speaking = std::mem::replace(&mut self.state, State::Sampling);
         let State::Speaking { answer, last } = speaking else {
@@ -366,14 +366,14 @@ impl Episode {
             Reply::Said(_) if last => self.end(Finish::MaxTurns),
             Reply::Said(content) => {
                 let max_tokens = self.dialogue.config().max_observation_tokens as usize;
-                let text = self
-                    .dialogue
-                    .on_stage(|stage| observation::body(&content, stage, max_tokens));
+                let text = self.dialogue.with_observation_renderer(|renderer| {
+                    observation::body(&content, renderer, max_tokens)
+                });
                 self.events
                     .push(Event::User(Message::text(Role::User, text.as_str())));
                 let mut bodies = [text];
-                self.tell_of_tools(&mut bodies);
-                self.observe(Speaker::User, &bodies)
+                self.announce_tool_changes(&mut bodies);
+                self.observe(ObservationSource::User, &bodies)
             }
             Reply::Ended => {
                 let finish = if answer.is_some() {
@@ -391,8 +391,8 @@ impl Episode {
         }
     }
 
-    /// Other tools are on offer from now on. Called before the outcomes of the calls, or the reply, that made the change
-    /// are pushed: the model reads of it there, or, with `history = "template"`, in a new rendering of the conversation.
+    /// Replaces the tools on offer. Call it before pushing the outcomes or the reply that made the change: the model is
+    /// told there or, with `history = "template"`, by a new rendering of the conversation.
     pub fn change_tools(&mut self, tools: Vec<ToolDefinition>) {
         let before = std::mem::replace(&mut self.tools, tools);
         let is_there =
@@ -405,15 +405,14 @@ impl Episode {
         self.gone_tools.extend(gone);
     }
 
-    /// The episode ends on the environment's terms, whatever the model would have done next.
+    /// Ends the episode because the environment ended it.
     pub fn terminate(&mut self) {
         if !matches!(self.state, State::Finished(_)) {
             self.end(Finish::Terminated);
         }
     }
 
-    /// What the environment was in the end, however the episode ended, and how it judges that; beside them, why one of them
-    /// is not there.
+    /// Sets the environment's final state and its verdict, however the episode ended, and why one of them is missing.
     pub fn judge(
         &mut self,
         final_state: Option<Value>,
@@ -428,14 +427,14 @@ impl Episode {
         self.answer.as_deref()
     }
 
-    /// Ends the trajectory for a reason of the host's; it is excluded from its group.
+    /// Ends the trajectory because of an infrastructure failure; it is excluded from its group.
     pub fn abort(&mut self, reason: String) {
         if !matches!(self.state, State::Finished(_)) {
             self.exclude(reason);
         }
     }
 
-    /// The trajectory. One that had not ended counts as aborted.
+    /// Returns the trajectory. One that had not ended counts as aborted.
     pub fn finish(mut self) -> Trajectory {
         self.abort("the trajectory was taken before it had ended".into());
         let finish = match self.state {
@@ -458,7 +457,7 @@ impl Episode {
         }
     }
 
-    /// All ids of the current sequence, what the generator has not read yet included.
+    /// All ids of the current sequence, with those that the generator has not read yet.
     pub fn sequence_ids(&self) -> Vec<u32> {
         self.sequences.ids()
     }
@@ -478,13 +477,12 @@ impl Episode {
         &self.id
     }
 
-    /// How many turns the model has taken; while calls are out, the turn they belong to is
-    /// `turn() - 1`, as in their ids.
+    /// Number of turns that the model has taken. Calls that are being run belong to turn `turn() - 1`, as in their ids.
     pub fn turn(&self) -> u32 {
         self.turn
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
@@ -499,7 +497,7 @@ impl Episode {
         self.end(Finish::Aborted)
     }
 
-    /// The caller broke the protocol of this type: nobody's score may depend on that.
+    /// Excludes the trajectory because the caller used this type wrongly: no score may depend on that.
     fn misuse(&mut self, what: &str) -> Step {
         match self.state {
             State::Finished(finish) => Step::Finished(finish),

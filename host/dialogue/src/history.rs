@@ -1,20 +1,19 @@
-//! A parsed turn as a message, for `history = "template"` and for endpoints: what a deployment
-//! would keep of it.
+//! A parsed turn as a message, as a deployment would keep it. For `history = "template"` and for endpoints.
 
 use crate::message::{Content, Message, Role};
 use crate::parser::{ParsedTurn, Part};
 use crate::tool::ToolCall;
 
-/// How a template writes a turn of the model, which is how the model learns to write it.
+/// The way a template writes a turn of the model, and so the way the model learns to write it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TurnStyle {
-    /// What stands between the text and the first call.
+    /// White space between the text and the first call.
     pub(crate) separator: String,
-    /// Whether reasoning is kept apart from the text, or removed, and not written inside it.
+    /// Whether reasoning is kept apart from the text or removed, instead of written inside it.
     pub(crate) reasoning_apart: bool,
 }
 
-/// The message of a turn whose well-formed calls are `calls`.
+/// Makes the message of a turn whose well-formed calls are `calls`.
 ///
 /// Calls are kept in their parsed form, and reasoning apart from the content. A turn with a
 /// malformed call keeps all of its text as content, because there is no parsed form of it.
@@ -33,13 +32,13 @@ pub(crate) fn assistant_message(
                 reasoning = Some(reasoning.map_or_else(|| (*text).to_owned(), |all| all + text));
             }
             Part::Text(text) if called && text.trim().is_empty() => {}
-            // The line breaks behind a think block are the template's to write.
+            // The template writes the line breaks after a think block.
             Part::Text(text)
                 if style.reasoning_apart && reasoning.is_some() && content.is_empty() =>
             {
                 content.push_str(text.trim_start_matches('\n'));
             }
-            // A later think block cannot be told apart from the content any more.
+            // A later think block cannot be told from the content.
             Part::Text(text) | Part::Think { text, .. } | Part::StrayThinkClose(text) => {
                 content.push_str(text);
             }

@@ -1,26 +1,28 @@
-//! What a conversation with tools is, and nothing about how anything runs.
+//! Conversations with tools: messages, chat templates, the parser, and the trajectory with its loss mask.
 //!
-//! Everything that goes wrong silently in multi-turn tool RL goes wrong between the text of a
-//! conversation and the ids that training sees. So that lies here, in one place: messages, chat
-//! templates, the wall between trusted and untrusted text, tool-call protocols and their parser,
-//! and the trajectory, whose loss mask follows from provenance and can be had in no other way.
-//! This crate knows no sandbox and no model; it neither runs tools nor samples tokens.
+//! The silent errors of multi-turn tool RL happen between the text of a conversation and the ids that training sees.
+//! This crate is the one place for everything between them. The loss mask follows from provenance, and there is no
+//! other way to get one. The crate knows no sandbox and no model: it neither runs tools nor samples tokens.
 //!
-//! | module | one idea |
+//! | to find | look in |
 //! |---|---|
-//! | [`message`], [`tool`], [`task`] | the plain types that every part of the system shares |
-//! | [`trajectory`] | what happened, and the sequences with their mask |
-//! | [`split`], [`group`], [`score`] | the samples of a task and their grading, as training sees them |
-//! | [`episode`] | one trajectory being made |
-//! | [`dialogue`], [`config`] | what all trajectories of a run share |
-//! | [`tokenizer`], [`bpe`] | text to ids and back; training a small tokenizer |
-//! | [`template`] | chat templates, as transformers renders them |
-//! | [`prefix`] | which earlier turns a template renders again as they were |
-//! | [`protocol`], [`parser`], [`turn`] | how calls are written, read, and what a turn is |
-//! | [`dataset`] | task files, of our own format and of others' |
-//! | [`exact`] | JSON from outside, read without loss |
+//! | **the loss mask**, token ids and log-probabilities for training | [`trajectory`]: [`LossMask`](trajectory::LossMask), [`TrainingSequence`] |
+//! | **the trajectory**: turns, calls, how it ended | [`trajectory`]: [`Trajectory`], [`Event`](trajectory::Event), [`Finish`] |
+//! | how a trajectory is made, turn by turn | [`episode`]: [`Episode`], a state machine between generator and tools |
+//! | **the parser**: calls and diagnostics from a turn's text | [`parser`]: [`parse`](parser::parse), [`Diagnostic`] |
+//! | whether a turn calls, answers or does neither | [`turn`]: [`TurnOutcome`](turn::TurnOutcome) |
+//! | how models write calls (Hermes, Llama 3.1) | [`protocol`] |
+//! | chat templates, rendered as transformers renders them | [`template`]: [`ChatTemplate`]; Python's formatting in `python` |
+//! | which earlier turns a template changes when it renders again | [`prefix`]: [`PrefixReport`] |
+//! | how untrusted text is kept from becoming control tokens | `trust` |
+//! | the text between two turns of the model | `observation`; changed tools in `tool_changes` |
+//! | text to ids and back; training a small tokenizer | [`tokenizer`]: [`Tokenizer`]; [`bpe`] |
+//! | settings, and everything that all trajectories of a run share | [`config`], [`dialogue`]: [`Dialogue`] |
+//! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], [`tool`] |
+//! | the split of a task, a group of trajectories and their scores | [`split`], [`group`], [`score`] |
+//! | earlier turns as messages; the sequences of an unfinished trajectory | `history`, `sequences` |
 //!
-//! A trajectory by hand, with a tokenizer trained on the spot:
+//! This example makes a trajectory by hand, with a tokenizer trained on the spot:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -49,10 +51,9 @@
 
 pub mod bpe;
 pub mod config;
-pub mod dataset;
+mod content;
 pub mod dialogue;
 pub mod episode;
-pub mod exact;
 pub mod group;
 mod history;
 pub mod message;
@@ -68,14 +69,13 @@ pub mod task;
 pub mod template;
 pub mod tokenizer;
 pub mod tool;
-mod tool_news;
+mod tool_changes;
 pub mod trajectory;
 mod trust;
 pub mod turn;
 
 pub use bpe::BpeOptions;
 pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer};
-pub use dataset::{TaskError, read_tasks};
 pub use dialogue::{Dialogue, DialogueError};
 pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
 pub use group::Group;

@@ -1,14 +1,15 @@
-//! Messages: who said what, as content parts in the order the model sees them.
+//! Messages: a role, and content parts in the order in which the model sees them.
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::content::{Blob, Content, plain_text};
 use crate::tool::ToolCall;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions of the operator.
+    /// Instructions from the operator.
     System,
     /// A person, or a simulated one.
     User,
@@ -18,45 +19,19 @@ pub enum Role {
     Tool,
 }
 
-/// Bytes with an IANA media type, such as `image/png`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Blob {
-    /// For example `image/png`.
-    pub media_type: String,
-    /// The bytes themselves.
-    pub data: Vec<u8>,
-}
-
-/// One part of a message or an observation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Content {
-    /// Plain text.
-    Text(String),
-    /// A JSON value, shown to a text model as its compact JSON.
-    Structured(serde_json::Value),
-    /// A picture.
-    Image(Blob),
-    /// Sound.
-    Audio(Blob),
-    /// Any other file.
-    File(Blob),
-}
-
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order. In JSON a plain string stands for one text part.
+    /// The content parts, in order. In JSON a plain string means one text part.
     #[serde(with = "content_or_text", default)]
     pub content: Vec<Content>,
-    /// What an assistant thought before it spoke, where the source keeps that apart.
+    /// An assistant's reasoning before its text, if the source keeps it apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Tools an assistant called in this message.
+    /// Calls that an assistant makes in this message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
 }
@@ -72,25 +47,10 @@ impl Message {
         }
     }
 
-    /// The parts as one text, in order and without separators: text as it is, structured
-    /// parts as compact JSON, blobs as a note of their type and size.
+    /// The content as one text; see [`plain_text`].
     pub fn plain_text(&self) -> String {
         plain_text(&self.content)
     }
-}
-
-/// See [`Message::plain_text`].
-pub fn plain_text(content: &[Content]) -> String {
-    content
-        .iter()
-        .map(|part| match part {
-            Content::Text(text) => text.clone(),
-            Content::Structured(value) => value.to_string(),
-            Content::Image(blob) | Content::Audio(blob) | Content::File(blob) => {
-                format!("[{}, {} bytes]", blob.media_type, blob.data.len())
-            }
-        })
-        .collect()
 }
 
 mod content_or_text {

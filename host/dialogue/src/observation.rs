@@ -1,26 +1,26 @@
-//! The text between two turns of the model: everything from the end of its turn to the start of
-//! its next one, as the template writes it.
+//! The text between two turns of the model, from the end of its turn to the start of its next one, as the template
+//! writes it.
 //!
-//! It is rendered on a stand-in conversation, so that nothing of the real one can change it, and
-//! cut behind the stand-in's turn. Where the template puts bodies in as they are (checked, not
-//! assumed), the text around them is tokenised once for all trajectories.
+//! It is rendered on a stand-in conversation, so that nothing of the real one can change it, and cut after the
+//! stand-in's turn. If the template inserts bodies unchanged, which is checked, the text around them is tokenised once
+//! for all trajectories.
 
 use crate::message::{Content, Message, Role};
 use crate::template::{ChatTemplate, RenderInput, TemplateError};
 use crate::tokenizer::{Piece, Tokenizer};
 use crate::tool::ToolCall;
-use crate::trust::{Marked, Wall};
+use crate::trust::{ControlTokenGuard, GuardedText};
 
-/// Who speaks between two turns.
+/// The origin of the text between two turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
-    /// As many tool calls, answered in one go.
+pub(crate) enum ObservationSource {
+    /// The results of this number of tool calls, together.
     Tools(usize),
-    /// A user, or the host in a user's place.
+    /// A user, or the host instead of a user.
     User,
 }
 
-/// How a template can be brought to show what tools said.
+/// A form of conversation in which a template shows the results of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// An assistant message with all calls, then one tool message each.
@@ -40,12 +40,12 @@ const SHAPES: [Shape; 4] = [
     Shape::UserMessage,
 ];
 
-/// What surrounds the bodies of one kind of observation.
+/// The text around the bodies of one kind of observation.
 #[derive(Debug)]
-pub(crate) struct Frame {
-    speaker: Speaker,
+pub(crate) struct ObservationFrame {
+    source: ObservationSource,
     shape: Shape,
-    /// None where the template changes bodies: then every observation is rendered.
+    /// None if the template changes bodies: then every observation is rendered.
     chunks: Option<Vec<Chunk>>,
     /// Tokens of the frame alone; an observation never has fewer.
     pub(crate) fixed_tokens: usize,
@@ -55,9 +55,9 @@ pub(crate) struct Frame {
 
 #[derive(Debug)]
 enum Chunk {
-    /// Added tokens, and text that touches no body.
+    /// Added tokens, and text that is not next to a body.
     Ids(Vec<u32>),
-    /// Text between two added tokens with bodies in it; encoded as one, as transformers would.
+    /// Text between two added tokens with bodies in it, encoded as one piece, as transformers does.
     Run(Vec<Fill>),
 }
 
@@ -68,12 +68,12 @@ enum Fill {
     Body(usize),
 }
 
-/// What renders observations: a template, its wall, and how turns end.
+/// Renders observations: a template, its guard, and the texts that end turns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stage<'a> {
+pub(crate) struct ObservationRenderer<'a> {
     pub(crate) template: &'a ChatTemplate,
     pub(crate) tokenizer: &'a Tokenizer,
-    pub(crate) wall: &'a Wall,
+    pub(crate) guard: &'a ControlTokenGuard,
     pub(crate) enable_thinking: bool,
     /// The texts of all tokens that end a turn.
     pub(crate) ends: &'a [&'a str],
@@ -90,57 +90,60 @@ const PROBES: [&str; 7] = [
     "'g'\\",
 ];
 
-impl Frame {
-    pub(crate) fn new(stage: Stage, speaker: Speaker) -> Result<Self, TemplateError> {
-        let count = match speaker {
-            Speaker::Tools(count) => count,
-            Speaker::User => 1,
+impl ObservationFrame {
+    pub(crate) fn new(
+        renderer: ObservationRenderer,
+        source: ObservationSource,
+    ) -> Result<Self, TemplateError> {
+        let count = match source {
+            ObservationSource::Tools(count) => count,
+            ObservationSource::User => 1,
         };
         let stand_ins: Vec<String> = (0..count).map(|index| format!("qzbody{index}qz")).collect();
-        let shapes: &[Shape] = if speaker == Speaker::User {
+        let shapes: &[Shape] = if source == ObservationSource::User {
             &[Shape::UserMessage]
         } else {
             &SHAPES
         };
         let mut refused = None;
         for shape in shapes {
-            let marked = match stage.render(speaker, *shape, &stand_ins) {
-                Ok(Some(marked)) => marked,
+            let guarded = match renderer.render(source, *shape, &stand_ins) {
+                Ok(Some(guarded)) => guarded,
                 Ok(None) => continue,
                 Err(error) => {
                     refused = refused.or(Some(error));
                     continue;
                 }
             };
-            let Some(fills) = cut_out(&marked.plain(), &stand_ins) else {
+            let Some(fills) = cut_out(&guarded.plain(), &stand_ins) else {
                 continue;
             };
-            let chunks = stage.chunks(&fills);
+            let chunks = renderer.chunks(&fills);
             let fixed_tokens = {
                 let mut ids = Vec::new();
                 fill(
                     &chunks,
                     &vec![String::new(); count],
-                    stage.tokenizer,
+                    renderer.tokenizer,
                     &mut ids,
                 );
                 ids.len()
             };
-            let in_think = marked.ends_in_think(stage.ends);
+            let in_think = guarded.ends_in_think(renderer.ends);
             let mut frame = Self {
-                speaker,
+                source,
                 shape: *shape,
                 chunks: None,
                 fixed_tokens,
                 in_think,
             };
-            if stage.keeps_bodies(&frame, &fills, count) {
+            if renderer.keeps_bodies(&frame, &fills, count) {
                 frame.chunks = Some(chunks);
             }
             return Ok(frame);
         }
         Err(refused.unwrap_or_else(|| TemplateError::Render {
-            origin: stage.template.origin().to_owned(),
+            origin: renderer.template.origin().to_owned(),
             message: "it does not show what tools and users say after the model's turn".into(),
         }))
     }
@@ -148,32 +151,32 @@ impl Frame {
     /// Ids of an observation.
     pub(crate) fn encode(
         &self,
-        stage: Stage,
+        renderer: ObservationRenderer,
         bodies: &[String],
         ids: &mut Vec<u32>,
     ) -> Result<(), TemplateError> {
         if let Some(chunks) = &self.chunks {
-            fill(chunks, bodies, stage.tokenizer, ids);
+            fill(chunks, bodies, renderer.tokenizer, ids);
             return Ok(());
         }
-        let marked = stage.render(self.speaker, self.shape, bodies)?;
-        let marked = marked.ok_or_else(|| TemplateError::Render {
-            origin: stage.template.origin().to_owned(),
+        let guarded = renderer.render(self.source, self.shape, bodies)?;
+        let guarded = guarded.ok_or_else(|| TemplateError::Render {
+            origin: renderer.template.origin().to_owned(),
             message: "the end of the model's turn is missing from an observation".into(),
         })?;
-        ids.extend(marked.encode(stage.tokenizer));
+        ids.extend(guarded.encode(renderer.tokenizer));
         Ok(())
     }
 }
 
-impl Stage<'_> {
-    /// The text behind the stand-in's turn; none where that turn has no end.
+impl ObservationRenderer<'_> {
+    /// The text after the stand-in's turn; none if that turn has no end.
     fn render(
         &self,
-        speaker: Speaker,
+        source: ObservationSource,
         shape: Shape,
         bodies: &[String],
-    ) -> Result<Option<Marked>, TemplateError> {
+    ) -> Result<Option<GuardedText>, TemplateError> {
         // A body must not contain what the stand-in's turn is found by.
         let mut anchor = String::from("qzturnqz");
         while bodies.iter().any(|body| body.contains(&anchor)) {
@@ -185,9 +188,9 @@ impl Stage<'_> {
         } else {
             bodies
         };
-        let calls = match (speaker, shape) {
-            (Speaker::User, _) | (_, Shape::UserMessage) => 0,
-            (Speaker::Tools(count), Shape::CallsAndResults) => count,
+        let calls = match (source, shape) {
+            (ObservationSource::User, _) | (_, Shape::UserMessage) => 0,
+            (ObservationSource::Tools(count), Shape::CallsAndResults) => count,
             _ => 1,
         };
         let role = if calls == 0 { Role::User } else { Role::Tool };
@@ -211,7 +214,7 @@ impl Stage<'_> {
             add_generation_prompt: true,
         };
         Ok(self
-            .wall
+            .guard
             .render(self.template, &input)?
             .after_turn(&anchor, self.ends))
     }
@@ -252,16 +255,16 @@ impl Stage<'_> {
         run.clear();
     }
 
-    /// Whether the template shows every body as it is, wherever it stands.
-    fn keeps_bodies(&self, frame: &Frame, fills: &[Fill], count: usize) -> bool {
+    /// Whether the template shows every body unchanged, in every position.
+    fn keeps_bodies(&self, frame: &ObservationFrame, fills: &[Fill], count: usize) -> bool {
         (0..PROBES.len()).all(|first| {
             let bodies: Vec<String> = (0..count)
                 .map(|at| PROBES[(first + at) % PROBES.len()].to_owned())
                 .collect();
             let mut expected = String::new();
             fill_text(fills, &bodies, &mut expected);
-            match self.render(frame.speaker, frame.shape, &bodies) {
-                Ok(Some(marked)) => marked.plain() == expected,
+            match self.render(frame.source, frame.shape, &bodies) {
+                Ok(Some(guarded)) => guarded.plain() == expected,
                 _ => false,
             }
         })
@@ -299,7 +302,7 @@ fn fill(chunks: &[Chunk], bodies: &[String], tokenizer: &Tokenizer, ids: &mut Ve
     }
 }
 
-/// The text cut at its stand-ins, if each stands there once and in order.
+/// Cuts the text at its stand-ins, if each occurs once and in order.
 fn cut_out(text: &str, stand_ins: &[String]) -> Option<Vec<Fill>> {
     let mut fills = Vec::new();
     let mut rest = text;
@@ -318,11 +321,17 @@ fn cut_out(text: &str, stand_ins: &[String]) -> Option<Vec<Fill>> {
     fills.iter().all(missing).then_some(fills)
 }
 
-/// What an observation says, ready to be put between two turns: tags escaped, and shortened to
-/// `max_tokens` in its middle.
-pub(crate) fn body(content: &[Content], stage: Stage, max_tokens: usize) -> String {
-    let text = stage.wall.escape_tags(crate::message::plain_text(content));
-    shorten(text, stage.tokenizer, max_tokens)
+/// The body of an observation, ready to be put between two turns: tags escaped, and its middle left out if it has more
+/// than `max_tokens` tokens.
+pub(crate) fn body(
+    content: &[Content],
+    renderer: ObservationRenderer,
+    max_tokens: usize,
+) -> String {
+    let text = renderer
+        .guard
+        .escape_tags(crate::message::plain_text(content));
+    shorten(text, renderer.tokenizer, max_tokens)
 }
 
 fn shorten(text: String, tokenizer: &Tokenizer, max_tokens: usize) -> String {
@@ -343,7 +352,7 @@ fn shorten(text: String, tokenizer: &Tokenizer, max_tokens: usize) -> String {
     };
     let mut room = max_tokens.saturating_sub(tokenizer.encode_untrusted(&marker).len());
     loop {
-        // Cut inside a character, head and tail lose that character.
+        // If a cut is inside a character, head and tail lose that character.
         let cut = |ids: &[u32]| tokenizer.decode(ids);
         let head = cut(&ids[..room - room / 2]);
         let tail = cut(&ids[ids.len() - room / 2..]);
@@ -354,7 +363,7 @@ fn shorten(text: String, tokenizer: &Tokenizer, max_tokens: usize) -> String {
         if length <= max_tokens || room == 0 {
             return shortened;
         }
-        // Pieces merge differently at the cuts; a token or two less will do.
+        // Pieces merge differently at the cuts, so try with a token or two less.
         room = room.saturating_sub(length - max_tokens);
     }
 }

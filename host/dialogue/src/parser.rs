@@ -1,17 +1,18 @@
-//! From the text of a turn to calls and typed diagnostics. Total: every string gives a result,
-//! whatever its depth and size, in time linear in its length for all practical purposes.
+//! The parser: from the text of a turn to calls and typed diagnostics.
+//!
+//! It is total: every string gives a result, whatever its depth and size. Its time is in practice linear in the text's
+//! length.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use crate::exact;
 use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 
-/// A call longer than this is malformed; its JSON is not read.
+/// Greatest length of a call. A longer call is malformed, and its JSON is not read.
 pub const MAX_CALL_BYTES: usize = 1 << 20;
 
-/// What is wrong with a piece of a turn.
+/// The problem with a piece of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Diagnostic {
     /// A call without content.
@@ -24,7 +25,7 @@ pub enum Diagnostic {
     BadArguments,
     /// The call is not closed.
     Unclosed,
-    /// A think block is not closed. Not a call, but nothing after it counts.
+    /// A think block is not closed. This is not a call, but nothing after it counts.
     UnclosedThink,
     /// A closing tag without its opening.
     StrayClose,
@@ -69,9 +70,9 @@ impl fmt::Display for Diagnostic {
 /// A call that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// What is wrong.
+    /// The kind of problem.
     pub diagnostic: Diagnostic,
-    /// The details, in words for the model.
+    /// The details, in words that the model is shown.
     pub detail: String,
 }
 
@@ -80,25 +81,25 @@ pub struct Malformed {
 pub enum Part<'t> {
     /// Reasoning, without its tags.
     Think {
-        /// What stands inside.
+        /// The text inside.
         text: &'t str,
-        /// Whether its closing tag came.
+        /// Whether it has its closing tag.
         closed: bool,
     },
-    /// Text for whoever reads the turn.
+    /// Text outside think blocks and calls.
     Text(&'t str),
-    /// A closing think tag that nothing had opened.
+    /// A closing think tag without its opening tag.
     StrayThinkClose(&'t str),
-    /// A call or what was to be one, with its tags.
+    /// A call or a malformed call, with its tags.
     Attempt {
-        /// As written.
+        /// The text as written.
         text: &'t str,
-        /// The call, or what is wrong with it.
+        /// The tool's name and the arguments, or the problem.
         call: Result<(String, Value), Malformed>,
     },
 }
 
-/// A turn, taken apart.
+/// A turn, parsed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ParsedTurn<'t> {
     /// The pieces, in order.
@@ -106,7 +107,7 @@ pub struct ParsedTurn<'t> {
 }
 
 impl<'t> ParsedTurn<'t> {
-    /// What stands in think blocks, if there is one.
+    /// The text in think blocks; none if there is no think block.
     pub fn reasoning(&self) -> Option<String> {
         let thoughts = self.parts.iter().filter_map(|part| match part {
             Part::Think { text, .. } => Some(*text),
@@ -117,7 +118,7 @@ impl<'t> ParsedTurn<'t> {
             .reduce(|all, next| all + "\n" + &next)
     }
 
-    /// What stands outside think blocks and calls, without white space at its ends.
+    /// The text outside think blocks and calls, without white space at its ends.
     pub fn visible(&self) -> String {
         let texts = self.parts.iter().map(|part| {
             if let Part::Text(text) = part {
@@ -139,7 +140,7 @@ impl<'t> ParsedTurn<'t> {
         })
     }
 
-    /// Everything that is wrong, in order, with its text.
+    /// All problems, in order, each with its text.
     pub fn diagnostics(&self) -> impl Iterator<Item = (&'t str, Diagnostic)> + '_ {
         self.parts.iter().filter_map(|part| match part {
             Part::Attempt {
@@ -156,7 +157,7 @@ impl<'t> ParsedTurn<'t> {
     }
 }
 
-/// Takes a turn apart. `in_think` says whether the generation prompt left a think block open;
+/// Parses a turn. `in_think` says whether the generation prompt left a think block open;
 /// `tools` are the names on offer.
 pub fn parse<'t>(
     text: &'t str,
@@ -194,7 +195,7 @@ struct Scanner<'t, 'p> {
     at: usize,
     protocol: &'p ProtocolSpec,
     known: &'p dyn Fn(&str) -> bool,
-    /// Where each tag was last found, so that no stretch of text is searched for it twice.
+    /// Offset at which each tag was last found, so that no text is searched for it twice.
     next: [Option<usize>; 4],
     parts: Vec<Part<'t>>,
 }
@@ -289,14 +290,14 @@ impl Scanner<'_, '_> {
     fn closed_call(&mut self, start: usize) {
         let body = self.skip_space(self.at);
         let read = self.read_json(body);
-        // A closing tag inside a JSON string is part of it, so look behind the value, if any.
+        // A closing tag inside a JSON string is part of the string, so search after the value, if there is one.
         self.at = read.as_ref().map_or(body, |(_, end)| *end);
         let here = self.skip_space(self.at);
         let tag = self.next_of(&[Tag::Close, Tag::Open, Tag::ThinkOpen, Tag::ThinkClose]);
         let Some((Tag::Close, close)) = tag else {
             let end = tag.map_or(self.text.len(), |(_, at)| at);
             let missing = format!("the call is not closed with {}", self.spelling(Tag::Close));
-            // Only the call's own text: what was said after it stands outside.
+            // Only the call's own text: the text after it is not part of the call.
             let end = if read.is_ok() { self.at } else { end };
             return self.malformed(start, end, Diagnostic::Unclosed, missing);
         };
@@ -352,7 +353,7 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// A turn that is nothing but calls, without an opening tag.
+    /// Reads a turn that has only calls, without an opening tag.
     fn bare_calls(&mut self) -> bool {
         let start = self.skip_space(self.at);
         let Some(object) = self.text[start..].strip_prefix('{') else {
@@ -382,13 +383,13 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// One JSON value and where it ends.
+    /// Reads one JSON value and the offset of its end.
     fn read_json(&self, at: usize) -> Result<(Value, usize), String> {
         let mut end = self.text.len().min(at.saturating_add(MAX_CALL_BYTES));
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        match exact::first(&self.text[at..end]) {
+        match rlf_json::first(&self.text[at..end]) {
             Some(Ok((value, length))) => Ok((value, at + length)),
             Some(Err(_)) if end < self.text.len() => Err(format!(
                 "the call is not valid JSON within {MAX_CALL_BYTES} bytes"

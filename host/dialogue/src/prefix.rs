@@ -1,9 +1,9 @@
-//! Which conversations a template renders again as they were: a check at load.
+//! Checks at load which earlier turns a template renders unchanged.
 //!
-//! A model reads its prompt, writes a turn, and reads what came back. Rendered again with that turn
-//! in it, the conversation may read differently from what the model had read: Qwen3's template
-//! drops the empty think block of an earlier turn, for example. `history = "as-sampled"` is not
-//! touched by this; under `"template"` each such place begins a new training sequence.
+//! A model reads its prompt, writes a turn, and reads the reply. If the conversation is rendered again with that turn in
+//! it, the text may differ from the text that the model had read. Qwen3's template, for example, drops the empty think
+//! block of an earlier turn. This does not affect `history = "as-sampled"`. Under `"template"` each such place begins a
+//! new training sequence.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::protocol::{Protocol, THINK_CLOSE, THINK_OPEN};
 use crate::template::{ChatTemplate, RenderInput};
 use crate::tool::{ToolCall, ToolDefinition};
 
-/// What a template does with each kind of earlier turn.
+/// Tells, for each kind of earlier turn, whether the template keeps it unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PrefixReport {
     /// One entry for each kind that the template can render.
@@ -26,14 +26,14 @@ pub struct PrefixReport {
 /// One kind of earlier turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PrefixCase {
-    /// For people and programs alike.
+    /// The case's name, for people and programs.
     pub name: &'static str,
-    /// Whether what the model had read stays as it was.
+    /// Whether the text that the model had read stays unchanged.
     pub kept: bool,
 }
 
 impl PrefixReport {
-    /// Whether the case of this name is kept; none if the template cannot render it.
+    /// Whether the case of this name is kept unchanged; none if the template cannot render it.
     pub fn kept(&self, name: &str) -> Option<bool> {
         self.cases
             .iter()
@@ -41,7 +41,7 @@ impl PrefixReport {
             .map(|case| case.kept)
     }
 
-    /// Whether every case is.
+    /// Whether every case is kept unchanged.
     pub fn keeps_all(&self) -> bool {
         self.cases.iter().all(|case| case.kept)
     }
@@ -177,7 +177,7 @@ impl Check<'_> {
         Some(text.get(start..)?[..text[start..].find(self.end)?].to_owned())
     }
 
-    /// The call with its JSON in the white space that the template does not use.
+    /// The call with other white space in its JSON than the template uses.
     fn respaced(call: &str) -> Option<String> {
         let other = if call.contains("\"x\": 1") {
             call.replace("\": ", "\":")

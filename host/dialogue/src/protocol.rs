@@ -1,7 +1,7 @@
 //! How models write tool calls, as data.
 //!
-//! A protocol is the pair of what a model was trained to write and what its template renders.
-//! The parser knows no protocol by name: it reads a [`ProtocolSpec`].
+//! A protocol is the form of calls that a model was trained to write and that its template renders. The parser knows
+//! no protocol by name: it reads a [`ProtocolSpec`].
 
 use serde::{Deserialize, Serialize};
 
@@ -18,31 +18,31 @@ pub enum Protocol {
     Llama31,
 }
 
-/// What the parser needs to know of a protocol.
+/// A protocol as data, for the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtocolSpec {
-    /// What a call begins with.
+    /// Opening tag of a call.
     pub open: &'static str,
-    /// What a call ends with; without one it ends with the turn.
+    /// Closing tag of a call. Without one, a call ends with the turn.
     pub close: Option<&'static str>,
-    /// A turn that begins with a JSON object that has a name is a call without `open`.
+    /// Whether a turn that begins with a JSON object with a name is a call, without `open`.
     pub bare: bool,
-    /// May stand between calls that follow one `open`.
+    /// Allowed between calls that follow one `open`.
     pub separator: Option<char>,
     /// The member that names the tool.
     pub name: &'static str,
     /// The member that holds the arguments.
     pub arguments: &'static str,
-    /// Tags that templates of this protocol put around observations; in an observation's own text
-    /// they are escaped, so that it cannot seem to end early.
+    /// Tags that templates of this protocol put around observations. They are escaped in an observation's own text, so
+    /// that it cannot seem to end early.
     pub response: &'static [&'static str],
     /// A call as the model should write it, for observations that say how to mend one.
     pub example: &'static str,
 }
 
-/// What encloses reasoning, in every protocol.
+/// Opening tag of reasoning, in every protocol.
 pub const THINK_OPEN: &str = "<think>";
-/// See [`THINK_OPEN`].
+/// Closing tag of reasoning, in every protocol.
 pub const THINK_CLOSE: &str = "</think>";
 
 const HERMES: ProtocolSpec = ProtocolSpec {
@@ -76,7 +76,7 @@ impl Protocol {
     /// Every known protocol.
     pub const ALL: [Self; 2] = [Self::Hermes, Self::Llama31];
 
-    /// Its data.
+    /// The protocol as data.
     pub fn spec(self) -> &'static ProtocolSpec {
         match self {
             Self::Hermes => &HERMES,
@@ -106,7 +106,7 @@ impl Protocol {
 }
 
 impl ProtocolSpec {
-    /// Tags that only the template and the model may write.
+    /// All tags that only the template and the model may write.
     pub fn tags(&self) -> impl Iterator<Item = &'static str> {
         [self.open, THINK_OPEN, THINK_CLOSE]
             .into_iter()

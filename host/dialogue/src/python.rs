@@ -1,5 +1,4 @@
-//! Values written as Python writes them, because chat templates were written against Python:
-//! `json.dumps`, `str` and `repr`.
+//! Writes values as Python does (`json.dumps`, `str`, `repr`), because chat templates were written against Python.
 
 use std::fmt::Write as _;
 
@@ -28,7 +27,7 @@ pub(crate) fn tojson(value: &Value, arguments: &Kwargs) -> Result<String, Error>
         Some(value) if value.as_str().is_some() => value.as_str().map(str::to_owned),
         Some(value) => Some(" ".repeat(usize::try_from(value)?.min(64))),
     };
-    // Python's defaults: no space after the comma where lines are broken anyway.
+    // Python's default: no space after a comma that a line break follows.
     let (mut item, mut key) = (
         if indent.is_some() { "," } else { ", " }.to_owned(),
         ": ".to_owned(),
@@ -157,7 +156,7 @@ fn write_json_string(text: &str, style: &JsonStyle, out: &mut String) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             c if (c as u32) < 0x20 => push_escape(c as u16, out),
-            // The planes for private use hold the marks that keep untrusted text apart.
+            // The planes for private use contain the marks that keep untrusted text apart.
             c if style.ensure_ascii && !c.is_ascii() && (c as u32) < 0xf_0000 => {
                 let mut units = [0; 2];
                 c.encode_utf16(&mut units)
@@ -290,7 +289,7 @@ fn write_string_repr(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// The one date that `strftime_now` knows, so that a prompt is the same on every day it is made:
+/// The fixed date of `strftime_now`, so that a prompt is the same on every day:
 /// Wednesday, 1 January 2025, midnight.
 pub(crate) fn strftime_fixed(format: &str) -> String {
     let mut out = String::new();

@@ -1,22 +1,22 @@
-//! The token sequences of a trajectory while it is being made: they only grow, and a new one begins
-//! where the next would not be a continuation.
+//! The token sequences of a trajectory while it is being made. They only grow; a new one begins when the next text is
+//! not a continuation.
 
 use crate::trajectory::{ModelSegment, Segment, TrainingSequence};
 
-/// The sequences so far. The last one is what the generator reads.
+/// The sequences so far. The generator reads the last one.
 #[derive(Debug)]
 pub(crate) struct Sequences {
     all: Vec<TrainingSequence>,
-    /// Ids in the last sequence; text of an endpoint is counted as if it were tokenised.
+    /// Number of ids in the last sequence. Text from an endpoint counts as if it were tokenised.
     length: usize,
-    /// What the last sequence says; kept where it is compared with a new rendering.
+    /// Text of the last sequence, kept only to compare it with a new rendering.
     text: Option<String>,
     /// Ids that the generator has not read yet.
     pending: Vec<u32>,
 }
 
 impl Sequences {
-    /// None yet: [`Self::begin`] is the first thing to do.
+    /// Has no sequence yet: call [`Self::begin`] first.
     pub(crate) fn new(keeps_text: bool) -> Self {
         Self {
             all: Vec::new(),
@@ -26,7 +26,7 @@ impl Sequences {
         }
     }
 
-    /// A sequence begins with these ids, which say `text`.
+    /// Begins a sequence with these ids, whose text is `text`.
     pub(crate) fn begin(&mut self, ids: Vec<u32>, text: &str) {
         self.length = ids.len();
         self.pending.clear();
@@ -37,7 +37,7 @@ impl Sequences {
         self.current().push(Segment::Prompt(ids));
     }
 
-    /// The model spoke: `tokens` of them, which say `text`. What was pending has been read.
+    /// Adds a turn of the model with `tokens` tokens, whose text is `text`. The pending ids count as read.
     pub(crate) fn push_model(&mut self, segment: ModelSegment, tokens: usize, text: &str) {
         self.pending.clear();
         self.length += tokens;
@@ -47,7 +47,7 @@ impl Sequences {
         self.current().push(Segment::Model(segment));
     }
 
-    /// Something came between two turns of the model.
+    /// Adds an observation between two turns of the model.
     pub(crate) fn push_observation(&mut self, ids: Vec<u32>, text: &str) {
         self.length += ids.len();
         self.pending.extend_from_slice(&ids);
@@ -57,17 +57,17 @@ impl Sequences {
         self.current().push(Segment::Observation(ids));
     }
 
-    /// Ids in the last sequence.
+    /// Number of ids in the last sequence.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// What the last sequence says, where it is kept.
+    /// Text of the last sequence, if it is kept.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// What the generator has not read yet, which it now does.
+    /// Takes the ids that the generator has not read yet.
     pub(crate) fn take_pending(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.pending)
     }

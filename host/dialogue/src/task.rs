@@ -1,38 +1,38 @@
-//! A task: what the model is asked, and what rewards know about the right answer.
+//! A task: the prompt for the model, and the reference that rewards grade against.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::Message;
 
-/// One row of a task file (JSON lines).
+/// One task, as a row of a task file in our own format (JSON lines).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// Unique within its file.
     pub id: String,
-    /// Names the data set, so that one reward can serve several.
+    /// Name of the data set, so that one reward can serve several.
     pub source: String,
-    /// What the model sees first. May be empty where an environment says it.
+    /// The first messages that the model sees. May be empty if an environment provides them.
     pub prompt: Vec<Message>,
-    /// Names of the tools this task may use; if absent all of them, or all of its environment's where it has one.
+    /// Names of the tools that this task may use. If absent: all tools of its environment, or all tools if it has none.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// What the data set calls the answer, tests or end state. Reaches rewards only.
+    /// The answer, the tests or the end state, as the data set has it. Only rewards see it.
     pub reference: Value,
-    /// Name of the environment the task lives in, if any.
+    /// Name of the task's environment, if it has one.
     #[serde(default)]
     pub environment: Option<String>,
-    /// What the environment opens the task with, such as the state that its world begins in. The model does not see it.
+    /// The environment's setup for this task, such as its initial state. The model does not see it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub setup: Value,
-    /// Anything else; `kind`, where present, groups tasks in evaluations.
+    /// Anything else. `kind`, if present, groups tasks in evaluations.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }
 
 impl Task {
-    /// The kind of task that evaluations report by: `extra.kind`, or the source.
+    /// The group that evaluations report this task in: `extra.kind`, or the source.
     pub fn kind(&self) -> &str {
         self.extra
             .get("kind")

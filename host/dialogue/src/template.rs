@@ -16,13 +16,12 @@ use crate::protocol::{THINK_CLOSE, THINK_OPEN};
 use crate::python;
 use crate::tool::ToolDefinition;
 
-/// The template of the small models trained from scratch, and the tokens it is made of.
+/// The template of the small models trained from scratch, and its tokens.
 pub mod small {
-    /// Its source: one token for each role, tools in one line each, calls without white space.
+    /// The template's source: one token for each role, tools in one line each, calls without white space.
     pub const SOURCE: &str = include_str!("../templates/small.jinja");
 
-    /// The added tokens of a tokenizer for it, in the order of their ids. A prompt, a call and an
-    /// answer cost as few tokens as they can.
+    /// The added tokens of a tokenizer for it, in the order of their ids. They keep prompts, calls and answers short.
     pub const SPECIAL_TOKENS: [&str; 11] = [
         "<|endoftext|>",
         "<|end|>",
@@ -76,7 +75,7 @@ pub enum TemplateError {
         /// What minijinja said, with its line.
         message: String,
     },
-    /// Text that leaves no character to mark untrusted text with.
+    /// Text that uses every character for marks.
     #[error(
         "a text uses every character reserved for private use, so none is left to mark untrusted \
          text with; it is not text that people write, remove it from the data"
@@ -84,16 +83,16 @@ pub enum TemplateError {
     NoMark,
 }
 
-/// What a template is given.
+/// The input of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderInput<'a> {
     /// The conversation so far.
     pub messages: &'a [Message],
-    /// The tools on offer; none leaves the template's `tools` undefined.
+    /// The tools on offer. If there are none, the template's `tools` is undefined.
     pub tools: &'a [ToolDefinition],
-    /// Given to the template where set.
+    /// Passed to the template if set.
     pub enable_thinking: Option<bool>,
-    /// Whether the text ends where the model starts to speak.
+    /// Whether the text ends where the model's turn begins.
     pub add_generation_prompt: bool,
 }
 
@@ -105,20 +104,20 @@ pub struct ChatTemplate {
     origin: String,
     /// `bos_token`, `eos_token` and the like.
     tokens: Vec<(String, String)>,
-    /// Whether it knows nothing of reasoning, so that a deployment leaves it inside the content.
+    /// Whether the template does not know reasoning, so that a deployment leaves it inside the content.
     writes_reasoning_inside: bool,
 }
 
 const NAME: &str = "chat";
 
-/// Of one rendering. A conversation of a thousand messages takes less than a hundredth of it, and a loop without end a second.
-const MOST_INSTRUCTIONS: u64 = 20_000_000;
+/// Limit of one rendering. A thousand messages take less than a hundredth of it. An endless loop reaches it in a second.
+const MAX_INSTRUCTIONS: u64 = 20_000_000;
 
 impl ChatTemplate {
     /// Compiles Jinja source; `origin` names it in messages.
     pub fn from_source(source: &str, origin: &str) -> Result<Self, TemplateError> {
         let mut environment = Environment::new();
-        environment.set_fuel(Some(MOST_INSTRUCTIONS));
+        environment.set_fuel(Some(MAX_INSTRUCTIONS));
         let syntax = SyntaxConfig::builder()
             .trim_blocks(true)
             .lstrip_blocks(true)
@@ -393,8 +392,8 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// `{% generation %}` marks what trainers mask; here the mask has its own source, and the tags
-/// become blocks that change nothing.
+/// Replaces `{% generation %}` tags by blocks that change nothing. Other trainers derive their mask from these tags;
+/// here it comes from provenance.
 fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;

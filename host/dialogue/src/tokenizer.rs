@@ -23,7 +23,7 @@ pub enum TokenizerError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is no `tokenizer.json`.
+    /// The file is not a `tokenizer.json`.
     #[error("{} is not a Hugging Face tokenizer.json: {message}{}", path.display(), hint(.start))]
     Parse {
         /// The file asked for.
@@ -33,7 +33,7 @@ pub enum TokenizerError {
         /// How the file begins.
         start: String,
     },
-    /// A tokenizer of a kind that cannot hold every text.
+    /// A tokenizer of a kind that cannot encode every text.
     #[error(
         "the tokenizer {origin} is {found}; only byte-level BPE (Qwen, Llama 3, GPT-2) is \
          supported, because it can hold every text without an unknown token"
@@ -65,7 +65,7 @@ fn hint(start: &str) -> &'static str {
     }
 }
 
-/// A piece of trusted text: an added token, or what lies between two.
+/// A piece of trusted text: an added token, or the text between two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     Added(u32),
@@ -83,7 +83,7 @@ struct AddedToken {
 
 /// A byte-level BPE tokenizer.
 pub struct Tokenizer {
-    /// As loaded; what [`Tokenizer::save`] writes.
+    /// The tokenizer as loaded, which [`Tokenizer::save`] writes.
     full: tokenizers::Tokenizer,
     /// The same model, normaliser and pre-tokenizer, without any added token.
     plain: tokenizers::Tokenizer,
@@ -91,9 +91,9 @@ pub struct Tokenizer {
     added: Vec<AddedToken>,
     /// Finds added tokens in trusted text; patterns in the order of `added`.
     finder: Option<AhoCorasick>,
-    /// By id: whether the model may not give it for untrusted text.
+    /// By id: whether untrusted text must not produce it.
     forbidden: Vec<bool>,
-    /// By id: the bytes it stands for.
+    /// By id: its bytes.
     bytes: Vec<Option<Box<[u8]>>>,
 }
 
@@ -124,7 +124,7 @@ impl Tokenizer {
         Self::wrap(parsed, &path.display().to_string())
     }
 
-    /// Checks a tokenizer; `origin` names it in messages.
+    /// Checks a tokenizer and makes its tables. `origin` names it in messages.
     pub(crate) fn wrap(
         mut full: tokenizers::Tokenizer,
         origin: &str,
@@ -147,7 +147,7 @@ impl Tokenizer {
                 "without a token for {missing} of the 256 bytes"
             )));
         }
-        // Limits of its own would cut text silently.
+        // The tokenizer's own limits would cut text silently.
         full.with_truncation(None)
             .map_err(|error| refuse(error.to_string()))?;
         full.with_padding(None);
@@ -195,7 +195,7 @@ impl Tokenizer {
         let mut forbidden = vec![false; size];
         for token in &added {
             bytes[token.id as usize] = Some(token.content.as_bytes().into());
-            // A token of one character cannot be spelt in another way, and controls nothing.
+            // A token of one character has no other spelling, and controls nothing.
             forbidden[token.id as usize] = token.content.chars().nth(1).is_some();
         }
         Ok(Self {
@@ -208,7 +208,7 @@ impl Tokenizer {
         })
     }
 
-    /// The text of a `tokenizer.json` that transformers reads.
+    /// The tokenizer as the text of a `tokenizer.json`, which transformers reads.
     pub fn to_json(&self) -> Result<String, TokenizerError> {
         self.full
             .to_string(true)
@@ -226,7 +226,7 @@ impl Tokenizer {
         })
     }
 
-    /// Ids of text that may name control tokens: the host's own, a template's, or a demonstrator's.
+    /// Encodes text that may contain control tokens: the host's own, a template's, or a demonstrator's.
     pub fn encode_trusted(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3 + 1);
         for piece in self.pieces(text) {
@@ -238,7 +238,7 @@ impl Tokenizer {
         ids
     }
 
-    /// Ids of any other text. No added token is ever among them.
+    /// Encodes any other text. The ids never contain an added token.
     pub fn encode_untrusted(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3 + 1);
         self.encode_untrusted_into(text, &mut ids);
@@ -254,8 +254,8 @@ impl Tokenizer {
         }
     }
 
-    /// An added token may also stand in the model's vocabulary, where merges reach it: the text is
-    /// then cut inside that token, until no cut-out piece spells it.
+    /// Encodes text whose merges reach an added token, because that token is also in the model's vocabulary. The text is
+    /// cut inside that token until no piece spells it.
     fn encode_in_halves(&self, text: &str, ids: &mut Vec<u32>) {
         let start = ids.len();
         self.encode_plain(text, ids);
@@ -271,7 +271,7 @@ impl Tokenizer {
             .filter_map(|token| text.find(&token.content).map(|at| (at, &token.content)))
             .min_by_key(|(at, _)| *at);
         let middle = found.map_or_else(
-            // Normalisation made the token out of other text: halve that.
+            // Normalisation made the token from other text: halve that text.
             || {
                 text.char_indices()
                     .nth(text.chars().count() / 2)
@@ -280,7 +280,7 @@ impl Tokenizer {
             |(at, content)| at + content.chars().next().map_or(0, char::len_utf8),
         );
         if middle == 0 {
-            // One character whose normalised form is a control token: there is no other spelling.
+            // One character whose normalised form is a control token has no other spelling.
             return;
         }
         self.encode_in_halves(&text[..middle], ids);
@@ -291,14 +291,14 @@ impl Tokenizer {
         if text.is_empty() {
             return;
         }
-        // A byte-level BPE has a token for every byte (checked at load), so nothing can fail; were
-        // it to, the text would be missing from the sequence, never something else in its place.
+        // A byte-level BPE has a token for every byte (checked at load), so this cannot fail. If it did, the text would
+        // be missing from the sequence, and nothing else would replace it.
         if let Ok(encoding) = self.plain.encode_fast(text, false) {
             ids.extend_from_slice(encoding.get_ids());
         }
     }
 
-    /// Cuts trusted text at its added tokens, the longest at the leftmost place first.
+    /// Cuts trusted text at its added tokens, leftmost first, and the longest at one place.
     pub(crate) fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let mut pieces = Vec::new();
         let mut done = 0;
@@ -328,8 +328,8 @@ impl Tokenizer {
         pieces
     }
 
-    /// The text that ids stand for, special tokens included. Byte sequences that are not UTF-8,
-    /// as at the ends of a cut text, become U+FFFD, and so does an id beyond the vocabulary.
+    /// Decodes ids to text, special tokens included. Bytes that are not UTF-8, as at the ends of a cut text, become
+    /// U+FFFD, and so does an id beyond the vocabulary.
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
         for id in ids {
@@ -342,12 +342,12 @@ impl Tokenizer {
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
-    /// The id of a token, added or of the model, by its exact content.
+    /// The id of a token of the model or an added token, by its exact content.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.full.token_to_id(token)
     }
 
-    /// Highest id + 1. Ids at or beyond it exist in no text.
+    /// Highest id + 1.
     pub fn vocab_size(&self) -> usize {
         self.bytes.len()
     }
@@ -406,7 +406,7 @@ impl ByteAlphabet {
     }
 }
 
-/// Keeps the two spellings of the alphabet together: ours for decoding, the library's for training.
+/// The library's spelling of the alphabet, for training. It is here beside ours, which decodes.
 pub(crate) fn library_alphabet() -> std::collections::HashSet<char> {
     ByteLevel::alphabet().into_iter().collect()
 }

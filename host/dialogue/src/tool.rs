@@ -1,11 +1,11 @@
-//! Tools as a conversation sees them: definitions, calls, and how calls ended.
+//! Tools as a conversation sees them: definitions, calls, observations, and how calls ended.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::Content;
+use crate::content::Content;
 
-/// What a tool promises about its calls.
+/// Promises of a tool about its calls.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "independent flags, as in the contract"
@@ -23,7 +23,7 @@ pub struct Hints {
     pub open_world: bool,
 }
 
-/// The value in a definition's `extra` that says what its author calls the tool, where the model sees another name.
+/// Key in a definition's `extra` for the author's name of the tool, if the model sees another name.
 pub const OWN_NAME: &str = "own-name";
 
 /// A tool that a model may call.
@@ -32,14 +32,14 @@ pub const OWN_NAME: &str = "own-name";
 pub struct ToolDefinition {
     /// Matches `[a-zA-Z0-9_-]{1,64}`.
     pub name: String,
-    /// What the model reads about the tool.
+    /// Description for the model.
     pub description: String,
     /// A JSON Schema (2020-12) whose root type is `object`; key order is kept.
     pub input_schema: Value,
     /// Schema of the structured part, if the tool always returns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What the tool promises about its calls.
+    /// Promises about its calls.
     #[serde(default)]
     pub hints: Hints,
     /// Named values that a later version of the contract may need.
@@ -52,7 +52,7 @@ pub struct ToolDefinition {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ToolCall {
-    /// Unique within a trajectory: trajectory, turn and index of the call.
+    /// Unique within a run: the trajectory's id, the turn and the index of the call.
     #[serde(default)]
     pub call_id: String,
     /// The tool's name, exactly as called.
@@ -64,18 +64,18 @@ pub struct ToolCall {
 /// A number for the trainer's logs. The model never sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// What is measured.
+    /// Name of the measured quantity.
     pub name: String,
     /// Its value, finite.
     pub value: f64,
 }
 
-/// What a tool shows the model after a call.
+/// The result of a call as a tool shows it to the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observation {
-    /// What the model sees, in order.
+    /// The content that the model sees, in order.
     pub content: Vec<Content>,
-    /// A failure that the model should read and react to.
+    /// Whether the content tells of a failure that the model should react to.
     pub failed: bool,
     /// Numbers for the trainer's logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,7 +86,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// An observation of one text part.
+    /// Makes an observation of one text part.
     pub fn text(text: impl Into<String>, failed: bool) -> Self {
         Self {
             content: vec![Content::Text(text.into())],
@@ -106,21 +106,21 @@ pub enum Ended {
     Failed,
     /// The arguments do not match the tool's schema.
     InvalidArguments,
-    /// A limit of time was reached; see [`Fault`] for whose doing it was.
+    /// A time limit was reached; [`Fault`] says who is responsible.
     Timeout,
-    /// The guest wanted more memory than it may have.
+    /// The guest asked for more memory than its limit.
     MemoryLimit,
-    /// The guest returned or printed more than it may.
+    /// The guest returned or printed more than its limit.
     OutputLimit,
     /// The guest broke: unreachable code, out of bounds, a panic.
     Trap,
-    /// The guest left by `exit`.
+    /// The guest called `exit`.
     Exited,
-    /// The operator's policy refused what the guest asked for.
+    /// The operator has not granted what the guest asked for.
     Denied,
-    /// A dependency or a resource of the host could not be had.
+    /// A dependency or a resource of the host was not available.
     Unavailable,
-    /// The caller gave up.
+    /// The caller cancelled it.
     Cancelled,
 }
 
@@ -158,17 +158,17 @@ impl Ended {
     }
 }
 
-/// Whose doing the end of a call was; decides what becomes of the trajectory.
+/// The party responsible for how a call ended. It decides whether the trajectory is graded or excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The tool's answer, or the model's doing: shown to the model and graded.
+    /// The tool answered, or the model made a mistake: the result is shown to the model and graded.
     Model,
-    /// The plugin is broken: shown to the model without a backtrace, and counted.
+    /// The plugin is broken: the failure is shown to the model without a backtrace, and counted.
     Plugin,
-    /// Queueing, a host call or a dependency: the trajectory is excluded, never scored 0.
+    /// An infrastructure failure (queueing, a host call, a dependency): the trajectory is excluded, never scored 0.
     Infrastructure,
-    /// Nobody's: the call was given up and does not count.
+    /// Nobody: the call was cancelled and does not count.
     Nobody,
 }
 
@@ -182,17 +182,17 @@ pub struct CallOutcome {
     pub name: String,
     /// How it ended.
     pub ended: Ended,
-    /// Whose doing that was.
+    /// The party responsible for that.
     pub fault: Fault,
-    /// What the model sees. Always set unless the fault is the infrastructure's or nobody's.
+    /// The observation for the model. Always set, except after an infrastructure failure or a cancellation.
     pub observation: Option<Observation>,
-    /// From an environment that rewards steps.
+    /// Reward of this step, from an environment that rewards steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_reward: Option<f64>,
-    /// Hash of the environment's state after the call, hexadecimal; none of calls that have no environment.
+    /// Hash of the environment's state after the call, hexadecimal; none for calls outside an environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// For logs, never for the model: limit reached, error text.
+    /// The limit that was reached, or the error text. For logs, never for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Wall-clock time of the call in microseconds, queueing included. Not reproducible.

@@ -1,7 +1,7 @@
-//! The trajectory: what happened, and the token sequences that training sees.
+//! The trajectory: its events, its token sequences for training, and the loss mask.
 //!
-//! A trajectory is append-only. Its loss mask is derived from the provenance of each segment
-//! and from nothing else; there is no way to build one by hand.
+//! A trajectory is append-only. Its [`LossMask`] is derived from the provenance of each [`Segment`] and from nothing
+//! else: it is true exactly on model tokens. There is no way to build one by hand.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,8 +13,8 @@ use crate::tool::{CallOutcome, ToolCall, ToolDefinition};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// The model gave its answer; or, where the configuration ends an episode at a turn with neither a call
-    /// nor an answer, what would have been one: then the trajectory's `answer` is none.
+    /// The model answered. Or it took a turn with neither a call nor an answer, and the configuration ends an episode
+    /// there; then the trajectory's `answer` is none.
     Answered,
     /// The environment ended the episode.
     Terminated,
@@ -22,11 +22,11 @@ pub enum Finish {
     MaxTurns,
     /// The context or a token budget was full.
     Length,
-    /// Something of the host's broke, or the run was stopped.
+    /// The host failed, or the run was stopped.
     Aborted,
 }
 
-/// The text a model produced where a tool call could not be used.
+/// An attempted tool call that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MalformedCall {
     /// The text of the attempted call.
@@ -35,33 +35,33 @@ pub struct MalformedCall {
     pub diagnostic: String,
 }
 
-/// One turn of the model, parsed once and for all.
+/// One turn of the model, parsed once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelTurn {
-    /// Exactly as decoded, special tokens included.
+    /// The text exactly as decoded, special tokens included.
     pub text: String,
-    /// Inside the think block, if there was one.
+    /// The text inside think blocks, if there was one.
     pub reasoning: Option<String>,
-    /// Outside think blocks and calls.
+    /// The text outside think blocks and calls.
     pub visible: String,
     /// Well-formed calls, in order.
     pub calls: Vec<ToolCall>,
-    /// Calls that were not, in order.
+    /// Malformed calls, in order.
     pub malformed: Vec<MalformedCall>,
-    /// How many tokens the model produced.
+    /// Number of tokens that the model produced.
     pub tokens: u32,
-    /// What the environment made of it, in order, where it called no tool: the words themselves, and where its user left
-    /// then, that they did.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub heard: Vec<Heard>,
+    /// The environment's feedback on a turn that called no tool, in order: on the text itself and, if the environment's
+    /// user then left, on their leaving. Named `heard` in JSON.
+    #[serde(rename = "heard", default, skip_serializing_if = "Vec::is_empty")]
+    pub feedback: Vec<EnvironmentFeedback>,
 }
 
-/// What an environment made of something that was said to it.
+/// An environment's feedback on something that was said to it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Heard {
-    /// The environment's own reward of it.
+pub struct EnvironmentFeedback {
+    /// The environment's own reward for it.
     pub step_reward: Option<f64>,
-    /// Names the environment's state after it, as [`CallOutcome::state`] does.
+    /// Hash of the environment's state after it, as in [`CallOutcome::state`].
     pub state: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub enum Event {
     Turn(ModelTurn),
     /// A call ended.
     Outcome(CallOutcome),
-    /// A user, or the host in a user's place, said something.
+    /// A user, or the host instead of a user, said something.
     User(Message),
 }
 
@@ -82,17 +82,17 @@ pub enum Event {
 pub struct Verdict {
     /// Whether the task was solved.
     pub success: bool,
-    /// In 0..=1.
+    /// Between 0 and 1, both included.
     pub score: f64,
-    /// For people.
+    /// Explanation for people.
     pub reason: String,
 }
 
-/// Tokens that a model produced, by how they came to be.
+/// Tokens of the model, with their origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelSegment {
-    /// Sampled by the policy; one log-probability per id, of the distribution sampled from.
+    /// Sampled by the policy, with one log-probability per id, of the distribution that was sampled from.
     Sampled {
         /// Exactly the sampled ids.
         ids: Vec<u32>,
@@ -104,7 +104,7 @@ pub enum ModelSegment {
         /// The demonstrated ids.
         ids: Vec<u32>,
     },
-    /// From an endpoint that gives text and no ids.
+    /// From an endpoint that returns text without ids.
     Text(String),
 }
 
@@ -112,15 +112,15 @@ pub enum ModelSegment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Segment {
-    /// What the template put before the first model token, or re-rendered history.
+    /// Text of the template before the first model token, or re-rendered history.
     Prompt(Vec<u32>),
-    /// What the model said.
+    /// A turn of the model.
     Model(ModelSegment),
-    /// What came between two turns of the model.
+    /// Text between two turns of the model.
     Observation(Vec<u32>),
 }
 
-/// What a policy saw and said, as token ids, from its first prompt on.
+/// The token ids that a policy read and wrote, from its first prompt on.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Segment>", into = "Vec<Segment>")]
 pub struct TrainingSequence {
@@ -153,7 +153,7 @@ impl TryFrom<Vec<Segment>> for TrainingSequence {
     }
 }
 
-/// Which tokens of a sequence the loss sees: true exactly on model tokens.
+/// The loss mask of a sequence: true exactly on the tokens that the model produced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LossMask(Vec<bool>);
 
@@ -163,24 +163,24 @@ impl LossMask {
         &self.0
     }
 
-    /// How many tokens the loss sees.
+    /// Number of tokens that the loss sees.
     pub fn count(&self) -> usize {
         self.0.iter().filter(|seen| **seen).count()
     }
 }
 
-/// Why a sequence cannot train what was asked.
+/// Why a sequence cannot be used for the training asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotTrainable {
     /// Policy gradients need the log-probability of each token when it was sampled.
     #[error("a demonstrated segment has no sampling log-probabilities, so it trains SFT only")]
     Demonstrated,
-    /// The endpoint gave text; ids would have to be guessed.
+    /// The endpoint returned text only; its ids would be a guess.
     #[error("a segment came as text without token ids; ids are never re-derived from text")]
     Text,
 }
 
-/// A sequence ready for policy gradients. All three have one entry per token.
+/// A sequence for policy gradients. All three fields have one entry per token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledTokens {
     /// Token ids.
@@ -191,7 +191,7 @@ pub struct SampledTokens {
     pub log_probs: Vec<f32>,
 }
 
-/// A sequence ready for supervised fine-tuning.
+/// A sequence for supervised fine-tuning. Both fields have one entry per token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaskedTokens {
     /// Token ids.
@@ -236,7 +236,7 @@ impl TrainingSequence {
         self.segments.iter().map(count).sum()
     }
 
-    /// For policy gradients: every model segment must have been sampled.
+    /// The sequence for policy gradients. Fails unless every model segment was sampled.
     pub fn sampled(&self) -> Result<SampledTokens, NotTrainable> {
         let (mut ids, mut mask, mut log_probs) = (Vec::new(), Vec::new(), Vec::new());
         for segment in &self.segments {
@@ -267,7 +267,7 @@ impl TrainingSequence {
         })
     }
 
-    /// For supervised fine-tuning: sampled and demonstrated segments.
+    /// The sequence for supervised fine-tuning, from sampled and demonstrated segments. Fails on text without ids.
     pub fn masked(&self) -> Result<MaskedTokens, NotTrainable> {
         let (mut ids, mut mask) = (Vec::new(), Vec::new());
         for segment in &self.segments {
@@ -304,40 +304,40 @@ impl ModelSegment {
     }
 }
 
-/// One episode: the events, and the token sequences that generation saw.
+/// A finished episode: its events, and the token sequences that generation saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
     /// Unique within a run.
     pub id: String,
-    /// The task it tried.
+    /// Id of its task.
     pub task: String,
     /// The tools the model was offered.
     pub tools: Vec<ToolDefinition>,
-    /// What happened.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// One sequence, or several where `history = "template"` changed the prefix.
+    /// One sequence, or several if `history = "template"` changed the prefix.
     pub sequences: Vec<TrainingSequence>,
-    /// Extracted from the model's own text, outside think.
+    /// The answer, extracted from the model's own text outside think blocks.
     pub answer: Option<String>,
     /// Why it ended.
     pub finish: Finish,
-    /// Set where the trajectory must not be scored: an infrastructure failure, in words.
+    /// Set if the trajectory must not be scored: the infrastructure failure, in words.
     pub excluded: Option<String>,
-    /// Tokens the host added to close a turn that did not end with the end-of-turn token.
+    /// Number of turns that the host closed, because they did not end with the end-of-turn token.
     pub closed_turns: u32,
-    /// An environment's final state.
+    /// The environment's final state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_state: Option<Value>,
-    /// An environment's judgement.
+    /// The environment's judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Why the environment did not tell its state, or gave no judgement.
+    /// Why the environment reported no state or no judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
 }
 
 impl Trajectory {
-    /// Tokens the model produced, each counted once.
+    /// Number of tokens that the model produced, each counted once.
     pub fn model_tokens(&self) -> usize {
         self.sequences
             .iter()
@@ -345,7 +345,7 @@ impl Trajectory {
             .sum()
     }
 
-    /// Tokens that came between the model's turns, each counted once.
+    /// Number of tokens between the model's turns, each counted once.
     pub fn observation_tokens(&self) -> usize {
         self.sequences
             .iter()
@@ -364,7 +364,7 @@ impl Trajectory {
         })
     }
 
-    /// How the calls ended, in order.
+    /// The outcomes of the calls, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = &CallOutcome> {
         self.events.iter().filter_map(|e| {
             if let Event::Outcome(o) = e {

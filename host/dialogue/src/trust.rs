@@ -1,13 +1,13 @@
-//! The wall between the template's own text and everybody else's.
+//! Keeps untrusted text from becoming control tokens.
 //!
-//! Text of a tool, a data set, a user or the model must not become control tokens, whatever it
-//! says. Yet templates look at it (`startswith`, `split('</think>')`, `strip`), so it cannot be
-//! hidden from them. So each text is rendered as it is, except that wherever it spells a control
-//! token or a tag of the protocol, a *mark* breaks the spelling: one private-use character that
-//! occurs in no text of that rendering. In the result, added tokens are looked for first, and
-//! only the template's can be found; then the marks are taken out, and what lies between two added
-//! tokens is encoded by [`Tokenizer::encode_untrusted`]. Text without control tokens is therefore
-//! rendered and encoded exactly as transformers would.
+//! Text of a tool, a data set, a user or the model must not become control tokens, whatever it says. But templates look
+//! at it (`startswith`, `split('</think>')`, `strip`), so it cannot be hidden from them. So each text is rendered as it
+//! is, with one exception: wherever it spells a control token or a tag of the protocol, a *mark* breaks the spelling. A
+//! mark is a private-use character that occurs in no text of that rendering.
+//!
+//! The result is encoded in three steps. The first finds added tokens, and can only find the template's own. The second
+//! removes the marks. The third encodes the text between two added tokens with [`Tokenizer::encode_untrusted`]. So text
+//! without control tokens is rendered and encoded exactly as transformers would.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,20 +18,20 @@ use crate::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 use crate::template::{ChatTemplate, RenderInput, TemplateError};
 use crate::tokenizer::{Piece, Tokenizer, TokenizerError};
 
-/// A rendering in which untrusted spellings of control tokens are broken by `mark`.
+/// A rendering in which `mark` breaks untrusted spellings of control tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marked {
+pub(crate) struct GuardedText {
     text: String,
     mark: char,
 }
 
-impl Marked {
+impl GuardedText {
     /// The text without marks.
     pub(crate) fn plain(&self) -> Cow<'_, str> {
         strip(&self.text, self.mark)
     }
 
-    /// Ids: added tokens only where the template wrote them.
+    /// The ids, with added tokens only where the template wrote them.
     pub(crate) fn encode(&self, tokenizer: &Tokenizer) -> Vec<u32> {
         let mut ids = Vec::with_capacity(self.text.len() / 3 + 1);
         for piece in tokenizer.pieces(&self.text) {
@@ -45,7 +45,7 @@ impl Marked {
         ids
     }
 
-    /// What follows the first `bytes` bytes of the text without marks.
+    /// The rest after the first `bytes` bytes of the text without marks.
     pub(crate) fn after(&self, bytes: usize) -> Self {
         let mut left = bytes;
         let at = self.text.char_indices().find(|(_, c)| {
@@ -64,7 +64,7 @@ impl Marked {
         }
     }
 
-    /// What follows the first of `ends` after the last `anchor`, both as the template wrote them.
+    /// The rest after the first of `ends` that follows the last `anchor`, both as the template wrote them.
     pub(crate) fn after_turn(&self, anchor: &str, ends: &[&str]) -> Option<Self> {
         let from = self.text.rfind(anchor)? + anchor.len();
         let end = |end: &&str| self.text[from..].find(*end).map(|at| from + at + end.len());
@@ -75,8 +75,7 @@ impl Marked {
         })
     }
 
-    /// Whether the generation prompt, which is what follows the last of `ends`, leaves a think
-    /// block open.
+    /// Whether the generation prompt leaves a think block open. It is the text after the last of `ends`.
     pub(crate) fn ends_in_think(&self, ends: &[&str]) -> bool {
         let end = |end: &&str| self.text.rfind(*end).map(|at| at + end.len());
         let from = ends.iter().filter_map(end).max().unwrap_or(0);
@@ -93,22 +92,22 @@ fn strip(text: &str, mark: char) -> Cow<'_, str> {
     }
 }
 
-/// Knows every spelling that untrusted text may not have.
+/// Finds and breaks every spelling that untrusted text must not have.
 #[derive(Debug)]
-pub(crate) struct Wall {
+pub(crate) struct ControlTokenGuard {
     /// Added tokens and the protocol's tags.
     spellings: Vec<String>,
     finder: AhoCorasick,
     longest: usize,
-    /// A text that ends in one of these could become a spelling with what follows it.
+    /// A text that ends in one of these could become a spelling with the text after it.
     beginnings: HashSet<String>,
-    /// A text that begins with one of these could become a spelling with what precedes it.
+    /// A text that begins with one of these could become a spelling with the text before it.
     endings: HashSet<String>,
-    /// What is escaped visibly in observations.
+    /// The tags that are escaped visibly in observations.
     tags: AhoCorasick,
 }
 
-impl Wall {
+impl ControlTokenGuard {
     pub(crate) fn new(
         tokenizer: &Tokenizer,
         protocol: &ProtocolSpec,
@@ -152,8 +151,8 @@ impl Wall {
         &self,
         template: &ChatTemplate,
         input: &RenderInput,
-    ) -> Result<Marked, TemplateError> {
-        // A mark must occur in no text at all; as good as always the first one does not.
+    ) -> Result<GuardedText, TemplateError> {
+        // A mark must not occur in any text. The first one almost never does.
         let mut mark = '\u{f0000}';
         loop {
             let clash = std::cell::Cell::new(template.source().contains(mark));
@@ -164,7 +163,7 @@ impl Wall {
                 self.break_spellings(text, mark)
             })?;
             if !clash.get() {
-                return Ok(Marked { text, mark });
+                return Ok(GuardedText { text, mark });
             }
             mark = match mark as u32 + 1 {
                 0xf_fffe => '\u{100000}',
@@ -193,7 +192,7 @@ impl Wall {
             .any(|tail| self.beginnings.contains(tail))
     }
 
-    /// With what precedes it; `text` may also be the middle of a spelling.
+    /// Whether `text` could end a spelling that the text before it begins. It may also be the middle of one.
     fn could_end_a_spelling(&self, text: &str) -> bool {
         let heads = text
             .char_indices()
@@ -211,8 +210,7 @@ impl Wall {
                 }))
     }
 
-    /// An observation's own text with every tag in it made harmless to the eye as well:
-    /// `</tool_response>` becomes `<\/tool_response>`.
+    /// Escapes every tag in an observation's own text visibly: `</tool_response>` becomes `<\/tool_response>`.
     pub(crate) fn escape_tags(&self, text: String) -> String {
         if !self.tags.is_match(&text) {
             return text;

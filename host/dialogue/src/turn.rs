@@ -1,9 +1,9 @@
-//! What a turn is: an action, an answer, or neither, decided in this order and once.
+//! Decides, once, whether a turn is an action, an answer or neither, in this order.
 
 use crate::config::AnswerRule;
 use crate::parser::ParsedTurn;
 
-/// What a turn comes to.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnOutcome {
     /// It calls tools, or tries to; answer tags in it are ignored.
@@ -19,9 +19,9 @@ const ANSWER_CLOSE: &str = "</answer>";
 const BOXED: &str = "\\boxed{";
 
 impl TurnOutcome {
-    /// `finished` says whether the model ended the turn itself: a turn that was cut is no final
-    /// one, though what it had answered between tags stands.
-    pub fn of(parsed: &ParsedTurn, rule: AnswerRule, finished: bool) -> Self {
+    /// Decides a turn's outcome. `finished` says whether the model ended the turn itself. A turn that was cut is not a
+    /// final turn, but an answer between tags in it counts.
+    pub fn from_parsed(parsed: &ParsedTurn, rule: AnswerRule, finished: bool) -> Self {
         if parsed.attempts().next().is_some() {
             return Self::Action;
         }
@@ -43,9 +43,9 @@ fn tagged(visible: &str) -> Option<&str> {
     Some(&visible[open..close])
 }
 
-/// What stands in the last `\boxed{...}` whose braces are balanced.
+/// The content of the last `\boxed{...}` with balanced braces.
 fn boxed(visible: &str) -> Option<&str> {
-    // From the back; each search ends where the one before began, so that nothing is read twice.
+    // Search from the end. Each search ends where the one before began, so nothing is read twice.
     let mut end = visible.len();
     while let Some(at) = visible[..end].rfind(BOXED) {
         let open = at + BOXED.len();

@@ -1,7 +1,7 @@
 //! Conversations of data sets as messages: reasoning and calls apart from text, the results of calls in the order of
 //! the calls.
 
-use rlf_dialogue::exact;
+use rlf_dialogue::protocol::{THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::{Content, Message, Role, ToolCall, ToolDefinition};
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::tools::is_tool_name;
 
 /// One message as a data set has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct RawMessage {
     /// Where it stands in the row.
     pub(crate) place: String,
     pub(crate) role: Role,
@@ -21,7 +21,7 @@ pub(crate) struct Said {
     pub(crate) answers: Option<String>,
 }
 
-impl Said {
+impl RawMessage {
     pub(crate) fn new(place: String, role: Role, text: &str) -> Self {
         Self {
             place,
@@ -34,7 +34,7 @@ impl Said {
     }
 
     /// A message in the form of OpenAI's API.
-    fn of_openai(value: &Value, place: String) -> Result<Self, String> {
+    pub(crate) fn from_openai(value: &Value, place: String) -> Result<Self, String> {
         let fail = |what: String| format!("field `{place}`: {what}");
         let role = value.get("role").and_then(Value::as_str);
         let role = role.ok_or_else(|| fail("`role` is missing".into()))?;
@@ -115,13 +115,24 @@ impl Said {
         if self.calls.is_empty() {
             protocol_text::has_form(&self.text)
         } else {
-            self.text
-                .trim_start()
-                .starts_with(rlf_dialogue::protocol::THINK_OPEN)
+            self.text.trim_start().starts_with(THINK_OPEN)
         }
     }
 
-    fn into_message(self) -> Message {
+    /// Takes a think block at the start of an assistant's text apart from it; calls in the text stay text.
+    pub(crate) fn split_leading_reasoning(mut self) -> Self {
+        if self.role == Role::Assistant
+            && self.reasoning.is_none()
+            && let Some(thought) = self.text.trim_start().strip_prefix(THINK_OPEN)
+            && let Some((thought, rest)) = thought.split_once(THINK_CLOSE)
+        {
+            self.reasoning = Some(thought.trim_matches('\n').to_owned());
+            self.text = rest.trim_start_matches('\n').to_owned();
+        }
+        self
+    }
+
+    pub(crate) fn into_message(self) -> Message {
         Message {
             role: self.role,
             content: vec![Content::Text(self.text)],
@@ -150,7 +161,7 @@ pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
     let arguments = match function.get("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Map::new()),
-        Some(Value::String(text)) => exact::from_str(text)
+        Some(Value::String(text)) => rlf_json::from_str(text)
             .map_err(|error| format!("the text in `arguments` is not JSON: {error}"))?,
         Some(other) => other.clone(),
     };
@@ -179,17 +190,26 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Messages in the form of OpenAI's API; `field` is where they stand.
-    pub(crate) fn of_openai(field: &str, messages: &[Value]) -> Result<Self, String> {
+    pub(crate) fn from_openai(field: &str, messages: &[Value]) -> Result<Self, String> {
         let said = messages
             .iter()
             .enumerate()
-            .map(|(at, message)| Said::of_openai(message, format!("{field}[{at}]")));
+            .map(|(at, message)| RawMessage::from_openai(message, format!("{field}[{at}]")));
         Self::new(said.collect::<Result<_, _>>()?)
     }
 
+    /// Index of the model's first turn from message `start` on; the number of messages if there is none.
+    pub(crate) fn first_turn_from(&self, start: usize) -> usize {
+        let behind = &self.messages[start.min(self.messages.len())..];
+        let first = behind
+            .iter()
+            .position(|message| message.role == Role::Assistant);
+        first.map_or(self.messages.len(), |at| start + at)
+    }
+
     /// Takes text apart where calls and results stand in it, and puts results in the order of their calls.
-    pub(crate) fn new(said: Vec<Said>) -> Result<Self, String> {
-        let mut parts: Vec<Said> = Vec::with_capacity(said.len());
+    pub(crate) fn new(said: Vec<RawMessage>) -> Result<Self, String> {
+        let mut parts: Vec<RawMessage> = Vec::with_capacity(said.len());
         // The calls whose results may follow, and where those begin.
         let mut calls: Vec<ToolCall> = Vec::new();
         let mut results = 0;
@@ -213,18 +233,18 @@ impl Conversation {
         }
         in_call_order(&calls, &mut parts[results..])?;
         let places = parts.iter().map(|part| part.place.clone()).collect();
-        let messages = parts.into_iter().map(Said::into_message).collect();
+        let messages = parts.into_iter().map(RawMessage::into_message).collect();
         Ok(Self { messages, places })
     }
 
-    /// The prompt of a task: somebody else than the model spoke last.
-    pub(crate) fn into_prompt(self) -> Result<Vec<Message>, String> {
+    /// The messages as the prompt of a task, which the model must not have ended. `field` is where they stand.
+    pub(crate) fn into_prompt(self, field: &str) -> Result<Vec<Message>, String> {
         match (self.messages.last(), self.places.last()) {
             (Some(last), Some(place)) if last.role == Role::Assistant => Err(format!(
                 "field `{place}`: the model has spoken last, so there is nothing for it to answer"
             )),
             (Some(_), _) => Ok(self.messages),
-            (None, _) => Err("there are no messages in it".into()),
+            (None, _) => Err(format!("field `{field}`: there are no messages in it")),
         }
     }
 
@@ -308,7 +328,7 @@ impl Conversation {
 }
 
 /// Sorts the results of a turn's calls, where both have ids.
-fn in_call_order(calls: &[ToolCall], results: &mut [Said]) -> Result<(), String> {
+fn in_call_order(calls: &[ToolCall], results: &mut [RawMessage]) -> Result<(), String> {
     if calls.iter().any(|call| call.call_id.is_empty()) {
         return Ok(());
     }
@@ -329,7 +349,8 @@ fn in_call_order(calls: &[ToolCall], results: &mut [Said]) -> Result<(), String>
             Some(at) => places.push(at),
         }
     }
-    let mut sorted: Vec<(usize, Said)> = places.into_iter().zip(results.iter().cloned()).collect();
+    let mut sorted: Vec<(usize, RawMessage)> =
+        places.into_iter().zip(results.iter().cloned()).collect();
     sorted.sort_by_key(|(at, _)| *at);
     for (slot, (_, said)) in results.iter_mut().zip(sorted) {
         *slot = said;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::conversation::Conversation;
 use crate::field::{Row, label};
-use crate::format::Place;
 use crate::options::Reasoning;
+use crate::row_context::RowContext;
 
 /// One row of a file of demonstrations (JSON lines). Its conversation can be played: every result has its call and
 /// stands in the order of the calls, and no two speakers take each other's turn.
@@ -28,22 +28,22 @@ pub struct Demonstration {
 }
 
 impl Demonstration {
-    pub(crate) fn of(
+    pub(crate) fn from_conversation(
         row: &Row,
-        place: &Place,
+        context: &RowContext,
         tools: Vec<ToolDefinition>,
         mut conversation: Conversation,
         given: usize,
     ) -> Result<Self, String> {
         conversation.check(&tools)?;
-        if place.options.reasoning == Reasoning::Drop {
+        if context.options.reasoning == Reasoning::Drop {
             for message in &mut conversation.messages {
                 message.reasoning_content = None;
             }
         }
         let demonstration = Self {
-            id: label(row, "id").unwrap_or_else(|| place.id()),
-            source: label(row, "source").unwrap_or_else(|| place.stem.to_owned()),
+            id: label(row, "id").unwrap_or_else(|| context.id()),
+            source: label(row, "source").unwrap_or_else(|| context.stem.to_owned()),
             tools,
             messages: conversation.messages,
             given,

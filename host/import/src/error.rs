@@ -34,6 +34,9 @@ pub enum ImportError {
     /// There is no row at all.
     #[error("{}: no rows in it; it needs one JSON object a line, or one array of objects", .0.display())]
     Empty(PathBuf),
+    /// There is no task at all.
+    #[error("{}: no tasks in it; it needs one JSON object a line, or one array of objects", .0.display())]
+    NoTasks(PathBuf),
     /// A run that kept nothing to learn from.
     #[error(
         "{}: no trajectories in it that count; name a run's folder or a file of its folder `trajectories` \

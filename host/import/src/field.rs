@@ -1,6 +1,5 @@
 //! Fields of a row, with messages that name them.
 
-use rlf_dialogue::exact;
 use serde_json::{Map, Value};
 
 pub(crate) type Row = Map<String, Value>;
@@ -39,7 +38,7 @@ pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], String> 
 /// A value that data sets write as JSON in a text, and some as it is. `name` is the field's, for messages.
 pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, String> {
     match value {
-        Value::String(text) => exact::from_str(text)
+        Value::String(text) => rlf_json::from_str(text)
             .map_err(|error| format!("field `{name}`: the text in it is not JSON: {error}")),
         other => Ok(other.clone()),
     }
@@ -67,5 +66,25 @@ pub(crate) fn label(row: &Row, name: &str) -> Option<String> {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
+    }
+}
+
+/// A text, or a number as text.
+pub(crate) fn number_or_text(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a reference says something. An empty one would be met by every answer.
+pub(crate) fn is_answerable(reference: &Value) -> bool {
+    match reference {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => items.iter().any(is_answerable),
+        Value::Object(fields) => fields.values().any(is_answerable),
+        Value::Bool(_) | Value::Number(_) => true,
     }
 }

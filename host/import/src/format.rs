@@ -1,55 +1,10 @@
 //! The formats that rows come in, and how each is recognised.
 
-mod alpaca;
-mod envfactory;
-mod ftrl;
-mod messages;
-mod sharegpt;
-mod tasks;
-mod tau_bench;
-
 use std::fmt;
 use std::str::FromStr;
 
-use rlf_dialogue::Task;
-use serde_json::Value;
-
-use crate::demonstration::Demonstration;
 use crate::error::ImportError;
 use crate::field::Row;
-use crate::options::Options;
-
-pub(crate) use ftrl::Unsolved;
-
-/// A row, in the project's own form.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most rows are tasks, so a box would save nothing"
-)]
-pub enum Imported {
-    /// What a model is to do, for RL and evaluation.
-    Task(Task),
-    /// What a model is to imitate, for SFT.
-    Demonstration(Demonstration),
-}
-
-impl Imported {
-    /// Its id.
-    pub fn id(&self) -> &str {
-        match self {
-            Self::Task(task) => &task.id,
-            Self::Demonstration(demonstration) => &demonstration.id,
-        }
-    }
-
-    pub(crate) fn id_mut(&mut self) -> &mut String {
-        match self {
-            Self::Task(task) => &mut task.id,
-            Self::Demonstration(demonstration) => &mut demonstration.id,
-        }
-    }
-}
 
 /// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,27 +41,6 @@ pub const FORMATS: [Format; 9] = [
     Format::Messages,
     Format::ShareGpt,
 ];
-
-/// What a row's reader knows beside the row.
-pub(crate) struct Place<'a> {
-    pub(crate) options: &'a Options,
-    /// The file's name without its ending; names rows that have no name.
-    pub(crate) stem: &'a str,
-    pub(crate) line: usize,
-}
-
-impl Place<'_> {
-    /// The name of a row that has none.
-    pub(crate) fn id(&self) -> String {
-        format!("{}-{}", self.stem, self.line)
-    }
-
-    /// The environment asked for, or the format's own.
-    pub(crate) fn environment(&self, default: &str) -> String {
-        let asked = self.options.environment.clone();
-        asked.unwrap_or_else(|| default.to_owned())
-    }
-}
 
 impl Format {
     /// The name on the command line.
@@ -180,7 +114,7 @@ impl Format {
         }
     }
 
-    fn recognise(row: &Row) -> Result<Self, String> {
+    pub(crate) fn recognise(row: &Row) -> Result<Self, String> {
         let found = FORMATS.into_iter().find(|format| format.fits(row));
         found.ok_or_else(|| {
             let fields: Vec<&str> = row.keys().take(12).map(String::as_str).collect();
@@ -196,31 +130,6 @@ impl Format {
 /// Every format, the more specific first.
 pub fn formats() -> &'static [Format] {
     &FORMATS
-}
-
-/// A row in our own form.
-pub(crate) fn import(row: Value, place: &Place) -> Result<(Format, Imported), String> {
-    let Value::Object(row) = row else {
-        return Err("a row must be a JSON object".into());
-    };
-    let format = match place.options.from {
-        Some(format) => format,
-        None => Format::recognise(&row)?,
-    };
-    let read = match format {
-        Format::Ftrl => ftrl::task(&row, place).map(Imported::Task),
-        Format::EnvFactory => envfactory::task(&row, place).map(Imported::Task),
-        Format::TauBench => tau_bench::task(&row, place).map(Imported::Task),
-        Format::Verl | Format::Tasks => tasks::task(row, place).map(Imported::Task),
-        Format::Alpaca => alpaca::demonstration(&row, place).map(Imported::Demonstration),
-        Format::Messages => messages::demonstration(&row, place).map(Imported::Demonstration),
-        Format::ShareGpt => sharegpt::demonstration(&row, place).map(Imported::Demonstration),
-        Format::Demonstrations => Demonstration::from_row(row).map(Imported::Demonstration),
-    };
-    match read {
-        Ok(imported) => Ok((format, imported)),
-        Err(message) => Err(format!("{message} (read as {format})")),
-    }
 }
 
 fn known() -> String {

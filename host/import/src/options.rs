@@ -11,18 +11,18 @@ pub struct Options {
     /// `tau-retail` for tau-bench, none for others.
     pub environment: Option<String>,
     /// What FTRL's functions see of the code around them. Default `clean`.
-    pub scoping: Scoping,
+    pub scoping: FunctionScoping,
     /// Takes FTRL's rows whose conversation has begun, as tasks of one turn. Default false: such a row is an error.
     pub steps: bool,
     /// Who speaks for tau-bench's customer. Default `solo`.
-    pub user: User,
+    pub user: CustomerMode,
     /// What becomes of reasoning in demonstrations. Default `keep`.
     pub reasoning: Reasoning,
 }
 
 /// How the Python source of a tool is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scoping {
+pub enum FunctionScoping {
     /// In one namespace, in which imports and other functions of the source are visible.
     #[default]
     Clean,
@@ -32,7 +32,7 @@ pub enum Scoping {
 
 /// Who speaks for the customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum User {
+pub enum CustomerMode {
     /// Nobody: the model is given all that the customer knows, and acts alone.
     #[default]
     Solo,
@@ -50,7 +50,7 @@ pub enum Reasoning {
     Drop,
 }
 
-impl Scoping {
+impl FunctionScoping {
     /// The name used in a task's setup.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl Scoping {
     }
 }
 
-impl User {
+impl CustomerMode {
     /// The name used in a task's setup.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,6 @@
 //! Turns that a data set keeps as the text a model wrote: reasoning, calls and their results in tags.
 
 use rlf_dialogue::ToolCall;
-use rlf_dialogue::exact;
 use rlf_dialogue::parser::{self, Diagnostic, Part};
 use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN};
 use serde_json::Value;
@@ -70,8 +69,8 @@ fn inside(text: &str) -> Result<ToolCall, String> {
         .close
         .and_then(|close| text.strip_suffix(close))
         .unwrap_or(text);
-    let call: Value =
-        exact::from_str(text.trim()).map_err(|error| format!("its call is not JSON: {error}"))?;
+    let call: Value = rlf_json::from_str(text.trim())
+        .map_err(|error| format!("its call is not JSON: {error}"))?;
     match (
         call.get("name").and_then(Value::as_str),
         call.get("arguments"),

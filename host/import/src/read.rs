@@ -1,8 +1,6 @@
 //! From a file to tasks and demonstrations, and back to a file.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use rlf_dialogue::Task;
@@ -11,9 +9,11 @@ use serde_json::Value;
 
 use crate::demonstration::Demonstration;
 use crate::error::ImportError;
-use crate::format::{self, Format, Imported, Place};
+use crate::file_rows::{FileRows, file_rows, stem};
+use crate::format::Format;
+use crate::formats::{self, Imported};
 use crate::options::Options;
-use crate::rows::{JsonRows, NoRow};
+use crate::row_context::RowContext;
 
 /// Reads a whole file: the first row that cannot be read is an error.
 pub fn read(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
@@ -28,75 +28,22 @@ pub fn read(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError
 /// the feature `parquet`) Parquet. No more than one row is in memory. Behind a row that cannot be read the others
 /// follow, unless the file itself is broken ([`ImportError::is_of_a_row`]).
 pub fn rows(path: &Path, options: &Options) -> Result<Rows, ImportError> {
-    let values = values(path)?;
-    let stem = path
-        .file_stem()
-        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     Ok(Rows {
         path: path.to_owned(),
-        stem,
+        stem: stem(path),
         options: options.clone(),
-        values,
+        values: file_rows(path)?,
         seen: HashSet::new(),
         renamed: 0,
     })
 }
 
-/// The rows of a file as JSON, each with its line.
-pub(crate) type Values = Box<dyn Iterator<Item = Result<(usize, Value), ImportError>>>;
-
-/// Opens a file by the ending of its name.
-pub(crate) fn values(path: &Path) -> Result<Values, ImportError> {
-    let fail = |source| ImportError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(fail)?;
-    if path
-        .extension()
-        .is_some_and(|extension| extension == "parquet")
-    {
-        return parquet(path, file);
-    }
-    let path = path.to_owned();
-    let rows = JsonRows::new(BufReader::with_capacity(1 << 16, file));
-    Ok(Box::new(rows.map(move |row| {
-        row.map_err(|error| match error {
-            NoRow::Io(source) => ImportError::Read {
-                path: path.clone(),
-                source,
-            },
-            NoRow::Bad(line, message) => ImportError::Row {
-                path: path.clone(),
-                line,
-                message,
-            },
-        })
-    })))
-}
-
-#[cfg(feature = "parquet")]
-fn parquet(path: &Path, file: File) -> Result<Values, ImportError> {
-    Ok(Box::new(crate::parquet::rows(path, file)?))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path, _: File) -> Result<Values, ImportError> {
-    Err(ImportError::Parquet {
-        path: path.to_owned(),
-        message:
-            "this build has no feature `parquet`; build with it, or write the rows as JSON lines \
-                  (pandas: read_parquet(..).to_json(.., orient=\"records\", lines=True))"
-                .into(),
-    })
-}
-
-/// See [`rows`].
+/// Iterator over the imported rows of a file, made by [`rows`].
 pub struct Rows {
     path: PathBuf,
     stem: String,
     options: Options,
-    values: Values,
+    values: FileRows,
     /// The ids so far.
     seen: HashSet<String>,
     renamed: usize,
@@ -110,12 +57,12 @@ impl Rows {
     }
 
     fn import(&mut self, line: usize, row: Value) -> Result<Imported, String> {
-        let place = Place {
+        let context = RowContext {
             options: &self.options,
             stem: &self.stem,
             line,
         };
-        let (format, mut imported) = format::import(row, &place)?;
+        let (format, mut imported) = formats::import(row, &context)?;
         let is_own = matches!(format, Format::Tasks | Format::Demonstrations);
         if !is_own && self.seen.contains(imported.id()) {
             // Data sets that were put together count each from 0.
@@ -157,7 +104,7 @@ impl std::fmt::Debug for Rows {
     }
 }
 
-/// Writes tasks as JSON lines, which [`rlf_dialogue::read_tasks`] reads. The file appears whole or not at all.
+/// Writes tasks as JSON lines, which [`read_tasks`](crate::read_tasks) reads. The file appears whole or not at all.
 pub fn write_tasks<'t>(
     path: &Path,
     tasks: impl IntoIterator<Item = &'t Task>,

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::error::ImportError;
 use crate::field::Row;
-use crate::format::Unsolved;
-use crate::read::values;
+use crate::file_rows::file_rows;
+use crate::formats::Unsolved;
 
 /// The prefixes of one trajectory of an FTRL task, shortest first, as tasks of one turn; the task itself is not among
 /// them. They end where a turn's calls were not all well-formed, or not all answered: what the model read there cannot
@@ -108,7 +108,7 @@ pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError
     let mut tried = HashSet::new();
     let mut prompts = HashSet::new();
     for file in files(run)? {
-        for row in values(&file)? {
+        for row in file_rows(&file)? {
             let (line, mut row) = row?;
             let fail = |message: String| ImportError::Row {
                 path: file.clone(),

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rlf_dialogue::exact;
 use rlf_dialogue::message::{Blob, Content, Message, Role};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{
@@ -33,7 +32,7 @@ pub(crate) enum ContractError {
 }
 
 fn json(text: &str, place: &str) -> Result<Value, ContractError> {
-    exact::from_str(text).map_err(|error| ContractError::NotJson {
+    rlf_json::from_str(text).map_err(|error| ContractError::NotJson {
         place: place.into(),
         what: error.to_string(),
     })
@@ -407,7 +406,7 @@ fn rewards_of_words(trajectory: &Trajectory) -> Option<(String, String)> {
             Event::Outcome(_) | Event::User(_) => None,
         })
         .flat_map(|(index, turn)| {
-            let rewards = turn.heard.iter().filter_map(|heard| heard.step_reward);
+            let rewards = turn.feedback.iter().filter_map(|heard| heard.step_reward);
             rewards.map(move |reward| (index, reward))
         })
         .collect();
@@ -436,7 +435,7 @@ pub(crate) fn error_text(error: &types::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rlf_dialogue::trajectory::Heard;
+    use rlf_dialogue::trajectory::EnvironmentFeedback;
 
     use super::*;
 
@@ -451,7 +450,7 @@ mod tests {
 
     #[test]
     fn what_an_environment_gave_for_words_goes_to_rewards_with_its_event() {
-        let heard = |step_reward| Heard {
+        let heard = |step_reward| EnvironmentFeedback {
             step_reward,
             state: Some("ab".into()),
         };
@@ -463,7 +462,7 @@ mod tests {
                 calls: vec![],
                 malformed: vec![],
                 tokens: 1,
-                heard,
+                feedback: heard,
             })
         };
         let trajectory = |events, unjudged: Option<&str>| Trajectory {

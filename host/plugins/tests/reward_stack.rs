@@ -72,7 +72,7 @@ fn trajectory(id: &str, excluded: Option<&str>) -> Trajectory {
         calls,
         malformed: vec![],
         tokens: 3,
-        heard: vec![],
+        feedback: vec![],
     };
     let outcome = CallOutcome {
         call_id: call.call_id.clone(),

@@ -380,7 +380,7 @@ async fn tell(
     episode: &mut Episode,
 ) -> Result<Reply, String> {
     let (reply, heard) = session.say(text, context).await?;
-    episode.note_heard(heard);
+    episode.note_feedback(heard);
     Ok(reply)
 }
 

@@ -6,7 +6,6 @@ use axum::extract::Request;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use rlf_dialogue::exact;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -224,7 +223,8 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     json.end().map_err(|error| {
         Refusal::invalid("json_invalid", &[], format!("JSON decode error: {error}"))
     })?;
-    exact::check(body).map_err(|error| Refusal::invalid("value_error", &[], error.to_string()))?;
+    rlf_json::check(body)
+        .map_err(|error| Refusal::invalid("value_error", &[], error.to_string()))?;
     Ok(value)
 }
 

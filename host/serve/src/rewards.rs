@@ -233,7 +233,7 @@ fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
                     calls,
                     malformed: Vec::new(),
                     tokens: 0,
-                    heard: Vec::new(),
+                    feedback: Vec::new(),
                 }));
             }
             Role::Tool => {

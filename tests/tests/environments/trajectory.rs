@@ -209,7 +209,7 @@ async fn a_simulated_user_answers_and_its_words_are_not_the_models() {
         "what the user said is no token of the model's"
     );
     let rewards: Vec<Option<f64>> = (trajectories[0].turns())
-        .flat_map(|turn| turn.heard.iter().map(|heard| heard.step_reward))
+        .flat_map(|turn| turn.feedback.iter().map(|heard| heard.step_reward))
         .collect();
     assert_eq!(rewards, [Some(0.25), Some(1.0)]);
     assert!(trajectories[0].verdict.as_ref().expect("judged").success);

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::task::Task;
-use rlf_import::{Demonstration, Format, Imported, Options, Reasoning, Scoping, User};
+use rlf_import::{
+    CustomerMode, Demonstration, Format, FunctionScoping, Imported, Options, Reasoning, read_tasks,
+};
 
 pub(crate) use self::replay::{gold_answer, gold_calls};
 use crate::arguments::{Data, DataCommand, Import};
@@ -62,14 +63,14 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         from,
         environment: import.environment.clone(),
         scoping: match import.scoping.as_str() {
-            "clean" => Scoping::Clean,
-            "published" => Scoping::Published,
+            "clean" => FunctionScoping::Clean,
+            "published" => FunctionScoping::Published,
             other => bail!("--scoping {other}: write clean or published"),
         },
         steps: import.steps,
         user: match import.user.as_str() {
-            "solo" => User::Solo,
-            "model" => User::Model,
+            "solo" => CustomerMode::Solo,
+            "model" => CustomerMode::Model,
             other => bail!("--user {other}: write solo or model"),
         },
         reasoning: if import.drop_reasoning {

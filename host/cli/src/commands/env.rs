@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use console::style;
-use rlf_dialogue::exact;
 use rlf_plugins::environment::Environments;
 use rlf_plugins::environment::check::{Finding, Scenario};
 use rlf_plugins::environment::sources::PythonEnvironment;
@@ -224,7 +223,7 @@ fn begin(
             Some(file) => rlf_config::read(Path::new(file))?,
             None => text.to_owned(),
         };
-        begin.task = exact::from_str(&text).context("--task is no JSON")?;
+        begin.task = rlf_json::from_str(&text).context("--task is no JSON")?;
         if begin.task.get("setup").is_some() && begin.task.get("environment").is_some() {
             bail!("--task is a whole row of a task file; give its `setup` alone");
         }

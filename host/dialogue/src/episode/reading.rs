@@ -1,4 +1,4 @@
-//! What the model reads before its next turn.
+//! Prepares the text that the model reads before its next turn.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 use super::{Episode, State, Step};
 use crate::config::History;
 use crate::message::{Content, Message, Role};
-use crate::observation::{self, Speaker};
+use crate::observation::{self, ObservationSource};
 use crate::template::{RenderInput, TemplateError};
-use crate::tool_news::tool_news;
+use crate::tool_changes::tool_changes;
 use crate::trajectory::Finish;
-use crate::trust::Marked;
+use crate::trust::GuardedText;
 
 impl Episode {
-    /// Puts what was said between the model's last turn and its next one.
-    pub(super) fn observe(&mut self, speaker: Speaker, bodies: &[String]) -> Step {
-        let role = if speaker == Speaker::User {
+    /// Adds the observation between the model's last turn and its next one.
+    pub(super) fn observe(&mut self, source: ObservationSource, bodies: &[String]) -> Step {
+        let role = if source == ObservationSource::User {
             Role::User
         } else {
             Role::Tool
         };
         self.messages
             .extend(bodies.iter().map(|body| Message::text(role, body.as_str())));
-        // A template that refuses the whole conversation is followed turn by turn instead.
+        // If the template refuses the whole conversation, only the new part is rendered.
         if self.sequences.text().is_some()
             && let Ok(rendered) = self.render()
         {
             return self.follow(&rendered);
         }
-        match self.observation_ids(speaker, bodies) {
+        match self.observation_ids(source, bodies) {
             Ok((ids, in_think)) => {
                 self.in_think = in_think;
                 self.append(ids, None)
@@ -39,22 +39,22 @@ impl Episode {
 
     fn observation_ids(
         &self,
-        speaker: Speaker,
+        source: ObservationSource,
         bodies: &[String],
     ) -> Result<(Vec<u32>, bool), TemplateError> {
-        let frame = self.dialogue.frame(speaker)?;
+        let frame = self.dialogue.frame(source)?;
         let mut ids = Vec::with_capacity(frame.fixed_tokens + 32);
         if self.open_turn {
             ids.push(self.dialogue.end_of_turn());
         }
         self.dialogue
-            .on_stage(|stage| frame.encode(stage, bodies, &mut ids))?;
+            .with_observation_renderer(|renderer| frame.encode(renderer, bodies, &mut ids))?;
         Ok((ids, frame.in_think))
     }
 
-    /// Goes on with a new rendering: what it adds, or, where it changes what the model had read,
-    /// a new sequence.
-    fn follow(&mut self, rendered: &Marked) -> Step {
+    /// Continues with a new rendering: appends the new text, or begins a new sequence if the rendering changes the text
+    /// that the model had read.
+    fn follow(&mut self, rendered: &GuardedText) -> Step {
         self.in_think = self.dialogue.ends_in_think(rendered);
         let plain = rendered.plain();
         let tokenizer = Arc::clone(self.dialogue.tokenizer());
@@ -94,7 +94,7 @@ impl Episode {
         self.state = State::Ready { restart: true };
     }
 
-    pub(super) fn render(&self) -> Result<Marked, TemplateError> {
+    pub(super) fn render(&self) -> Result<GuardedText, TemplateError> {
         self.dialogue.render(&RenderInput {
             messages: &self.messages,
             tools: &self.tools,
@@ -103,19 +103,19 @@ impl Episode {
         })
     }
 
-    /// Adds what the model does not know of its tools to what it reads next.
-    pub(super) fn tell_of_tools(&mut self, bodies: &mut [String]) {
-        let news = tool_news(&self.told_tools, &self.tools);
-        self.told_tools.clone_from(&self.tools);
+    /// Adds changes of the tools to the text that the model reads next.
+    pub(super) fn announce_tool_changes(&mut self, bodies: &mut [String]) {
+        let news = tool_changes(&self.announced_tools, &self.tools);
+        self.announced_tools.clone_from(&self.tools);
         if self.dialogue.config().history == History::AsSampled
             && let (Some(news), Some(body)) = (news, bodies.last_mut())
         {
-            // A guest's words as any others: escaped, and no longer than an observation may be.
+            // The text comes from a guest, so it is escaped and shortened like any observation.
             let max_tokens = self.dialogue.config().max_observation_tokens as usize;
             let news = [Content::Text(news)];
-            let news = self
-                .dialogue
-                .on_stage(|stage| observation::body(&news, stage, max_tokens));
+            let news = self.dialogue.with_observation_renderer(|renderer| {
+                observation::body(&news, renderer, max_tokens)
+            });
             body.push_str("\n\n");
             body.push_str(&news);
         }

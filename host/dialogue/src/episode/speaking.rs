@@ -1,4 +1,4 @@
-//! What becomes of a turn of the model.
+//! Takes a turn of the model and decides the next step.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::{Attempt, Episode, State, Step};
 use crate::config::{AnswerRule, LastTurnCalls, OnNoAnswer};
 use crate::history::assistant_message;
 use crate::message::{Message, Role};
-use crate::observation::Speaker;
+use crate::observation::ObservationSource;
 use crate::parser::{self, Diagnostic, Malformed};
 use crate::tool::ToolCall;
 use crate::trajectory::{Event, Finish, MalformedCall, ModelSegment, ModelTurn};
 use crate::turn::TurnOutcome;
 
 impl Episode {
-    /// `text[..spoken]` is the turn without the token that ended it.
+    /// Adds a turn. `text[..spoken]` is the turn without the token that ended it.
     pub(super) fn push_turn(
         &mut self,
         segment: ModelSegment,
@@ -33,7 +33,7 @@ impl Episode {
         let dialogue = Arc::clone(&self.dialogue);
         let mut said = Cow::Borrowed(text);
         if matches!(segment, ModelSegment::Text(_)) {
-            // An endpoint keeps the end of its turns to itself.
+            // An endpoint does not return the end-of-turn token.
             let end = dialogue.tokenizer().decode(&[dialogue.end_of_turn()]);
             said.to_mut().push_str(&end);
         }
@@ -74,14 +74,14 @@ impl Episode {
             calls: calls.clone(),
             malformed: malformed.collect(),
             tokens: tokens as u32,
-            heard: Vec::new(),
+            feedback: Vec::new(),
         }));
         self.messages
             .push(assistant_message(&parsed, &calls, dialogue.style()));
         self.turn += 1;
         let last = self.turn >= config.max_turns;
 
-        match TurnOutcome::of(&parsed, config.answer, finished) {
+        match TurnOutcome::from_parsed(&parsed, config.answer, finished) {
             outcome @ (TurnOutcome::Answer(_) | TurnOutcome::Nothing)
                 if self.in_environment && finished =>
             {
@@ -116,11 +116,14 @@ impl Episode {
             };
             return Step::Grade(calls);
         }
-        let frame = match self.dialogue.frame(Speaker::Tools(attempts.len())) {
+        let frame = match self
+            .dialogue
+            .frame(ObservationSource::Tools(attempts.len()))
+        {
             Ok(frame) => frame,
             Err(error) => return self.exclude(error.to_string()),
         };
-        // Calls whose observations cannot be read any more are not run.
+        // Calls are not run if the context has no room for their observations.
         let least = frame.fixed_tokens + usize::from(self.open_turn);
         if self.sequences.length() + least >= config.context as usize {
             return self.end(Finish::Length);
@@ -155,11 +158,11 @@ impl Episode {
         let reminder = config.reminder().to_owned();
         self.events
             .push(Event::User(Message::text(Role::User, reminder.as_str())));
-        self.observe(Speaker::User, &[reminder])
+        self.observe(ObservationSource::User, &[reminder])
     }
 }
 
-/// What the model is told about a call that cannot be run.
+/// The observation for a call that cannot be run.
 fn mend(malformed: &Malformed, example: &str, tools: &[&str]) -> String {
     let detail = &malformed.detail;
     match malformed.diagnostic {

@@ -1,4 +1,4 @@
-//! What the model would have to write to say something: turns of demonstrations.
+//! Writes turns of demonstrations as the model would have to write them.
 
 use super::Episode;
 use crate::message::{Message, Role};
@@ -6,10 +6,10 @@ use crate::parser::{self, ParsedTurn};
 use crate::protocol::{THINK_CLOSE, THINK_OPEN};
 use crate::template::{RenderInput, TemplateError};
 
-/// Why no model could have written a turn.
+/// Why a model could not have written a turn.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritable {
-    /// A text of the turn has a control token.
+    /// A text of the turn contains a control token.
     #[error(
         "it holds {token:?}, which is a control token of the model; nothing but the template may write it, so leave the \
          demonstration out"
@@ -27,38 +27,38 @@ pub enum Unwritable {
          dialogue.enable_thinking = true, or import without reasoning"
     )]
     NoRoomForReasoning,
-    /// The template renders the turn in another place.
+    /// The template does not render the turn after its prompt.
     #[error(
         "the template does not write the turn behind the prompt for it, so the model could not have written it"
     )]
     Elsewhere,
-    /// Not even the model could go on so long.
+    /// The turn does not fit into the context.
     #[error(
         "the turn has {tokens} tokens, and {room} are left of the context; raise dialogue.context ({context}), or leave the \
          demonstration out"
     )]
     TooLong {
-        /// With the token that ends it.
+        /// Tokens of the turn, with the one that ends it.
         tokens: usize,
-        /// What the context has left.
+        /// Tokens that are left of the context.
         room: usize,
         /// The setting.
         context: u32,
     },
-    /// Nothing says where the turn ends.
+    /// The rendered turn has no end-of-turn token.
     #[error("the template does not end the turn with {end:?}")]
     NoEnd {
-        /// What ends turns.
+        /// The end-of-turn token.
         end: String,
     },
-    /// The parser reads something else in it.
+    /// The parser reads another turn in the rendered text.
     #[error(
         "read back from what the template writes, by dialogue.protocol = \"{protocol}\", {what}: {text:?}"
     )]
     ReadBack {
-        /// How it is read.
+        /// The protocol in use.
         protocol: &'static str,
-        /// What is not as it was meant.
+        /// The first difference.
         what: String,
         /// The beginning of the text.
         text: String,
@@ -66,15 +66,15 @@ pub enum Unwritable {
 }
 
 impl Episode {
-    /// What the model has to write now so that its template, rendered with the turn in it, says `turn`; without the
-    /// end-of-turn token, for [`Episode::push_demonstrated`]. It is read back as exactly this turn.
+    /// The text that the model has to write now for its template to render `turn`, without the end-of-turn token. For
+    /// [`Episode::push_demonstrated`]. The parser reads it back as exactly this turn.
     pub fn write_turn(&self, turn: &Message) -> Result<String, Unwritable> {
         if let Some(token) = self.control_token(turn) {
             let token = token.to_owned();
             return Err(Unwritable::Control { token });
         }
-        // As observations are, a turn is written without what came before where the template refuses that.
-        let (asked, told) = self.around(&self.messages, turn).or_else(|refused| {
+        // If the template refuses the conversation so far, the turn is written without it, like observations.
+        let (asked, rendered) = self.around(&self.messages, turn).or_else(|refused| {
             let asking = [Message::text(Role::User, "?")];
             self.around(&asking, turn).map_err(|_| refused)
         })?;
@@ -82,7 +82,7 @@ impl Episode {
         let reasoning = reasoning
             .map(|text| text.trim_matches('\n'))
             .filter(|text| !text.trim().is_empty());
-        let text = after_prompt(&asked, &told, reasoning).ok_or_else(|| {
+        let text = after_prompt(&asked, &rendered, reasoning).ok_or_else(|| {
             if reasoning.is_some() && asked.trim_end().ends_with(THINK_CLOSE) {
                 Unwritable::NoRoomForReasoning
             } else {
@@ -121,7 +121,7 @@ impl Episode {
         }
     }
 
-    /// The prompt for a turn behind `messages`, and the conversation with the turn in it.
+    /// The prompt for a turn after `messages`, and the conversation with the turn in it.
     fn around(
         &self,
         messages: &[Message],
@@ -140,7 +140,7 @@ impl Episode {
         Ok((asked, render(&with, false)?))
     }
 
-    /// An added token in the text of a turn. The tags of answers are the model's to write.
+    /// An added token in the text of a turn. The model may write the tags of answers.
     fn control_token(&self, turn: &Message) -> Option<&str> {
         let mut texts = vec![turn.plain_text()];
         texts.extend(turn.reasoning_content.clone());
@@ -158,14 +158,14 @@ impl Episode {
     }
 }
 
-/// What `told` says behind `asked`. Some templates' prompts for a turn begin a think block that their rendering of the
-/// turn leaves out.
-fn after_prompt(asked: &str, told: &str, reasoning: Option<&str>) -> Option<String> {
-    if let Some(text) = told.strip_prefix(asked) {
+/// The text that `rendered` has after `asked`. The prompts of some templates begin a think block that their rendering
+/// of the turn leaves out.
+fn after_prompt(asked: &str, rendered: &str, reasoning: Option<&str>) -> Option<String> {
+    if let Some(text) = rendered.strip_prefix(asked) {
         return Some(text.to_owned());
     }
     let (before, inside) = asked.rsplit_once(THINK_OPEN)?;
-    let text = told.strip_prefix(before)?;
+    let text = rendered.strip_prefix(before)?;
     let written = text.starts_with(THINK_OPEN);
     match (inside.trim(), reasoning) {
         ("", reasoning) if !written => {
@@ -180,7 +180,7 @@ fn after_prompt(asked: &str, told: &str, reasoning: Option<&str>) -> Option<Stri
     }
 }
 
-/// What was read that was not meant.
+/// The first difference between the parsed turn and the meant one.
 fn difference(parsed: &ParsedTurn, turn: &Message) -> Option<String> {
     let mut calls = turn.tool_calls.iter();
     for (_, read) in parsed.attempts() {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_turn_goes_on_where_its_prompt_ends() {
-        let after = |asked, told, reasoning| after_prompt(asked, told, reasoning);
+        let after = |asked, rendered, reasoning| after_prompt(asked, rendered, reasoning);
         assert_eq!(after("u a:", "u a:six.", None).as_deref(), Some("six."));
         // The prompt opens a think block that the rendering of the turn leaves out.
         let open = "u a:<think>\n";

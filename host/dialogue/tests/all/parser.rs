@@ -149,7 +149,10 @@ fn nothing_inside_think_counts() {
         assert!(parsed.reasoning().unwrap().contains(call), "{text}");
         for rule in [AnswerRule::Tag, AnswerRule::FinalTurn, AnswerRule::Boxed] {
             assert!(
-                !matches!(TurnOutcome::of(&parsed, rule, true), TurnOutcome::Answer(_)),
+                !matches!(
+                    TurnOutcome::from_parsed(&parsed, rule, true),
+                    TurnOutcome::Answer(_)
+                ),
                 "{text}"
             );
         }
@@ -199,7 +202,7 @@ fn llama_calls_follow_the_python_tag_or_stand_alone() {
 
 #[test]
 fn a_turn_is_an_action_before_it_is_an_answer() {
-    let of = |text: &str, rule, finished| TurnOutcome::of(&hermes(text), rule, finished);
+    let of = |text: &str, rule, finished| TurnOutcome::from_parsed(&hermes(text), rule, finished);
     let answer = |text: &str| TurnOutcome::Answer(text.into());
     let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
     for action in [
@@ -274,7 +277,7 @@ fn neither_depth_nor_size_breaks_it() {
         let text = unit.repeat(200_000);
         let parsed = hermes(&text);
         for rule in [AnswerRule::Tag, AnswerRule::FinalTurn, AnswerRule::Boxed] {
-            let _ = TurnOutcome::of(&parsed, rule, true);
+            let _ = TurnOutcome::from_parsed(&parsed, rule, true);
         }
         let _ = llama(&text);
     }
@@ -335,7 +338,7 @@ proptest! {
                 }
             }
             for rule in [AnswerRule::Tag, AnswerRule::FinalTurn, AnswerRule::Boxed] {
-                if let TurnOutcome::Answer(answer) = TurnOutcome::of(&parsed, rule, true) {
+                if let TurnOutcome::Answer(answer) = TurnOutcome::from_parsed(&parsed, rule, true) {
                     prop_assert!(parsed.visible().contains(&answer));
                     prop_assert!(parsed.attempts().next().is_none());
                 }

@@ -7,4 +7,5 @@ mod parquet;
 mod play;
 mod steps;
 mod support;
+mod task_file;
 mod tasks;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rlf_dialogue::{Role, Task, read_tasks};
+use rlf_dialogue::{Role, Task};
 use rlf_import::{
-    Format, ImportError, Imported, Options, Scoping, User, formats, read, rows, write_tasks,
+    CustomerMode, Format, FunctionScoping, ImportError, Imported, Options, formats, read,
+    read_tasks, rows, write_tasks,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn tasks(imported: Vec<Imported>) -> Vec<Task> {
 #[test]
 fn an_ftrl_row_is_a_question_and_the_functions_it_brings() {
     let options = Options {
-        scoping: Scoping::Published,
+        scoping: FunctionScoping::Published,
         environment: Some("toolbox".into()),
         ..Options::default()
     };
@@ -210,7 +211,7 @@ fn an_envfactory_row_is_calls_to_make_in_a_world() {
 #[test]
 fn a_tau_bench_task_is_opened_by_its_environment() {
     let options = Options {
-        user: User::Model,
+        user: CustomerMode::Model,
         ..Options::default()
     };
     let read = task(&tau(), &options);

@@ -10,7 +10,6 @@ mod generate;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rlf_dialogue::exact;
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -95,7 +94,7 @@ impl Environments {
                 .map(|scenario| {
                     let id = scenario.id;
                     let json = |text: &str| {
-                        exact::from_str::<Value>(text)
+                        rlf_json::from_str::<Value>(text)
                             .map_err(|error| broke(format!("scenario `{id}` is no JSON: {error}")))
                     };
                     Ok(Scenario {
@@ -125,7 +124,7 @@ impl Environments {
         let text = text
             .map_err(|stopped| broke(stopped.to_string()))?
             .map_err(|error| broke(error_text(&error)))?;
-        exact::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
+        rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
     }
 
     /// Tries the promises of the environment `name`. `inputs` is how often each tool is called with generated arguments.
@@ -431,7 +430,7 @@ impl Check<'_> {
                 return self.problem(format!("in the end it does not tell its state: {why}"));
             }
         };
-        let Ok(found) = exact::from_str::<Value>(&state) else {
+        let Ok(found) = rlf_json::from_str::<Value>(&state) else {
             return self.problem("its state is no JSON");
         };
         let Some(expected) = &self.scenario.expect else {

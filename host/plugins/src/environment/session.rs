@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::episode::Reply;
-use rlf_dialogue::exact;
 use rlf_dialogue::message::{Content, Message};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
-use rlf_dialogue::trajectory::{Heard, Verdict};
+use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
 use serde_json::Value;
 
 use super::pool::SessionPool;
@@ -298,7 +297,7 @@ impl Session {
         &mut self,
         text: &str,
         context: &TurnContext,
-    ) -> Result<(Reply, Heard), String> {
+    ) -> Result<(Reply, EnvironmentFeedback), String> {
         let started = Instant::now();
         // A user may leave in the turn that they are spoken to.
         let call_id = format!(
@@ -321,7 +320,7 @@ impl Session {
             let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
             return Err(format!("the environment did not hear the model out: {why}"));
         };
-        let heard = Heard {
+        let heard = EnvironmentFeedback {
             step_reward,
             state: Some(self.state.clone()),
         };
@@ -399,7 +398,7 @@ impl Session {
     /// Where the episode led: the state, and how the environment judges it.
     pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
         let state = self.state().await.and_then(|text| {
-            exact::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+            rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
         });
         let verdict = self.verify(answer, reference).await;
         let problem = [state.as_ref().err(), verdict.as_ref().err()]

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rlf_dialogue::exact;
 use rlf_sandbox::Stopped;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -408,7 +407,7 @@ impl Slot {
 
 /// A state that cannot be read would be lost where the episode ends.
 fn readable(state: &str) -> Result<(), types::Error> {
-    match exact::from_str::<serde_json::Value>(state) {
+    match rlf_json::from_str::<serde_json::Value>(state) {
         Ok(_) => Ok(()),
         Err(error) => Err(types::Error::Internal(format!(
             "its state is no JSON that can be read: {error}"

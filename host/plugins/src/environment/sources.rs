@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rlf_dialogue::exact;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -93,7 +92,7 @@ fn place(path: &Path) -> (&Path, Option<String>) {
 
 /// A list of scenarios. The error says which of them is none.
 fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
-    let rows: Value = exact::from_str(text).map_err(|error| error.to_string())?;
+    let rows: Value = rlf_json::from_str(text).map_err(|error| error.to_string())?;
     let Value::Array(rows) = rows else {
         return Err("it is no list of scenarios".into());
     };

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use rlf_dialogue::exact;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
 use rlf_sandbox::{OpenGate, State, Stopped};
 use tokio::task::JoinSet;
@@ -164,7 +163,7 @@ fn allowed(
             request.name
         )));
     }
-    let arguments = exact::from_str(&request.arguments).map_err(|error| {
+    let arguments = rlf_json::from_str(&request.arguments).map_err(|error| {
         Error::InvalidArguments(format!(
             "the arguments of {:?} are not JSON: {error}",
             request.name

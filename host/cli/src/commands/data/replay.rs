@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
-use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
@@ -249,7 +248,7 @@ fn unknown_argument(session: &Session, tool: &str, arguments: &Value) -> Option<
 
 async fn state(session: &Session) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
-    exact::from_str(&text).context("the environment's state is no JSON")
+    rlf_json::from_str(&text).context("the environment's state is no JSON")
 }
 
 /// The calls that a reference has, none where it does not say: `calls` of `{name, arguments}`, or tau-bench's `actions` of

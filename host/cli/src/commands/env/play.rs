@@ -8,10 +8,9 @@ use anyhow::{Context, bail};
 use console::style;
 use rlf_config::nearest;
 use rlf_dialogue::episode::Reply;
-use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
-use rlf_dialogue::trajectory::Heard;
+use rlf_dialogue::trajectory::EnvironmentFeedback;
 use rlf_plugins::environment::difference::difference;
 use rlf_plugins::environment::snapshot::Snapshot;
 use rlf_plugins::environment::{Environments, Session};
@@ -187,7 +186,7 @@ impl Play<'_> {
                 self.acts.clear();
             }
             "verify" => {
-                let reference = exact::from_str(rest).context("the reference is no JSON")?;
+                let reference = rlf_json::from_str(rest).context("the reference is no JSON")?;
                 let verdict = self.session.verify(None, &reference).await;
                 let verdict = verdict.map_err(anyhow::Error::msg)?;
                 say!(
@@ -252,7 +251,8 @@ impl Play<'_> {
         } else {
             arguments
         };
-        let arguments: Value = exact::from_str(arguments).context("the arguments are no JSON")?;
+        let arguments: Value =
+            rlf_json::from_str(arguments).context("the arguments are no JSON")?;
         self.act(Act::Call(name.to_owned(), arguments)).await
     }
 
@@ -354,13 +354,13 @@ impl Play<'_> {
 
     async fn state(&self) -> anyhow::Result<Value> {
         let text = self.session.state().await.map_err(anyhow::Error::msg)?;
-        exact::from_str(&text).context("the state is no JSON")
+        rlf_json::from_str(&text).context("the state is no JSON")
     }
 }
 
 enum Done {
     Called(Box<CallOutcome>),
-    Heard(Reply, Heard),
+    Heard(Reply, EnvironmentFeedback),
 }
 
 async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {

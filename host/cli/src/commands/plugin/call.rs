@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_config::nearest;
-use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::plugin::{Plugin, Printed};
@@ -16,7 +15,7 @@ use crate::display::printable;
 
 /// Reads what the command line gives as a tool's arguments.
 pub(super) fn arguments(text: &str) -> anyhow::Result<Value> {
-    let arguments: Value = exact::from_str(text).with_context(|| {
+    let arguments: Value = rlf_json::from_str(text).with_context(|| {
         let start: String = text.chars().take(100).collect();
         format!("the arguments are not JSON: {start}")
     })?;

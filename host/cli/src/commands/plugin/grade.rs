@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use rlf_dialogue::exact;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
@@ -33,7 +32,7 @@ pub(super) fn run(
         Some(file) => read(file)?,
         None => of_answer(graded.answer),
     };
-    let reference = match exact::from_str(graded.reference) {
+    let reference = match rlf_json::from_str(graded.reference) {
         Ok(reference) => reference,
         Err(error) if error.is_data() => return Err(error).context("--reference"),
         // A text needs no quotes.
@@ -102,7 +101,7 @@ fn of_answer(answer: Option<&str>) -> Trajectory {
             calls: Vec::new(),
             malformed: Vec::new(),
             tokens: 0,
-            heard: Vec::new(),
+            feedback: Vec::new(),
         })
     });
     Trajectory {
@@ -130,7 +129,7 @@ fn read(file: &Path) -> anyhow::Result<Trajectory> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut value: Value =
-        exact::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
+        rlf_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
     if let Some(inner) = value.get_mut("trajectory") {
         value = inner.take();
     }

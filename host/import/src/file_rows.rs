@@ -1,0 +1,65 @@
+//! The rows of a file as JSON values, whatever kind of file it is.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::ImportError;
+use crate::json_rows::{JsonRows, RowError};
+
+/// The rows of a file as JSON, each with its line.
+pub(crate) type FileRows = Box<dyn Iterator<Item = Result<(usize, Value), ImportError>>>;
+
+/// Opens a file by the ending of its name.
+pub(crate) fn file_rows(path: &Path) -> Result<FileRows, ImportError> {
+    let fail = |source| ImportError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(fail)?;
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "parquet")
+    {
+        return parquet(path, file);
+    }
+    let path = path.to_owned();
+    let rows = JsonRows::new(BufReader::with_capacity(1 << 16, file));
+    Ok(Box::new(rows.map(move |row| {
+        row.map_err(|error| match error {
+            RowError::Io(source) => ImportError::Read {
+                path: path.clone(),
+                source,
+            },
+            RowError::Bad(line, message) => ImportError::Row {
+                path: path.clone(),
+                line,
+                message,
+            },
+        })
+    })))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, file: File) -> Result<FileRows, ImportError> {
+    Ok(Box::new(crate::parquet::rows(path, file)?))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path, _: File) -> Result<FileRows, ImportError> {
+    Err(ImportError::Parquet {
+        path: path.to_owned(),
+        message:
+            "this build has no feature `parquet`; build with it, or write the rows as JSON lines \
+                  (pandas: read_parquet(..).to_json(.., orient=\"records\", lines=True))"
+                .into(),
+    })
+}
+
+/// The file's name without its ending, which names rows that have no name.
+pub(crate) fn stem(path: &Path) -> String {
+    path.file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}

@@ -1,0 +1,52 @@
+//! Programming problems with tests: MBPP's `text, test_list`, HumanEval's `prompt, entry_point, test`.
+
+use rlf_dialogue::{Message, Role, Task};
+use serde_json::Value;
+
+use crate::field::{Row, number_or_text};
+
+/// A programming problem: the task as the model reads it, and the row itself as the reference, without the solution
+/// that it holds.
+pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String> {
+    let text_in = |row: &Row, fields: &[&str]| -> Result<String, String> {
+        let found = fields.iter().find_map(|field| row.get(*field));
+        let text = found.and_then(Value::as_str).map(str::trim);
+        text.filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .ok_or_else(|| format!("field `{}`: the problem's text is missing", fields[0]))
+    };
+    let id = number_or_text(row.get("task_id")).unwrap_or_else(|| format!("{stem}-{line}"));
+    let prompt = if let Some(tests) = row.get("test_list").cloned() {
+        let text = text_in(&row, &["text", "prompt"])?;
+        // The first test says what the function is called; the others stay hidden.
+        let example = tests
+            .get(0)
+            .and_then(Value::as_str)
+            .ok_or("field `test_list`: it needs at least one test, as text")?;
+        format!("{text}\n\nFor example, this has to hold:\n```python\n{example}\n```")
+    } else {
+        if !row.get("test").is_some_and(Value::is_string) {
+            return Err("field `test`: the tests' text is missing".into());
+        }
+        let text = text_in(&row, &["prompt"])?;
+        format!("Complete this function:\n```python\n{text}\n```")
+    };
+    // What solves it is for nobody to see but who demonstrates it.
+    let solution = ["canonical_solution", "solution"]
+        .iter()
+        .find_map(|field| row.remove(*field));
+    let mut extra = Row::new();
+    if let Some(solution) = solution {
+        extra.insert("solution".into(), solution);
+    }
+    Ok(Task {
+        id,
+        source: stem.to_owned(),
+        prompt: vec![Message::text(Role::User, prompt)],
+        tools: None,
+        reference: Value::Object(row),
+        environment: None,
+        setup: Value::Null,
+        extra,
+    })
+}

@@ -1,0 +1,52 @@
+//! tau-bench's tasks: what a customer wants, the calls that bring it about, and the database's hash after them.
+
+use rlf_dialogue::Task;
+use serde_json::{Value, json};
+
+use crate::field::{Row, label, list, needed, text};
+use crate::row_context::RowContext;
+
+const ENVIRONMENT: &str = "tau-retail";
+
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
+    let instruction = text(row, "instruction")?;
+    if instruction.trim().is_empty() {
+        return Err("field `instruction`: it is empty".into());
+    }
+    let actions = list(row, "actions")?;
+    for (at, action) in actions.iter().enumerate() {
+        let named = action.get("name").is_some_and(Value::is_string);
+        if !named || !action.get("kwargs").is_some_and(Value::is_object) {
+            return Err(format!(
+                "field `actions[{at}]`: it must be {{name, kwargs}}"
+            ));
+        }
+    }
+    let outputs = list(row, "outputs")?;
+    if !outputs.iter().all(Value::is_string) {
+        return Err("field `outputs`: it must hold texts".into());
+    }
+    // Without it nobody could say whether the task was done.
+    let gold_hash = text(row, "gold_hash")
+        .map_err(|what| format!("{what}; it is the hash of the database after the actions"))?;
+    let id = match (label(row, "split"), label(row, "i")) {
+        (Some(split), Some(i)) => format!("{ENVIRONMENT}-{split}-{i}"),
+        _ => context.id(),
+    };
+    let mut extra = Row::new();
+    for name in ["split", "user_id"] {
+        if let Ok(value) = needed(row, name) {
+            extra.insert(name.into(), value.clone());
+        }
+    }
+    Ok(Task {
+        id,
+        source: ENVIRONMENT.into(),
+        prompt: Vec::new(),
+        tools: None,
+        reference: json!({"gold_hash": gold_hash, "outputs": outputs, "actions": actions}),
+        environment: Some(context.environment(ENVIRONMENT)),
+        setup: json!({"instruction": instruction, "user": context.options.user.as_str()}),
+        extra,
+    })
+}

@@ -1,0 +1,24 @@
+//! Everything that the reader of one row knows beside the row.
+
+use crate::options::Options;
+
+/// The import's options, and where the row is.
+pub(crate) struct RowContext<'a> {
+    pub(crate) options: &'a Options,
+    /// The file's name without its ending; names rows that have no name.
+    pub(crate) stem: &'a str,
+    pub(crate) line: usize,
+}
+
+impl RowContext<'_> {
+    /// The name of a row that has none.
+    pub(crate) fn id(&self) -> String {
+        format!("{}-{}", self.stem, self.line)
+    }
+
+    /// The environment asked for, or the format's own.
+    pub(crate) fn environment(&self, default: &str) -> String {
+        let asked = self.options.environment.clone();
+        asked.unwrap_or_else(|| default.to_owned())
+    }
+}
