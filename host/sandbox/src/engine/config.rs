@@ -50,6 +50,9 @@ pub struct SandboxConfig {
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
     pub cache: Option<PathBuf>,
+    /// Bytes that compiled components may take there; those that were not used for longest make room for new ones.
+    /// Default 8 GiB: an interpreter with its memory takes about 60 MiB, for every file of an environment. 0 keeps none.
+    pub cache_bytes: u64,
     /// What checking, snapshotting and compiling one component may take, of wall-clock and of CPU time,
     /// beside its `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
@@ -78,6 +81,7 @@ impl Default for SandboxConfig {
             tick: Duration::from_millis(5),
             max_component_bytes: 256 << 20,
             cache: None,
+            cache_bytes: 8 << 30,
             prepare: Duration::from_mins(2),
             prepare_memory_bytes: 4 << 30,
             prepare_elsewhere: false,

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use crate::guest::{Load, component, run, sandbox_with, try_load, with_init};
 use rlf_sandbox::{InitMode, Sandbox, SandboxConfig, Template};
@@ -228,4 +229,94 @@ fn two_at_once_make_one_cache() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// A sandbox whose cache has room for so many bytes.
+fn with_room(folder: &Path, cache_bytes: u64) -> Sandbox {
+    sandbox_with(&SandboxConfig {
+        instances: Some(2),
+        cache: Some(folder.to_owned()),
+        cache_bytes,
+        ..SandboxConfig::default()
+    })
+}
+
+fn configured(config_json: &str) -> Load<'_> {
+    Load {
+        config_json,
+        ..Load::default()
+    }
+}
+
+#[test]
+fn entries_that_were_not_used_for_longest_make_room() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &configured("1"));
+    let one = fs::metadata(&entries(&folder)[0]).unwrap().len();
+    let room = 2 * one + one / 2;
+    let sandbox = with_room(&folder, room);
+    let is_kept = |config_json| {
+        load(&sandbox, &configured(config_json))
+            .preparation()
+            .from_cache
+    };
+    assert!(!is_kept("2"));
+    // Used after the second, so the second goes.
+    assert!(is_kept("1"));
+    assert!(!is_kept("3"));
+    assert_eq!(entries(&folder).len(), 2);
+    assert!(is_kept("1"));
+    assert!(is_kept("3"));
+    assert!(!is_kept("2"));
+    for config_json in ["4", "5", "6", "7"] {
+        assert!(!is_kept(config_json));
+        let sizes = entries(&folder);
+        let sizes = sizes.iter().map(|path| fs::metadata(path).unwrap().len());
+        assert!(sizes.sum::<u64>() <= room);
+    }
+}
+
+#[test]
+fn an_entry_that_alone_is_too_large_is_not_kept_and_makes_no_other_go() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &configured("1"));
+    let before = entries(&folder);
+    for room in [0, 1_000] {
+        let sandbox = with_room(&folder, room);
+        assert!(!load(&sandbox, &configured("2")).preparation().from_cache);
+        assert_eq!(entries(&folder), before);
+        assert!(load(&sandbox, &configured("1")).preparation().from_cache);
+    }
+}
+
+#[test]
+fn an_entry_that_another_process_removed_is_made_again_and_a_loaded_one_works_on() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &Load::default());
+    let sandbox = with_cache(&folder);
+    let loaded = load(&sandbox, &Load::default());
+    assert!(loaded.preparation().from_cache);
+    fs::remove_file(&entries(&folder)[0]).unwrap();
+    assert_eq!(run::<_, u32>(&loaded, "run", ()).outcome, Ok(42));
+    assert!(!load(&sandbox, &Load::default()).preparation().from_cache);
+    assert!(load(&sandbox, &Load::default()).preparation().from_cache);
+}
+
+#[test]
+fn what_a_process_left_half_written_goes_once_it_is_old() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &configured("1"));
+    let (old, new) = (folder.join(".new-1-0"), folder.join(".new-2-0"));
+    for path in [&old, &new] {
+        fs::write(path, "half of it").unwrap();
+    }
+    let yesterday = SystemTime::now() - Duration::from_hours(24);
+    let file = fs::File::options().write(true).open(&old).unwrap();
+    file.set_modified(yesterday).unwrap();
+    load(&with_cache(&folder), &configured("2"));
+    assert!(!old.exists() && new.exists());
 }

@@ -1,0 +1,93 @@
+//! The folder of the cache: private, with a key of its own, written file by file.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
+
+/// Length of the key, and of an authentication code.
+pub(super) const KEY_BYTES: usize = 32;
+
+/// First characters of the name of a file that is being written.
+pub(super) const PARTIAL: &str = ".new-";
+
+/// Makes the folder and its key if they are missing, and reads the key. The error says why the folder is not used.
+pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], String> {
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    let metadata = fs::symlink_metadata(folder).map_err(failed)?;
+    if !metadata.is_dir() {
+        return Err(format!("{} is not a directory", folder.display()));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+        return Err(format!(
+            "others can enter {0}; `chmod 700 {0}`, or name another folder",
+            folder.display()
+        ));
+    }
+    read_or_make_key(folder).map_err(failed)
+}
+
+/// Writes a file of a name that nobody else uses, for us alone, through to the disk.
+pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let path = folder.join(format!(
+        "{PARTIAL}{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    ));
+    let write = || {
+        // A file left by a process of the same id that died: nobody is writing it.
+        let _ = fs::remove_file(&path);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        for piece in pieces {
+            file.write_all(piece)?;
+        }
+        // As exact as the times that uses are noted with, so that the two can be compared.
+        file.set_modified(SystemTime::now())?;
+        file.sync_all()
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&path);
+    })?;
+    Ok(path)
+}
+
+/// The folder's key. Of two processes that make one at once, both use the one that came first.
+fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let path = folder.join("key");
+    if !path.exists() {
+        let mut fresh = [0; KEY_BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut fresh)?;
+        let temporary = write_new(folder, &[&fresh])?;
+        // Unlike a rename, a link never replaces.
+        let linked = fs::hard_link(&temporary, &path);
+        fs::remove_file(&temporary)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let file = File::open(&path)?;
+    let metadata = file.metadata()?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+        return Err(io::Error::other(
+            "others can read its `key`; remove the folder",
+        ));
+    }
+    let mut key = [0; KEY_BYTES];
+    (&file).read_exact(&mut key)?;
+    Ok(key)
+}
