@@ -26,7 +26,7 @@ use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use rlf_sandbox::{Sandbox, SandboxConfig};
-use rlf_train::checkpoint::Checkpoint;
+use rlf_train::run::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
 use crate::progress::loading;
