@@ -21,12 +21,12 @@ use rlf_plugins::registry::Registry;
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{GenerationConfig, Model, Purpose, Sampler, SamplingParams};
-use rlf_rollout::engine::PolicyEngine;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
+use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
-use rlf_rollout::{Scene, Settings, Workshop};
+use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use rlf_sandbox::{Sandbox, SandboxConfig};
-use rlf_train::checkpoint::Checkpoint;
+use rlf_train::run::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
 use crate::progress::loading;
@@ -175,7 +175,7 @@ impl Parts {
             config.seed,
             rows(&tasks).iter().map(|(_, task)| &**task),
         )?;
-        let scene = Scene {
+        let scene = EpisodeContext {
             dialogue: Arc::new(dialogue),
             tools: tools.clone(),
             environments: environments.clone(),
@@ -337,8 +337,8 @@ impl Parts {
     }
 
     /// What episodes take place in.
-    pub(crate) fn scene(&self) -> Scene {
-        Scene {
+    pub(crate) fn scene(&self) -> EpisodeContext {
+        EpisodeContext {
             dialogue: self.dialogue.clone(),
             tools: self.tools.clone(),
             environments: self.environments.clone(),
@@ -357,23 +357,23 @@ impl Parts {
             &all
         };
         let tasks = tasks.iter().map(|(_, task)| &**task);
-        UsersMode::of(tasks, self.user.as_deref())
+        UsersMode::for_tasks(tasks, self.user.as_deref())
     }
 
     /// What trajectories are made with, the policy being `model` as it is now.
     pub(crate) fn workshop(
         &self,
         model: &Model,
-    ) -> anyhow::Result<(Arc<Workshop>, Arc<PolicyEngine>)> {
-        let engine = Arc::new(PolicyEngine::start(
+    ) -> anyhow::Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>)> {
+        let engine = Arc::new(PolicyGenerator::start(
             model.share(),
             self.dialogue.stop_ids().to_vec(),
             self.config.dialogue.context as usize,
             self.config.workers(),
             self.config.engine,
         )?);
-        let workshop = Workshop {
-            scene: self.scene(),
+        let workshop = RolloutEngine {
+            context: self.scene(),
             rewards: self.rewards.clone(),
             generator: engine.clone(),
         };
@@ -387,8 +387,8 @@ impl Parts {
         purpose: Purpose,
         split: Split,
         step: u64,
-    ) -> anyhow::Result<Settings> {
-        Ok(Settings {
+    ) -> anyhow::Result<RolloutSettings> {
+        Ok(RolloutSettings {
             sampler: Sampler::new(params, self.config.seed, purpose)?,
             seed: self.config.seed,
             step,

@@ -13,7 +13,7 @@ use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::reward_stack::RewardsConfig;
 use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_policy::Qwen3Config;
-use rlf_rollout::engine::EngineConfig;
+use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
@@ -96,7 +96,7 @@ pub(crate) struct Config {
     pub(crate) rewards: RewardsConfig,
     /// Sizes of the decoding engine.
     #[serde(default)]
-    pub(crate) engine: EngineConfig,
+    pub(crate) engine: PolicyGeneratorConfig,
     /// Supervised fine-tuning on demonstrations, before RL; none if absent.
     #[serde(default)]
     pub(crate) sft: Option<SftConfig>,
@@ -322,10 +322,7 @@ impl Config {
                 bail!("{key} = {value}: write {least} to {most}");
             }
         }
-        self.engine
-            .validate()
-            .map_err(anyhow::Error::msg)
-            .context("[engine]")?;
+        self.engine.validate().context("[engine]")?;
         self.checkpoint.validate().context("[checkpoint]")?;
         if let Some(user) = &self.user {
             user.check()?;

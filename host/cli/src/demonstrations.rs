@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
-use rlf_rollout::Workshop;
+use rlf_rollout::RolloutEngine;
 use rlf_rollout::demonstrate::demonstrate;
 use rlf_train::rollouts::{BoxError, DemonstrationSource};
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ type Batch = anyhow::Result<Vec<MaskedTokens>>;
 
 /// Plays demonstrations in the background, in the order of steps.
 pub(crate) struct Demonstrations {
-    workshop: Arc<Workshop>,
+    workshop: Arc<RolloutEngine>,
     set: Arc<DemonstrationSet>,
     seed: u64,
     /// Steps of an earlier phase whose demonstrations are not to come again.
@@ -32,7 +32,7 @@ pub(crate) struct Demonstrations {
 }
 
 impl Demonstrations {
-    pub(crate) fn new(workshop: Arc<Workshop>, set: Arc<DemonstrationSet>, seed: u64) -> Self {
+    pub(crate) fn new(workshop: Arc<RolloutEngine>, set: Arc<DemonstrationSet>, seed: u64) -> Self {
         Self {
             workshop,
             set,
@@ -94,7 +94,7 @@ impl DemonstrationSource for Demonstrations {
 
 /// Plays the first of `count` demonstrations as SFT will: what is wrong with them is known before a run begins.
 pub(crate) async fn rehearse(
-    workshop: &Arc<Workshop>,
+    workshop: &Arc<RolloutEngine>,
     set: &Arc<DemonstrationSet>,
     seed: u64,
     count: u64,
@@ -104,7 +104,7 @@ pub(crate) async fn rehearse(
 }
 
 async fn make(
-    workshop: &Arc<Workshop>,
+    workshop: &Arc<RolloutEngine>,
     set: &Arc<DemonstrationSet>,
     seed: u64,
     step: u64,
@@ -122,7 +122,7 @@ async fn make(
 
 /// Plays the demonstrations of these numbers, all at once. Of several that fail the first is told.
 async fn play(
-    workshop: &Arc<Workshop>,
+    workshop: &Arc<RolloutEngine>,
     set: &Arc<DemonstrationSet>,
     seed: u64,
     numbers: Range<u64>,
@@ -141,7 +141,7 @@ async fn play(
 }
 
 async fn play_one(
-    workshop: &Workshop,
+    workshop: &RolloutEngine,
     set: &DemonstrationSet,
     seed: u64,
     number: u64,
@@ -150,6 +150,6 @@ async fn play_one(
         Demonstration::Played(task, mut demonstrator) => {
             demonstrate(workshop, &task, demonstrator.as_mut(), seed).await?
         }
-        Demonstration::Written(written) => rlf_import::play(&workshop.scene.dialogue, &written)?,
+        Demonstration::Written(written) => rlf_import::play(&workshop.context.dialogue, &written)?,
     })
 }

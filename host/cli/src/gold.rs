@@ -14,7 +14,7 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::turn::TurnOutcome;
 use rlf_rollout::demonstrate::Demonstrator;
-use rlf_rollout::shown_tools::Showing;
+use rlf_rollout::shown_tools::ToolView;
 use rlf_rollout::user;
 use serde_json::json;
 
@@ -131,7 +131,7 @@ impl Gold {
     pub(crate) fn of(
         task: &Arc<Task>,
         dialogue: &Arc<Dialogue>,
-        showing: &Showing,
+        showing: &ToolView,
     ) -> anyhow::Result<Option<Self>> {
         let calls = gold_calls(&task.reference)?;
         if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
@@ -226,7 +226,7 @@ mod tests {
         dialogue(HERMES, Protocol::Hermes, answer)
     }
 
-    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, showing: &Showing) -> Vec<String> {
+    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, showing: &ToolView) -> Vec<String> {
         let gold = Gold::of(task, dialogue, showing).unwrap().unwrap();
         let calls = gold.turns.iter().flat_map(|turn| &turn.tool_calls);
         let mut trial = Trial::new(dialogue, calls.map(|call| &*call.name)).unwrap();
@@ -243,7 +243,7 @@ mod tests {
     fn gold_calls_are_made_one_a_turn_and_then_it_answers() {
         let row =
             task(&json!({"calls": [{"name": "f", "arguments": {"x": 1}}], "outputs": ["10", "a"]}));
-        let written = |dialogue| turns(&row, &dialogue, &Showing::default());
+        let written = |dialogue| turns(&row, &dialogue, &ToolView::default());
         assert_eq!(
             written(hermes(AnswerRule::FinalTurn)),
             [
@@ -267,7 +267,7 @@ mod tests {
         let thinking = dialogue(&thinks, Protocol::Hermes, AnswerRule::FinalTurn);
         let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
         assert_eq!(
-            turns(&row, &thinking, &Showing::default()),
+            turns(&row, &thinking, &ToolView::default()),
             [call, DONE].map(|said| format!("</think>\n\n{said}"))
         );
     }
@@ -276,7 +276,7 @@ mod tests {
     fn calls_have_the_names_that_the_model_sees() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
         let plain = hermes(AnswerRule::FinalTurn);
-        let mut showing = Showing::default();
+        let mut showing = ToolView::default();
         showing.rename.insert("f".into(), "g".into());
         assert!(turns(&row, &plain, &showing)[0].contains("\"name\":\"g\""));
         showing.hold_out.insert("f".into());
@@ -287,7 +287,7 @@ mod tests {
     fn a_task_without_calls_has_no_demonstration() {
         let plain = hermes(AnswerRule::Tag);
         let has_none = |row: &Arc<Task>| {
-            Gold::of(row, &plain, &Showing::default())
+            Gold::of(row, &plain, &ToolView::default())
                 .unwrap()
                 .is_none()
         };
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_no_model_could_write_is_an_error_that_names_it() {
         let why = |dialogue: &Arc<Dialogue>, reference: Value| {
-            let error = Gold::of(&task(&reference), dialogue, &Showing::default()).unwrap_err();
+            let error = Gold::of(&task(&reference), dialogue, &ToolView::default()).unwrap_err();
             format!("{error:#}")
         };
         let call = |arguments: Value| json!({"name": "f", "arguments": arguments});

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_rollout::evaluate::Evaluation;
-use rlf_train::metrics::{Line, Phase};
+use rlf_train::metrics::Line;
+use rlf_train::phase::Phase;
 
 use crate::display::{interval, percent};
 

@@ -15,11 +15,11 @@ use rlf_dialogue::tool::ToolCall;
 use rlf_forge::countries::{CountryTasks, DemonstratedTurn, LOOKUP, Stage};
 use rlf_import::read_tasks;
 use rlf_policy::{Key, Purpose};
-use rlf_rollout::Scene;
+use rlf_rollout::EpisodeContext;
 use rlf_rollout::demonstrate::Demonstrator;
 use rlf_rollout::shown_tools::ShownTools;
+use rlf_rollout::task_environment::rehearse;
 use rlf_rollout::user;
-use rlf_rollout::world::rehearse;
 use serde_json::json;
 
 use crate::assemble::warn;
@@ -141,7 +141,7 @@ impl TaskSource {
 
     /// Refuses tasks that cannot be played, before a run begins with them: rows are opened and rendered once, those that live
     /// in an environment up to a number.
-    pub(crate) fn check(&self, scene: &Scene) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
         let files = match self {
             Self::Files(files) => files,
             Self::Facts(world) => {
@@ -277,7 +277,7 @@ impl TaskSource {
             && files.demonstrations.is_empty()
         {
             for task in &files.train {
-                let showing = shown.of(Split::Train, task)?;
+                let showing = shown.for_task(Split::Train, task)?;
                 let written = Gold::of(task, dialogue, &showing).with_context(|| {
                     format!(
                         "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
@@ -325,7 +325,7 @@ impl TaskSource {
 
 impl Files {
     /// See [`TaskSource::check`].
-    async fn rehearse(&self, scene: &Scene) -> anyhow::Result<()> {
+    async fn rehearse(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
         for split in [Split::Train, Split::Validation, Split::Test] {
             let tasks = self.of(split);
             let worlds = tasks

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rlf_dialogue::task::Task;
 use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointConfig};
 use rlf_plugins::seed;
-use rlf_rollout::user::{Persona, STOP, Said, Speaker, User, UserError, UserTurn, check};
+use rlf_rollout::user::{Persona, STOP, Speaker, User, UserError, UserTurn, Utterance, check};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -188,19 +188,22 @@ impl ModelUser {
     }
 
     /// What the endpoint is sent: the conversation from the user's side.
-    fn messages(&self, persona: &Persona, said: &[Said]) -> Vec<ChatMessage> {
+    fn messages(&self, persona: &Persona, said: &[Utterance]) -> Vec<ChatMessage> {
         let prompt = self.prompt.replace("{instruction}", &persona.instruction);
         let mut messages = vec![ChatMessage::system(prompt)];
-        if said.first().is_none_or(|said| said.by == Speaker::User) {
+        if said
+            .first()
+            .is_none_or(|said| said.speaker == Speaker::User)
+        {
             messages.push(ChatMessage::user(GREETING));
         }
-        for Said { by, text } in said {
+        for Utterance { speaker, text } in said {
             let text = if text.trim().is_empty() {
                 NO_WORDS
             } else {
                 text
             };
-            let message = match by {
+            let message = match speaker {
                 Speaker::Agent => ChatMessage::user(text),
                 Speaker::User => ChatMessage::assistant(text),
             };
@@ -245,8 +248,11 @@ impl User for ModelUser {
         self.endpoint.model()
     }
 
-    async fn reply(&self, persona: &Persona, said: &[Said]) -> Result<UserTurn, UserError> {
-        let own = said.iter().filter(|said| said.by == Speaker::User).count();
+    async fn reply(&self, persona: &Persona, said: &[Utterance]) -> Result<UserTurn, UserError> {
+        let own = said
+            .iter()
+            .filter(|said| said.speaker == Speaker::User)
+            .count();
         if own >= self.max_turns {
             return Ok(UserTurn::Stops);
         }
@@ -288,11 +294,11 @@ mod tests {
     #[test]
     fn a_model_is_sent_its_instruction_and_what_was_said_from_its_own_side() {
         let said = [
-            Said::user("Tea."),
-            Said::agent("Which?"),
-            Said::agent(" "),
-            Said::user("Green."),
-            Said::agent("Milk?"),
+            Utterance::user("Tea."),
+            Utterance::agent("Which?"),
+            Utterance::agent(" "),
+            Utterance::user("Green."),
+            Utterance::agent("Milk?"),
         ];
         let messages = user(&config()).messages(&persona(), &said);
         let (system, others) = messages.split_first().unwrap();
@@ -321,7 +327,7 @@ mod tests {
         let user = user(&config());
         let first = user.messages(&persona(), &[]);
         assert_eq!(first[1..], [ChatMessage::user(GREETING)]);
-        let greeted = user.messages(&persona(), &[Said::agent("Good day.")]);
+        let greeted = user.messages(&persona(), &[Utterance::agent("Good day.")]);
         assert_eq!(greeted[1..], [ChatMessage::user("Good day.")]);
     }
 
@@ -343,10 +349,10 @@ mod tests {
         let mut config = config();
         config.max_turns = 2;
         let said = [
-            Said::user("a"),
-            Said::agent("b"),
-            Said::user("c"),
-            Said::agent("d"),
+            Utterance::user("a"),
+            Utterance::agent("b"),
+            Utterance::user("c"),
+            Utterance::agent("d"),
         ];
         let turn = user(&config).reply(&persona(), &said).await;
         assert_eq!(turn, Ok(UserTurn::Stops));

@@ -9,9 +9,11 @@ use rlf_dialogue::split::Split;
 use rlf_policy::{Model, SamplingParams};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;
-use rlf_train::metrics::{Line, Metrics, Phase};
-use rlf_train::phase::{Control, Observer, StepDone};
+use rlf_train::metrics::Line;
+use rlf_train::observer::{Control, Observer, StepDone};
+use rlf_train::phase::Phase;
 use rlf_train::rollouts::BoxError;
+use rlf_train::run::Metrics;
 use serde_json::{Map, Value, json};
 
 use crate::assemble::Parts;

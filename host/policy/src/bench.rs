@@ -12,7 +12,7 @@ use crate::decode::{Decoder, Entry};
 use crate::error::Result;
 use crate::grad::PassOptions;
 use crate::model::{Model, Operators};
-use crate::optimizer::{AdamW, AdamWConfig};
+use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::rng::{Key, Purpose};
 use crate::sample::{DrawKey, Sampler, SamplingParams};
 
@@ -233,9 +233,9 @@ fn train(workload: &Workload, model: &Model, twin: Option<&Model>, workers: usiz
         model.device().synchronize()?;
         Ok(())
     };
-    let mut own = AdamW::new(model, AdamWConfig::default())?;
+    let mut own = AdamW::new(model, OptimizerConfig::default())?;
     let mut other = twin
-        .map(|twin| AdamW::new(twin, AdamWConfig::default()))
+        .map(|twin| AdamW::new(twin, OptimizerConfig::default()))
         .transpose()?;
     let (seconds, plain) = fastest(
         workload.time,

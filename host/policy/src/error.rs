@@ -51,6 +51,9 @@ pub enum PolicyError {
         /// What is wrong.
         message: String,
     },
+    /// A setting of the optimiser cannot be used.
+    #[error(transparent)]
+    Setting(#[from] InvalidSetting),
     /// A tensor operation failed.
     #[error("tensor operation: {0}")]
     Tensor(#[from] candle_core::Error),
@@ -74,6 +77,37 @@ impl PolicyError {
             path: path.into(),
             message: message.into(),
         }
+    }
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key} = {value}`: {reason}")]
+pub struct InvalidSetting {
+    /// The key as written in a configuration, such as `optimizer.learning_rate`.
+    pub key: &'static str,
+    /// The configured value.
+    pub value: String,
+    /// The mistake, and a value that would work.
+    pub reason: &'static str,
+}
+
+impl InvalidSetting {
+    /// Refuses the setting unless `holds`.
+    pub fn require(
+        holds: bool,
+        key: &'static str,
+        value: &dyn std::fmt::Display,
+        reason: &'static str,
+    ) -> Result<(), Self> {
+        if holds {
+            return Ok(());
+        }
+        Err(Self {
+            key,
+            value: value.to_string(),
+            reason,
+        })
     }
 }
 

@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use candle_core::{DType, Device, Tensor};
-//! use rlf_policy::{AdamW, AdamWConfig, Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose};
+//! use rlf_policy::{AdamW, OptimizerConfig, Decoder, DrawKey, Entry, Model, PackedBatch, PassOptions, Purpose};
 //! use rlf_policy::{Qwen3Config, Sampler, SamplingParams, Sequence};
 //!
 //! # fn main() -> Result<(), rlf_policy::PolicyError> {
@@ -43,7 +43,7 @@
 //!     Ok((tokens.log_probs.sum_all()?.neg()?, recorded))
 //! })?;
 //! assert_eq!(done.outputs[0].to_bits(), drawn.log_prob.to_bits());
-//! AdamW::new(&model, AdamWConfig::default())?.step(&model, &done.gradients, 1e-3)?;
+//! AdamW::new(&model, OptimizerConfig::default())?.step(&model, &done.gradients, 1e-3)?;
 //! # Ok(()) }
 //! ```
 
@@ -76,10 +76,10 @@ pub use checkpoint::{SaveOptions, StoredDtype};
 pub use config::Qwen3Config;
 pub use decode::{Decoder, Entry};
 pub use device::{CpuFacts, DeviceChoice, cpu_facts, cuda_status, open_device};
-pub use error::{PolicyError, Result};
+pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients, PassOptions, TokenStats};
 pub use model::{Model, Operators};
-pub use optimizer::{AdamW, AdamWConfig, StepReport};
+pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
 pub use rng::{Key, Purpose};
 pub use sample::{DrawKey, Sampled, Sampler, SamplingParams};

@@ -1,13 +1,14 @@
 //! AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019) with clipping by global norm.
 //!
-//! Parameters and moments are f32. The update is element by element, so its result depends on nothing but its inputs.
+//! Parameters and moments are f32. The update works element by element, so its result depends on its inputs only.
+
+mod config;
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var, bail};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{read_tensors, write_tensors};
 use crate::error::{PolicyError, Result};
@@ -15,62 +16,9 @@ use crate::grad::Gradients;
 use crate::model::Model;
 use crate::ops::numbers;
 
-/// AdamW's constants, in the paper's symbols where it has them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AdamWConfig {
-    /// Decay of the first moment. Default 0.9.
-    pub beta1: f64,
-    /// Decay of the second moment. Default 0.999.
-    pub beta2: f64,
-    /// Added to the root of the second moment. Default 1e-8.
-    pub epsilon: f64,
-    /// Decay of matrices per step, times the learning rate; norms' weights do not decay. Default 0.01.
-    pub weight_decay: f64,
-    /// Gradients are scaled down to this global norm; 0 never does. Default 1.
-    pub max_grad_norm: f64,
-}
+pub use config::{OptimizerConfig, Schedule};
 
-impl Default for AdamWConfig {
-    fn default() -> Self {
-        Self {
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            weight_decay: 0.01,
-            max_grad_norm: 1.0,
-        }
-    }
-}
-
-impl AdamWConfig {
-    fn check(&self) -> Result<()> {
-        let bad = |name: &str, value: f64, must: &str| {
-            Err(PolicyError::Input(format!(
-                "optimizer: {name} is {value}; it must be {must}"
-            )))
-        };
-        for (name, value) in [("beta1", self.beta1), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&value) {
-                return bad(name, value, "at least 0 and below 1");
-            }
-        }
-        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
-            return bad("epsilon", self.epsilon, "above 0");
-        }
-        for (name, value) in [
-            ("weight_decay", self.weight_decay),
-            ("max_grad_norm", self.max_grad_norm),
-        ] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return bad(name, value, "0 or more");
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a step did.
+/// The report of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepReport {
     /// Global norm of the gradient before clipping.
@@ -79,18 +27,18 @@ pub struct StepReport {
     pub clipped: bool,
 }
 
-/// The optimiser's state.
+/// The optimiser and its state.
 pub struct AdamW {
-    config: AdamWConfig,
+    config: OptimizerConfig,
     steps: u64,
     /// First and second moments of every parameter, flat, `[2, numbers]`.
     moments: Vec<Var>,
 }
 
 impl AdamW {
-    /// Moments at 0.
-    pub fn new(model: &Model, config: AdamWConfig) -> Result<Self> {
-        config.check()?;
+    /// A new optimiser, with all moments 0.
+    pub fn new(model: &Model, config: OptimizerConfig) -> Result<Self> {
+        config.validate()?;
         let moments = model
             .parameters()
             .map(|(_, variable)| Var::zeros((2, variable.elem_count()), DType::F32, model.device()))
@@ -107,10 +55,10 @@ impl AdamW {
         self.steps
     }
 
-    /// Updates the model's weights in place.
+    /// Updates the model's weights in place, at this learning rate (see [`OptimizerConfig::rate_at`]).
     ///
     /// # Errors
-    /// If the gradient is not finite; nothing is changed then.
+    /// If the gradient is not finite. Then nothing is changed.
     pub fn step(
         &mut self,
         model: &Model,
@@ -189,8 +137,8 @@ impl AdamW {
         write_tensors(file, &tensors, metadata)
     }
 
-    /// Reads what [`Self::save`] wrote for a model of the same shape.
-    pub fn load(file: &Path, model: &Model, config: AdamWConfig) -> Result<Self> {
+    /// Reads the state that [`Self::save`] wrote, for a model of the same shape.
+    pub fn load(file: &Path, model: &Model, config: OptimizerConfig) -> Result<Self> {
         let mut state = Self::new(model, config)?;
         let (mut tensors, metadata) = read_tensors(file)?;
         state.steps = metadata
@@ -234,7 +182,7 @@ struct Update {
     beta2: f64,
     epsilon: f64,
     learning_rate: f64,
-    /// Of the gradient, for clipping.
+    /// Factor of the gradient, for clipping.
     scale: f64,
     correction1: f64,
     correction2: f64,
@@ -242,7 +190,7 @@ struct Update {
 }
 
 impl Update {
-    /// In candle's operators.
+    /// The update in candle's operators.
     fn plain(&self, parameter: &Var, moments: &Var, gradient: &Tensor) -> candle_core::Result<()> {
         let g = (gradient.flatten_all()? * self.scale)?;
         let old = moments.as_detached_tensor();
@@ -257,8 +205,8 @@ impl Update {
     }
 }
 
-/// Elements per task; the update is element by element, so this changes nothing but speed.
-const PIECE: usize = 1 << 15;
+/// Elements per task of the thread pool. It changes the speed only.
+const CHUNK: usize = 1 << 15;
 
 struct Moments(Update);
 
@@ -282,9 +230,9 @@ impl InplaceOp2 for Moments {
             self.0.beta2 as f32,
             self.0.scale as f32,
         );
-        m.par_chunks_mut(PIECE)
-            .zip(v.par_chunks_mut(PIECE))
-            .zip(g.par_chunks(PIECE))
+        m.par_chunks_mut(CHUNK)
+            .zip(v.par_chunks_mut(CHUNK))
+            .zip(g.par_chunks(CHUNK))
             .for_each(|((m, v), g)| {
                 for ((m, v), g) in m.iter_mut().zip(v).zip(g) {
                     let g = g * scale;
@@ -317,9 +265,9 @@ impl InplaceOp2 for Apply {
         let rate = (update.learning_rate / update.correction1) as f32;
         let correction2 = (1.0 / update.correction2) as f32;
         let epsilon = update.epsilon as f32;
-        w.par_chunks_mut(PIECE)
-            .zip(m.par_chunks(PIECE))
-            .zip(v.par_chunks(PIECE))
+        w.par_chunks_mut(CHUNK)
+            .zip(m.par_chunks(CHUNK))
+            .zip(v.par_chunks(CHUNK))
             .for_each(|((w, m), v)| {
                 for ((w, m), v) in w.iter_mut().zip(m).zip(v) {
                     *w = *w * keep - rate * m / ((v * correction2).sqrt() + epsilon);

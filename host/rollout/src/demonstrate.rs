@@ -1,4 +1,4 @@
-//! Demonstrations: episodes whose turns a demonstrator writes, played against the real tools.
+//! Demonstrations: episodes with turns that a demonstrator writes, played against the real tools.
 
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
@@ -10,24 +10,28 @@ use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_plugins::reward::Grading;
 use rlf_plugins::tool_manager::TurnContext;
 
-use crate::world::World;
-use crate::{RolloutError, Workshop};
+use crate::engine::RolloutEngine;
+use crate::error::RolloutError;
+use crate::task_environment::{SetupError, TaskEnvironment};
 
-/// Most characters of an observation or a reference in an error.
-const MOST_SHOWN: usize = 300;
+/// Maximum number of characters of an observation or a reference in an error.
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// Writes the turns of one episode, one after the other.
 pub trait Demonstrator: Send {
-    /// The next turn of `episode`, as [`Episode::write_turn`] writes it. `observations` are the
-    /// texts that the calls of the turn before gave, in call order; empty at first.
-    /// An error says why the demonstrator does not know how to go on.
+    /// The next turn of `episode`, as [`Episode::write_turn`] writes it.
+    ///
+    /// `observations` are the observations of the previous turn's calls, in call order; empty at
+    /// first. An error is the reason why the demonstrator cannot continue, in words.
     fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String>;
 }
 
-/// Plays `task` by `demonstrator` against the real tools and keeps it only if the real rewards
-/// call it a success: a demonstration is correct by execution, never by assumption.
+/// Plays `task` with the turns of `demonstrator` against the real tools.
+///
+/// Fails unless the real rewards call the trajectory a success: a demonstration is correct by
+/// execution, never by assumption.
 pub async fn demonstrate(
-    workshop: &Workshop,
+    engine: &RolloutEngine,
     task: &Task,
     demonstrator: &mut dyn Demonstrator,
     seed: u64,
@@ -37,9 +41,12 @@ pub async fn demonstrate(
         task: task.id.clone(),
         what,
     };
-    let opened = World::open(&workshop.scene, task, Split::Train, &id).await?;
-    let mut world = opened.map_err(&wrong)?;
-    let mut episode = world.begin(task, id.clone())?;
+    let opened = TaskEnvironment::open(&engine.context, task, Split::Train, &id).await;
+    let mut environment = opened.map_err(|error| match error {
+        SetupError::Excluded(why) => wrong(why),
+        SetupError::Rollout(error) => error,
+    })?;
+    let mut episode = environment.begin(task, id.clone())?;
     let mut observations = Vec::new();
     let mut turn = 0;
     while !matches!(episode.next_input(), NextInput::Finished) {
@@ -73,7 +80,7 @@ pub async fn demonstrate(
             turn,
             seed,
         };
-        let outcomes = world.take(step, &context, &mut episode).await?;
+        let outcomes = environment.act(step, &context, &mut episode).await?;
         observations.extend(outcomes.iter().map(|outcome| {
             outcome
                 .observation
@@ -82,7 +89,7 @@ pub async fn demonstrate(
         }));
         turn += 1;
     }
-    world.judge(&mut episode, task).await;
+    environment.judge(&mut episode, task).await;
     let trajectory = episode.finish();
     let grading = Grading {
         split: Split::Train,
@@ -90,13 +97,13 @@ pub async fn demonstrate(
         steps: 0,
         seed,
     };
-    let mut scores = workshop
+    let mut scores = engine
         .rewards
         .grade(task, std::slice::from_ref(&trajectory), &grading)
         .await;
     match scores.pop() {
         Some(Ok(score)) if score.success => Ok(trajectory),
-        Some(Ok(score)) => Err(wrong(not_a_success(workshop, task, &trajectory, &score))),
+        Some(Ok(score)) => Err(wrong(not_a_success(engine, task, &trajectory, &score))),
         Some(Err(excluded)) => Err(wrong(format!(
             "it could not be graded: {}",
             excluded.reason
@@ -105,14 +112,14 @@ pub async fn demonstrate(
     }
 }
 
-/// Why a demonstration that was played is none.
+/// The reason why a trajectory that was played is not a demonstration.
 fn not_a_success(
-    workshop: &Workshop,
+    engine: &RolloutEngine,
     task: &Task,
     trajectory: &Trajectory,
     score: &Score,
 ) -> String {
-    let config = workshop.scene.dialogue.config();
+    let config = engine.context.dialogue.config();
     let turns = trajectory.turns().count();
     let ended = match trajectory.finish {
         Finish::MaxTurns => format!(
@@ -141,7 +148,7 @@ fn not_a_success(
     let failed = failed.map_or_else(String::new, |outcome| {
         let seen = outcome.observation.as_ref();
         let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
-        let seen: String = seen.chars().take(MOST_SHOWN).collect();
+        let seen: String = seen.chars().take(MAX_SHOWN_CHARS).collect();
         format!(
             "; a call of {} ended as {}: {seen:?}",
             outcome.name,
@@ -156,7 +163,7 @@ fn not_a_success(
         .reference
         .to_string()
         .chars()
-        .take(MOST_SHOWN)
+        .take(MAX_SHOWN_CHARS)
         .collect();
     format!(
         "{ended}{failed}{judged}; it is graded {}, which is no success, against {reference}",

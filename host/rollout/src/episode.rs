@@ -1,4 +1,4 @@
-//! One trajectory, as the loop reads in the papers: generate, parse, invoke, and again.
+//! One trajectory, in the loop that the papers describe: generate, parse, invoke, and again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,31 +9,32 @@ use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::tool_manager::TurnContext;
 use rlf_policy::DrawKey;
 
-use crate::generate::{GenerateRequest, Generated, SequenceId};
-use crate::world::{World, unopened};
-use crate::{RolloutError, Settings, Workshop};
+use crate::engine::{RolloutEngine, RolloutSettings};
+use crate::error::RolloutError;
+use crate::generate::{GenerateRequest, Generated, Generator, SequenceId};
+use crate::task_environment::{SetupError, TaskEnvironment, excluded_trajectory};
 
 static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
-/// Which trajectory this is: everything random in it follows from here.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
+/// The place of a trajectory in its rollout. Everything random in the trajectory follows from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TrajectoryIndex {
     /// Index of the task within its split.
-    pub(crate) task_index: u64,
+    pub(crate) task: u64,
     /// Index of the sample within its group.
     pub(crate) sample: u64,
 }
 
 /// Closes the generator's sequence however the trajectory ends, cancellation included.
 struct OpenSequence<'a> {
-    workshop: &'a Workshop,
+    generator: &'a dyn Generator,
     id: SequenceId,
 }
 
 impl<'a> OpenSequence<'a> {
-    fn new(workshop: &'a Workshop) -> Self {
+    fn new(generator: &'a dyn Generator) -> Self {
         Self {
-            workshop,
+            generator,
             id: SequenceId(NEXT_SEQUENCE.fetch_add(1, Ordering::Relaxed)),
         }
     }
@@ -41,36 +42,40 @@ impl<'a> OpenSequence<'a> {
 
 impl Drop for OpenSequence<'_> {
     fn drop(&mut self) {
-        self.workshop.generator.close(self.id);
+        self.generator.close(self.id);
     }
 }
 
 /// Plays one trajectory to its end.
 pub(crate) async fn play(
-    workshop: Arc<Workshop>,
-    settings: Settings,
+    engine: Arc<RolloutEngine>,
+    settings: RolloutSettings,
     task: Arc<Task>,
-    place: Place,
+    index: TrajectoryIndex,
 ) -> Result<Trajectory, RolloutError> {
-    // The index too: a row may come twice in one step, at the border of two epochs.
     let sample = if settings.sampler.params().is_greedy() {
         "greedy".to_owned()
     } else {
-        place.sample.to_string()
+        index.sample.to_string()
     };
+    // With the task's index: at the border of two epochs one row may come twice in a step.
     let id = format!(
         "{}-{}/{}:{}/{sample}",
-        settings.split, settings.step, place.task_index, task.id
+        settings.split, settings.step, index.task, task.id
     );
-    let mut world = match World::open(&workshop.scene, &task, settings.split, &id).await? {
-        Ok(world) => world,
-        Err(why) => return Ok(unopened(id, &task, why)),
+    let opened = TaskEnvironment::open(&engine.context, &task, settings.split, &id).await;
+    let mut environment = match opened {
+        Ok(environment) => environment,
+        Err(SetupError::Excluded(why)) => return Ok(excluded_trajectory(id, &task, why)),
+        Err(SetupError::Rollout(error)) => return Err(error),
     };
-    let mut episode = world.begin(&task, id.clone())?;
-    let mut sequence = OpenSequence::new(&workshop);
+    let mut episode = environment.begin(&task, id.clone())?;
+    let generator = &*engine.generator;
+    let mut sequence = OpenSequence::new(generator);
     let mut sampled = 0;
     let mut turn = 0;
     loop {
+        // Generate.
         let (append, max_new_tokens) = match episode.next_input() {
             NextInput::Continue {
                 append,
@@ -80,37 +85,39 @@ pub(crate) async fn play(
                 ids,
                 max_new_tokens,
             } => {
-                sequence = OpenSequence::new(&workshop);
+                sequence = OpenSequence::new(generator);
                 (ids, max_new_tokens)
             }
             NextInput::Finished => {
-                world.judge(&mut episode, &task).await;
+                environment.judge(&mut episode, &task).await;
                 return Ok(episode.finish());
             }
         };
-        let Generated { ids, log_probs } = workshop
-            .generator
-            .generate(GenerateRequest {
-                sequence: sequence.id,
-                append,
-                max_new_tokens,
-                sampler: settings.sampler,
-                key: DrawKey {
-                    step: settings.step,
-                    task: place.task_index,
-                    sample: place.sample,
-                    position: sampled,
-                },
-            })
-            .await?;
+        let request = GenerateRequest {
+            sequence: sequence.id,
+            append,
+            max_new_tokens,
+            sampler: settings.sampler,
+            key: DrawKey {
+                step: settings.step,
+                task: index.task,
+                sample: index.sample,
+                position: sampled,
+            },
+        };
+        let Generated { ids, log_probs } = generator.generate(request).await?;
         sampled += ids.len() as u64;
+
+        // Parse.
         let step = episode.push_sampled(ids, log_probs);
+
+        // Invoke.
         let context = TurnContext {
             trajectory_id: id.clone(),
             turn,
             seed: settings.seed,
         };
-        world.take(step, &context, &mut episode).await?;
+        environment.act(step, &context, &mut episode).await?;
         turn += 1;
     }
 }

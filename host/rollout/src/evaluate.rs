@@ -8,14 +8,15 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::{RolloutEngine, RolloutSettings};
+use crate::error::RolloutError;
 use crate::rollout::rollout;
 use crate::statistics::{Rate, pass_at_k, pass_hat_k};
-use crate::{RolloutError, Settings, Workshop};
 
-/// What an evaluation measured. Excluded trajectories are counted and otherwise left out.
+/// The results of an evaluation. Excluded trajectories are counted and otherwise left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Where the tasks are from.
+    /// The split that the tasks belong to.
     pub split: Split,
     /// Success of one greedy sample per task.
     pub greedy: Rate,
@@ -27,35 +28,35 @@ pub struct Evaluation {
     pub sampled_by_kind: BTreeMap<String, Rate>,
     /// Mean over tasks of the unbiased pass@k, by k.
     pub pass_at_k: BTreeMap<usize, f64>,
-    /// Mean over tasks of the unbiased pass^k, by k: all of k samples succeed.
+    /// Mean over tasks of the unbiased pass^k, by k: the probability that all of k samples succeed.
     #[serde(default)]
     pub pass_hat_k: BTreeMap<usize, f64>,
-    /// Mean reward of the sampled trajectories that could be scored; none where none could.
+    /// Mean reward of the sampled trajectories that could be scored; `None` if there are none.
     pub reward: Option<f64>,
     /// Mean of every reward term over the sampled trajectories.
     pub terms: BTreeMap<String, f64>,
     /// Samples per task.
     pub samples: usize,
-    /// Share of all trajectories that infrastructure failures took out.
+    /// Share of all trajectories that were excluded.
     pub excluded: f64,
-    /// Mean calls per sampled trajectory.
+    /// Mean number of calls per sampled trajectory.
     pub calls: f64,
 }
 
-/// Evaluates on `tasks`: once by `greedy`, and `samples` times by `sampled`. The two differ in
-/// their samplers only.
+/// Evaluates on `tasks`: once with `greedy`, and `samples` times with `sampled`. The two settings
+/// differ in their samplers only.
 ///
-/// Also returns the sampled groups, for those who want to read them.
+/// Also returns the sampled groups.
 pub async fn evaluate(
-    workshop: &Arc<Workshop>,
+    engine: &Arc<RolloutEngine>,
     tasks: &[(u64, Arc<Task>)],
     samples: usize,
-    greedy: &Settings,
-    sampled: &Settings,
+    greedy: &RolloutSettings,
+    sampled: &RolloutSettings,
 ) -> Result<(Evaluation, Vec<Group>), RolloutError> {
     let (greedy_groups, sampled_groups) = tokio::try_join!(
-        rollout(workshop, tasks, 1, greedy),
-        rollout(workshop, tasks, samples, sampled),
+        rollout(engine, tasks, 1, greedy),
+        rollout(engine, tasks, samples, sampled),
     )?;
     let summary = summarise(sampled.split, samples, &greedy_groups, &sampled_groups);
     Ok((summary, sampled_groups))

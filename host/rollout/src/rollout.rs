@@ -10,23 +10,24 @@ use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::reward::Grading;
 use tokio::task::JoinSet;
 
-use crate::episode::{self, Place};
-use crate::{RolloutError, Settings, Workshop};
+use crate::engine::{RolloutEngine, RolloutSettings};
+use crate::episode::{self, TrajectoryIndex};
+use crate::error::RolloutError;
 
 /// Plays `samples` trajectories of each task and grades them group by group.
 ///
-/// There is no barrier: a trajectory waits for its own tools only, and a group is graded as soon
-/// as its last trajectory ends, while others still run. Groups come back in the order of `tasks`.
+/// There is no barrier: a trajectory waits for its own tools only. A group is graded as soon as its
+/// last trajectory ends, while others still run. Groups come back in the order of `tasks`.
 pub async fn rollout(
-    workshop: &Arc<Workshop>,
+    engine: &Arc<RolloutEngine>,
     tasks: &[(u64, Arc<Task>)],
     samples: usize,
-    settings: &Settings,
+    settings: &RolloutSettings,
 ) -> Result<Vec<Group>, RolloutError> {
     let mut groups = JoinSet::new();
     for (place, (task_index, task)) in tasks.iter().enumerate() {
         let group = play_group(
-            workshop.clone(),
+            engine.clone(),
             task.clone(),
             *task_index,
             samples,
@@ -43,16 +44,19 @@ pub async fn rollout(
 }
 
 async fn play_group(
-    workshop: Arc<Workshop>,
+    engine: Arc<RolloutEngine>,
     task: Arc<Task>,
     task_index: u64,
     samples: usize,
-    settings: Settings,
+    settings: RolloutSettings,
 ) -> Result<Group, RolloutError> {
     let mut plays = JoinSet::new();
     for sample in 0..samples as u64 {
-        let place = Place { task_index, sample };
-        let play = episode::play(workshop.clone(), settings.clone(), task.clone(), place);
+        let index = TrajectoryIndex {
+            task: task_index,
+            sample,
+        };
+        let play = episode::play(engine.clone(), settings.clone(), task.clone(), index);
         plays.spawn(async move { (sample, play.await) });
     }
     let mut done = BTreeMap::new();
@@ -67,14 +71,12 @@ async fn play_group(
         steps: settings.steps,
         seed: settings.seed,
     };
-    let scores = workshop.rewards.grade(&task, &trajectories, &grading).await;
+    let scores = engine.rewards.grade(&task, &trajectories, &grading).await;
+    // A wrong configuration excludes every trajectory of every step, so it ends the rollout.
     let misconfigured = scores
         .iter()
         .filter_map(|graded| graded.as_ref().err())
-        .find(|excluded| {
-            // No step could ever succeed: an error of the configuration, not of a trajectory.
-            excluded.cause == ExclusionCause::Config
-        });
+        .find(|excluded| excluded.cause == ExclusionCause::Config);
     if let Some(excluded) = misconfigured {
         return Err(RolloutError::Rewards(excluded.reason.clone()));
     }

@@ -1,7 +1,7 @@
-//! How tools are shown in place of how their authors describe them: some held out, some under other names, parameters in
-//! another order. A policy that learnt names by heart is found out by tests that show others.
+//! Tools as the model sees them: some held out, some under other names, parameters in another order.
 //!
-//! Rewards read the authors' names all the same, so that references need not know of it.
+//! With other names in the test split, an evaluation shows whether the policy learnt the names by heart. Rewards always
+//! read the authors' names, so references do not depend on these settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,42 +12,42 @@ use rlf_plugins::seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The key of a task's `extra` that says it of one task.
+/// The key in a task's `extra` that holds the task's own [`ToolView`].
 const IN_TASK: &str = "shown_tools";
 
-/// `[shown_tools]` of a configuration. A task's own `extra.shown_tools` (a [`Showing`]) comes on top.
+/// `[shown_tools]` of a configuration. A task's own `extra.shown_tools` (a [`ToolView`]) is added to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShownTools {
-    /// While training.
-    pub train: Showing,
+    /// In training.
+    pub train: ToolView,
     /// In validation.
-    pub validation: Showing,
-    /// In tests.
-    pub test: Showing,
+    pub validation: ToolView,
+    /// In the test split.
+    pub test: ToolView,
 }
 
-/// How tools are shown in one split, or for one task.
+/// The changes to the tools in one split, or for one task.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Showing {
+pub struct ToolView {
     /// Tools that are not offered. Default: none.
     pub hold_out: BTreeSet<String>,
-    /// The author's name of a tool to the one that the model sees. Default: none.
+    /// Maps the author's name of a tool to the name that the model sees. Default: none.
     pub rename: BTreeMap<String, String>,
-    /// Whether the parameters of every tool stand in an order of their own for each task. Default: false.
+    /// Whether the parameters of every tool are in a different order for each task. Default: false.
     pub permute_parameters: bool,
 }
 
-/// A task names the tools in a way that cannot be.
+/// The reason why the tools of a task cannot be shown as it asks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShownToolsError {
-    /// Its `extra.shown_tools` is something else.
+    /// The task's `extra.shown_tools` is not a [`ToolView`].
     #[error("task {task}: extra.shown_tools: {error}")]
     Task {
         /// The task's id.
         task: String,
-        /// What is wrong.
+        /// The mistake.
         error: String,
     },
     /// Two tools would be shown under one name.
@@ -55,34 +55,34 @@ pub enum ShownToolsError {
     SameName {
         /// The task's id.
         task: String,
-        /// The name.
+        /// The name of both.
         name: String,
     },
 }
 
 impl ShownTools {
-    /// How the tools of a task are shown.
-    pub fn of(&self, split: Split, task: &Task) -> Result<Showing, ShownToolsError> {
-        let mut showing = match split {
+    /// The view of a task's tools: that of its split, with the task's own changes.
+    pub fn for_task(&self, split: Split, task: &Task) -> Result<ToolView, ShownToolsError> {
+        let mut view = match split {
             Split::Train => self.train.clone(),
             Split::Validation => self.validation.clone(),
             Split::Test => self.test.clone(),
         };
         if let Some(own) = task.extra.get(IN_TASK) {
-            let own = Showing::deserialize(own).map_err(|error| ShownToolsError::Task {
+            let own = ToolView::deserialize(own).map_err(|error| ShownToolsError::Task {
                 task: task.id.clone(),
                 error: error.to_string(),
             })?;
-            showing.hold_out.extend(own.hold_out);
-            showing.rename.extend(own.rename);
-            showing.permute_parameters |= own.permute_parameters;
+            view.hold_out.extend(own.hold_out);
+            view.rename.extend(own.rename);
+            view.permute_parameters |= own.permute_parameters;
         }
-        Ok(showing)
+        Ok(view)
     }
 }
 
-impl Showing {
-    /// Whether tools are shown as they are.
+impl ToolView {
+    /// Whether the tools are shown unchanged.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -120,7 +120,7 @@ impl Showing {
         Ok(shown)
     }
 
-    /// What the model sees a tool called; nothing of one that it is not offered.
+    /// The name under which the model sees a tool; `None` if the tool is not offered.
     pub fn shown_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
         if self.hold_out.contains(own) {
             return None;
@@ -129,7 +129,7 @@ impl Showing {
     }
 }
 
-/// The author's name of a tool that is shown.
+/// The author's name of the tool that is shown as `name`.
 pub(crate) fn own_name<'a>(shown: &'a [ToolDefinition], name: &'a str) -> &'a str {
     let tool = shown.iter().find(|tool| tool.name == name);
     tool.and_then(|tool| {
@@ -184,28 +184,28 @@ mod tests {
         }))
         .unwrap();
         let row = task(&json!({"shown_tools": {"hold_out": ["c"], "rename": {"d": "y"}}}));
-        let showing = config.of(Split::Test, &row).unwrap();
+        let view = config.for_task(Split::Test, &row).unwrap();
         let tools = ["a", "b", "c", "d", "e"].map(tool).to_vec();
-        let shown = showing.apply(tools.clone(), "t").unwrap();
+        let shown = view.apply(tools.clone(), "t").unwrap();
         let names: Vec<&str> = shown.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["x", "y", "e"]);
         assert_eq!(own_name(&shown, "x"), "b");
         assert_eq!(own_name(&shown, "e"), "e");
-        assert_eq!(showing.shown_name("b"), Some("x"));
-        assert_eq!(showing.shown_name("a"), None);
+        assert_eq!(view.shown_name("b"), Some("x"));
+        assert_eq!(view.shown_name("a"), None);
         assert_eq!(shown[0].extra, [(OWN_NAME.to_owned(), json!("b"))]);
-        let train = config.of(Split::Train, &task(&json!({}))).unwrap();
+        let train = config.for_task(Split::Train, &task(&json!({}))).unwrap();
         assert_eq!(train.apply(tools.clone(), "t").unwrap(), tools);
     }
 
     #[test]
     fn parameters_stand_in_an_order_of_the_task_and_keep_what_they_say() {
-        let showing = Showing {
+        let view = ToolView {
             permute_parameters: true,
-            ..Showing::default()
+            ..ToolView::default()
         };
         let order = |task: &str| -> Vec<String> {
-            let shown = showing.apply(vec![tool("f")], task).unwrap();
+            let shown = view.apply(vec![tool("f")], task).unwrap();
             let schema = &shown[0].input_schema;
             assert_eq!(schema["required"].as_array().unwrap().len(), 5);
             schema["properties"]
@@ -226,17 +226,17 @@ mod tests {
     fn what_cannot_be_is_said_with_the_task() {
         let config = ShownTools::default();
         let error = config
-            .of(Split::Train, &task(&json!({"shown_tools": {"rename": 1}})))
+            .for_task(Split::Train, &task(&json!({"shown_tools": {"rename": 1}})))
             .unwrap_err();
         assert!(
             error.to_string().starts_with("task t: extra.shown_tools: "),
             "{error}"
         );
-        let showing = Showing {
+        let view = ToolView {
             rename: BTreeMap::from([("a".into(), "b".into())]),
-            ..Showing::default()
+            ..ToolView::default()
         };
-        let error = showing.apply(vec![tool("a"), tool("b")], "t").unwrap_err();
+        let error = view.apply(vec![tool("a"), tool("b")], "t").unwrap_err();
         assert_eq!(
             error.to_string(),
             "task t: two tools would be shown as `b`; correct `rename`"

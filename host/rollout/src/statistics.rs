@@ -1,24 +1,25 @@
-//! Success rates with their uncertainty.
+//! Success rates and their uncertainty.
 
 use serde::{Deserialize, Serialize};
 
 /// A mean over tasks with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Mean over tasks of each task's mean; none where there are no tasks, which is not 0.
+    /// Mean over tasks of each task's mean; `None` (not 0) if there are no tasks.
     pub mean: Option<f64>,
     /// Lower end of the interval, at least 0.
     pub low: f64,
     /// Upper end of the interval, at most 1.
     pub high: f64,
-    /// How many tasks it rests on.
+    /// Number of tasks.
     pub tasks: usize,
 }
 
 impl Rate {
-    /// The mean of `per_task` (each in 0..=1) and its 95 % normal interval **by task**: samples of
-    /// one task are not independent, so the standard error is that of the tasks' means,
-    /// `s / sqrt(n)` with the unbiased deviation `s`. No tasks give the whole interval.
+    /// The mean of `per_task` (each in 0..=1) and its 95 % normal interval **by task**.
+    ///
+    /// Samples of one task are not independent, so the standard error is that of the tasks' means,
+    /// `s / sqrt(n)` with the unbiased deviation `s`. Without tasks the interval is 0 to 1.
     pub fn by_task(per_task: &[f64]) -> Self {
         let n = per_task.len();
         if n == 0 {
@@ -45,9 +46,9 @@ impl Rate {
     }
 }
 
-/// Unbiased estimate that at least one of `k` samples succeeds, from `n` samples of which `c`
+/// Unbiased estimate of the probability that at least one of `k` samples succeeds, from `n` samples of which `c`
 /// did: `1 - C(n-c, k) / C(n, k)` (Chen et al. 2021, "Evaluating Large Language Models Trained on
-/// Code", equation 1). None where `k` exceeds `n`.
+/// Code", equation 1). `None` if `k` exceeds `n`.
 pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     if k > n || c > n {
         return None;
@@ -59,14 +60,14 @@ pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     Some(1.0 - none_succeeds)
 }
 
-/// Unbiased estimate that all of `k` samples succeed, from `n` samples of which `c` did: `C(c, k) / C(n, k)` (Yao et al.
-/// 2024, "tau-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains", pass^k). None where `k` exceeds
+/// Unbiased estimate of the probability that all of `k` samples succeed, from `n` samples of which `c` did: `C(c, k) / C(n, k)` (Yao et al.
+/// 2024, "tau-bench: A Benchmark for Tool-Agent-User Interaction in Real-World Domains", pass^k). `None` if `k` exceeds
 /// `n`.
 pub fn pass_hat_k(n: usize, c: usize, k: usize) -> Option<f64> {
     if k > n || c > n {
         return None;
     }
-    // As a product of ratios, none of which overflows; 0 from where there are fewer successes than samples.
+    // A product of ratios, none of which overflows. It is 0 if there are fewer than k successes.
     Some(
         (0..k)
             .map(|i| c.saturating_sub(i) as f64 / (n - i) as f64)

@@ -1,9 +1,9 @@
-//! Simulated users: someone with a goal of their own, whom the model has to talk to.
+//! Simulated users: a model plays a person with a goal of their own, and the policy has to talk to them.
 //!
-//! A task wants one with `"user": "model"` in its setup; its `instruction` there is the user's secret. Whoever plays the
-//! user knows little, and the types see to it: a [`Persona`] has the instruction, and a [`Said`] is what the two said to
-//! each other. No call, no observation, no system message and no reference is in either. How a model that plays users is
-//! reached is not known here.
+//! A task asks for one with `"user": "model"` in its setup. The `instruction` there is the user's secret. The types limit
+//! what the player of the user knows: a [`Persona`] has the instruction, and an [`Utterance`] is one message between the
+//! two. Neither contains a call, an observation, a system message or a reference. This module does not know how the model
+//! that plays the users is reached.
 
 use std::sync::Arc;
 
@@ -14,56 +14,56 @@ use rlf_dialogue::protocol::{ProtocolSpec, THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::task::Task;
 use serde::{Deserialize, Serialize};
 
-/// What an environment is told when its user has left, and nothing beside it.
+/// The text that tells an environment that its user has left. It is sent alone.
 pub const STOP: &str = "###STOP###";
 
-/// What a user knows of themselves.
+/// Everything that users know about themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Persona {
-    /// Who they are and what they want, as the task has it.
+    /// The person and their goal, in the words of the task.
     pub instruction: String,
-    /// The trajectory's id: decides what is random in them, and is not for them to read.
+    /// The trajectory's id. It keys the user's randomness and is not shown to the user.
     pub trajectory: String,
 }
 
-/// Who said something.
+/// The two sides of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// The model that is trained or measured.
+    /// The model that is trained or evaluated.
     Agent,
     /// The user.
     User,
 }
 
-/// Something said between the agent and its user.
+/// One message between the agent and its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    /// Who said it.
-    pub by: Speaker,
+pub struct Utterance {
+    /// The side that said it.
+    pub speaker: Speaker,
     /// The words, and nothing else of the turn.
     pub text: String,
 }
 
-impl Said {
-    /// Words of the agent.
+impl Utterance {
+    /// A message of the agent.
     pub fn agent(text: impl Into<String>) -> Self {
-        let (by, text) = (Speaker::Agent, text.into());
-        Self { by, text }
+        let (speaker, text) = (Speaker::Agent, text.into());
+        Self { speaker, text }
     }
 
-    /// Words of the user.
+    /// A message of the user.
     pub fn user(text: impl Into<String>) -> Self {
-        let (by, text) = (Speaker::User, text.into());
-        Self { by, text }
+        let (speaker, text) = (Speaker::User, text.into());
+        Self { speaker, text }
     }
 
-    /// What a prompt says between the two. Where it shows calls, what they gave or thoughts, these are left out.
-    pub(crate) fn in_prompt(prompt: &[Message], protocol: &ProtocolSpec) -> Vec<Self> {
+    /// The messages between the two in a prompt. Calls, observations and reasoning are left out.
+    pub(crate) fn from_prompt(prompt: &[Message], protocol: &ProtocolSpec) -> Vec<Self> {
         let said = |message: &Message| {
             let text = message.plain_text();
             match message.role {
                 Role::User => Some(Self::user(text)),
-                Role::Assistant => Some(spoken(&text, protocol))
+                Role::Assistant => Some(visible_text(&text, protocol))
                     .filter(|text| !text.is_empty())
                     .map(Self::agent),
                 Role::System | Role::Tool => None,
@@ -73,9 +73,9 @@ impl Said {
     }
 }
 
-/// What is said in a turn of the agent's that a prompt has as it was written: thoughts and calls are not.
-fn spoken(text: &str, protocol: &ProtocolSpec) -> String {
-    // Where a template opens the thoughts, only their end was written.
+/// The text of an agent's turn without its reasoning and its calls.
+fn visible_text(text: &str, protocol: &ProtocolSpec) -> String {
+    // A template may open the reasoning itself; then the turn contains only its end.
     let in_think = match (text.find(THINK_CLOSE), text.find(THINK_OPEN)) {
         (Some(close), Some(open)) => close < open,
         (close, None) => close.is_some(),
@@ -85,16 +85,17 @@ fn spoken(text: &str, protocol: &ProtocolSpec) -> String {
     parser::parse(text, in_think, protocol, no_tools).visible()
 }
 
-/// What a user does when it is their turn.
+/// A user's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserTurn {
-    /// Says something.
+    /// The user says something.
     Says(String),
-    /// Leaves: the conversation is over.
+    /// The user leaves: the conversation is over.
     Stops,
 }
 
-/// Why a user does nothing: whoever plays them could not be reached, or made no sense. It excludes the trajectory.
+/// The reason why a user has no turn: the model that plays the user could not be reached, or its answer was unusable. It
+/// excludes the trajectory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UserError(pub String);
@@ -102,22 +103,22 @@ pub struct UserError(pub String);
 /// Plays users.
 #[async_trait]
 pub trait User: Send + Sync + std::fmt::Debug {
-    /// The model that plays them, for results.
+    /// The name of the model that plays them, for results.
     fn model(&self) -> &str;
 
-    /// What the user says before anyone else has.
+    /// The user's first message, before anyone else has spoken.
     async fn first(&self, persona: &Persona) -> Result<UserTurn, UserError> {
         self.reply(persona, &[]).await
     }
 
-    /// What the user says to the last of `said`, which is in order and the agent's.
-    async fn reply(&self, persona: &Persona, said: &[Said]) -> Result<UserTurn, UserError>;
+    /// The user's reply to `said`, which is in order and ends with a message of the agent.
+    async fn reply(&self, persona: &Persona, said: &[Utterance]) -> Result<UserTurn, UserError>;
 }
 
-/// A task whose user cannot be.
+/// The reason why nobody can play the user of a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskUserError {
-    /// Nobody is there to play them.
+    /// No model is configured.
     #[error(
         "task {task} wants a model to play its user (setup.user = \"model\"), and none is configured; add a table [user] \
          with `url` and `model`, or write \"user\": \"solo\" where its environment knows that"
@@ -126,7 +127,7 @@ pub enum TaskUserError {
         /// The task's id.
         task: String,
     },
-    /// They do not know what they want.
+    /// The task does not say what the user wants.
     #[error(
         "task {task} wants a model to play its user, and setup.instruction, which tells the model whom to play, is not a text"
     )]
@@ -142,126 +143,62 @@ pub fn is_wanted(task: &Task) -> bool {
         && task.setup.get("user").and_then(serde_json::Value::as_str) == Some("model")
 }
 
-/// Refuses a task whose user cannot be played by `user`.
+/// Refuses a task whose user `user` cannot play.
 pub fn check(task: &Task, user: Option<&Arc<dyn User>>) -> Result<(), TaskUserError> {
-    Conversation::of(task, user, "").map(drop)
+    player_of(task, user).map(drop)
 }
 
-/// What the agent of one trajectory and its user say to each other.
-#[derive(Debug)]
-pub(crate) struct Conversation {
-    user: Arc<dyn User>,
-    persona: Persona,
-    said: Vec<Said>,
+/// The player of the task's user, and the task's instruction for them; `None` if no model plays the user.
+pub(crate) fn player_of(
+    task: &Task,
+    user: Option<&Arc<dyn User>>,
+) -> Result<Option<(Arc<dyn User>, String)>, TaskUserError> {
+    if !is_wanted(task) {
+        return Ok(None);
+    }
+    let id = || task.id.clone();
+    let user = user.ok_or_else(|| TaskUserError::Nobody { task: id() })?;
+    let instruction = task.setup.get("instruction").and_then(|text| text.as_str());
+    let instruction = instruction
+        .filter(|text| !text.trim().is_empty())
+        .ok_or_else(|| TaskUserError::NoInstruction { task: id() })?;
+    Ok(Some((Arc::clone(user), instruction.to_owned())))
 }
 
-impl Conversation {
-    /// None where no model plays the user of `task`.
-    pub(crate) fn of(
-        task: &Task,
-        user: Option<&Arc<dyn User>>,
-        trajectory: &str,
-    ) -> Result<Option<Self>, TaskUserError> {
-        if !is_wanted(task) {
-            return Ok(None);
-        }
-        let id = || task.id.clone();
-        let user = user.ok_or_else(|| TaskUserError::Nobody { task: id() })?;
-        let instruction = task.setup.get("instruction").and_then(|text| text.as_str());
-        let instruction = instruction
-            .filter(|text| !text.trim().is_empty())
-            .ok_or_else(|| TaskUserError::NoInstruction { task: id() })?;
-        Ok(Some(Self {
-            user: Arc::clone(user),
-            persona: Persona {
-                instruction: instruction.to_owned(),
-                trajectory: trajectory.to_owned(),
-            },
-            said: Vec::new(),
-        }))
-    }
-
-    /// Takes over what a prompt says between the two.
-    pub(crate) fn read(&mut self, prompt: &[Message], protocol: &ProtocolSpec) {
-        self.said.extend(Said::in_prompt(prompt, protocol));
-    }
-
-    /// Whether the user is to say something before the agent does.
-    pub(crate) fn waits_for_user(&self) -> bool {
-        self.said
-            .last()
-            .is_none_or(|said| said.by == Speaker::Agent)
-    }
-
-    pub(crate) fn instruction(&self) -> &str {
-        &self.persona.instruction
-    }
-
-    /// The agent has said `text`.
-    pub(crate) fn agent_says(&mut self, text: &str) {
-        self.said.push(Said::agent(text));
-    }
-
-    /// Someone else has answered in the user's place.
-    pub(crate) fn user_says(&mut self, text: String) {
-        self.said.push(Said::user(text));
-    }
-
-    /// The user's turn. An error says why there is none.
-    pub(crate) async fn user_turn(&mut self) -> Result<UserTurn, String> {
-        let turn = if self.said.is_empty() {
-            self.user.first(&self.persona).await
-        } else {
-            self.user.reply(&self.persona, &self.said).await
-        };
-        match turn {
-            Ok(UserTurn::Says(text)) if text.trim().is_empty() => {
-                Err("the simulated user said nothing".to_owned())
-            }
-            Ok(UserTurn::Says(text)) => {
-                self.said.push(Said::user(text.as_str()));
-                Ok(UserTurn::Says(text))
-            }
-            Ok(UserTurn::Stops) => Ok(UserTurn::Stops),
-            Err(error) => Err(format!("the simulated user could not answer: {error}")),
-        }
-    }
-}
-
-/// Who played the users of some tasks: numbers under one mode are not to be compared with those under another.
+/// How the users of a set of tasks were played. Results under different modes cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub enum UsersMode {
-    /// Nobody but the environments themselves.
+    /// By the environments themselves.
     Solo,
-    /// A model, in all of them.
+    /// By a model, in all tasks.
     Model {
-        /// Its name.
+        /// The model's name.
         model: String,
     },
-    /// A model, in some of them.
+    /// By a model, in some tasks.
     Mixed {
-        /// Its name.
+        /// The model's name.
         model: String,
     },
 }
 
 impl UsersMode {
-    /// How the users of `tasks` are played; none where no task lives in an environment.
-    pub fn of<'a>(
+    /// The mode of `tasks`; `None` if no task has an environment.
+    pub fn for_tasks<'a>(
         tasks: impl IntoIterator<Item = &'a Task>,
         user: Option<&dyn User>,
     ) -> Option<Self> {
-        let (mut worlds, mut wanted) = (0, 0);
+        let (mut environments, mut wanted) = (0, 0);
         for task in tasks {
-            worlds += usize::from(task.environment.is_some());
+            environments += usize::from(task.environment.is_some());
             wanted += usize::from(is_wanted(task));
         }
         let model = || user.map_or_else(String::new, |user| user.model().to_owned());
-        match (worlds, wanted) {
+        match (environments, wanted) {
             (0, _) => None,
             (_, 0) => Some(Self::Solo),
-            _ if worlds == wanted => Some(Self::Model { model: model() }),
+            _ if environments == wanted => Some(Self::Model { model: model() }),
             _ => Some(Self::Mixed { model: model() }),
         }
     }
@@ -278,20 +215,19 @@ impl std::fmt::Display for UsersMode {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Mutex;
 
     use rlf_dialogue::protocol::Protocol;
-    use rlf_dialogue::tool::ToolCall;
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// Says one line after the other, then leaves, and keeps what they were told.
+    /// Says one line after the other, then leaves. It keeps everything it was asked with.
     #[derive(Debug, Default)]
-    struct Script {
+    pub(crate) struct Script {
         lines: Mutex<Vec<Result<UserTurn, UserError>>>,
-        told: Mutex<Vec<(Persona, Vec<Said>)>>,
+        pub(crate) told: Mutex<Vec<(Persona, Vec<Utterance>)>>,
     }
 
     #[async_trait]
@@ -300,7 +236,11 @@ mod tests {
             "script"
         }
 
-        async fn reply(&self, persona: &Persona, said: &[Said]) -> Result<UserTurn, UserError> {
+        async fn reply(
+            &self,
+            persona: &Persona,
+            said: &[Utterance],
+        ) -> Result<UserTurn, UserError> {
             let told = (persona.clone(), said.to_vec());
             self.told.lock().unwrap().push(told);
             let next = self.lines.lock().unwrap().pop();
@@ -308,7 +248,7 @@ mod tests {
         }
     }
 
-    fn script(mut lines: Vec<Result<UserTurn, UserError>>) -> Arc<Script> {
+    pub(crate) fn script(mut lines: Vec<Result<UserTurn, UserError>>) -> Arc<Script> {
         lines.reverse();
         Arc::new(Script {
             lines: Mutex::new(lines),
@@ -316,7 +256,7 @@ mod tests {
         })
     }
 
-    fn says(text: &str) -> UserTurn {
+    pub(crate) fn says(text: &str) -> UserTurn {
         UserTurn::Says(text.to_owned())
     }
 
@@ -333,68 +273,10 @@ mod tests {
         }
     }
 
-    fn wanting() -> Task {
+    pub(crate) fn wanting() -> Task {
         let setup =
             json!({"user": "model", "instruction": "You want tea.", "more": "SECRET setup"});
         task(Some("shop"), setup)
-    }
-
-    fn conversation(script: &Arc<Script>) -> Conversation {
-        let user: Arc<dyn User> = script.clone();
-        let conversation = Conversation::of(&wanting(), Some(&user), "train-1/0:t/0");
-        conversation.unwrap().expect("one is wanted")
-    }
-
-    #[tokio::test]
-    async fn a_user_knows_the_instruction_and_what_was_said_and_nothing_else() {
-        let script = script(vec![Ok(says("Green.")), Ok(says("No, thanks."))]);
-        let mut conversation = conversation(&script);
-        let call = ToolCall {
-            call_id: "c".into(),
-            name: "SECRET call".into(),
-            arguments: json!({"SECRET": 1}),
-        };
-        let prompt = [
-            Message::text(Role::System, "SECRET policy"),
-            Message::text(Role::User, "Tea, please."),
-            Message {
-                reasoning_content: Some("SECRET thought".into()),
-                tool_calls: vec![call.clone()],
-                ..Message::text(Role::Assistant, "Which?")
-            },
-            Message {
-                tool_calls: vec![call],
-                ..Message::text(Role::Assistant, " ")
-            },
-            Message::text(Role::Tool, "SECRET observation"),
-            Message::text(Role::Assistant, "<think>SECRET</think>\n\nWe have two."),
-            Message::text(Role::Assistant, "SECRET</think>I looked."),
-            Message::text(
-                Role::Assistant,
-                "<tool_call>\n{\"name\": \"SECRET\", \"arguments\": {}}\n</tool_call>",
-            ),
-        ];
-        conversation.read(&prompt, Protocol::Hermes.spec());
-        assert!(conversation.waits_for_user());
-        conversation.user_turn().await.unwrap();
-        assert!(!conversation.waits_for_user());
-        conversation.agent_says("Milk?");
-        conversation.user_turn().await.unwrap();
-        let told = script.told.lock().unwrap();
-        assert!(!format!("{told:?}").contains("SECRET"), "{told:?}");
-        let (persona, said) = &told[1];
-        assert_eq!(persona.instruction, "You want tea.");
-        assert_eq!(
-            *said,
-            [
-                Said::user("Tea, please."),
-                Said::agent("Which?"),
-                Said::agent("We have two."),
-                Said::agent("I looked."),
-                Said::user("Green."),
-                Said::agent("Milk?"),
-            ]
-        );
     }
 
     #[test]
@@ -404,34 +286,9 @@ mod tests {
             Message::text(Role::User, "Tea, please."),
             Message::text(Role::Assistant, bare),
         ];
-        let heard = |protocol: Protocol| Said::in_prompt(&prompt, protocol.spec());
-        assert_eq!(heard(Protocol::Llama31), [Said::user("Tea, please.")]);
-        assert_eq!(heard(Protocol::Hermes)[1], Said::agent(bare));
-    }
-
-    #[tokio::test]
-    async fn a_user_speaks_first_where_nobody_has() {
-        let script = script(vec![Ok(says("Tea, please."))]);
-        let mut conversation = conversation(&script);
-        let prompt = [Message::text(Role::System, "Sell tea.")];
-        conversation.read(&prompt, Protocol::Hermes.spec());
-        assert!(conversation.waits_for_user());
-        let turn = conversation.user_turn().await;
-        assert_eq!(turn, Ok(says("Tea, please.")));
-        assert_eq!(conversation.user_turn().await, Ok(UserTurn::Stops));
-        assert!(script.told.lock().unwrap()[0].1.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_user_who_fails_or_says_nothing_is_an_error_that_says_so() {
-        let broken = Err(UserError("nobody there".into()));
-        let mut conversation = conversation(&script(vec![broken, Ok(says(" \n"))]));
-        for reason in [
-            "the simulated user could not answer: nobody there",
-            "the simulated user said nothing",
-        ] {
-            assert_eq!(conversation.user_turn().await, Err(reason.to_owned()));
-        }
+        let heard = |protocol: Protocol| Utterance::from_prompt(&prompt, protocol.spec());
+        assert_eq!(heard(Protocol::Llama31), [Utterance::user("Tea, please.")]);
+        assert_eq!(heard(Protocol::Hermes)[1], Utterance::agent(bare));
     }
 
     #[test]
@@ -461,7 +318,7 @@ mod tests {
     fn the_mode_of_users_says_who_played_them() {
         let user: Arc<dyn User> = script(Vec::new());
         let (none, solo) = (task(None, Value::Null), task(Some("shop"), Value::Null));
-        let mode = |tasks: &[&Task]| UsersMode::of(tasks.iter().copied(), Some(&*user));
+        let mode = |tasks: &[&Task]| UsersMode::for_tasks(tasks.iter().copied(), Some(&*user));
         assert_eq!(mode(&[&none]), None);
         assert_eq!(mode(&[&none, &solo]), Some(UsersMode::Solo));
         let model = String::from("script");

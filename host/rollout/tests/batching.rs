@@ -8,8 +8,8 @@ use rlf_policy::{
     DrawKey, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampler, SamplingParams,
     Sequence,
 };
-use rlf_rollout::engine::{EngineConfig, PolicyEngine};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generator, SequenceId};
+use rlf_rollout::policy_generator::{PolicyGenerator, PolicyGeneratorConfig};
 use tokio::task::JoinSet;
 
 const STOP: u32 = 7;
@@ -51,7 +51,7 @@ fn prompt(number: u64) -> Vec<u32> {
 }
 
 /// Plays one sequence of several turns; `pauses` decides for how long its "tools" run.
-async fn play(engine: Arc<PolicyEngine>, number: u64, pauses: u64) -> Played {
+async fn play(engine: Arc<PolicyGenerator>, number: u64, pauses: u64) -> Played {
     let sampler = Sampler::new(SamplingParams::default(), 11, Purpose::Rollout).unwrap();
     let sequence = SequenceId(number);
     let (mut played, mut sampled) = (
@@ -96,13 +96,13 @@ async fn play(engine: Arc<PolicyEngine>, number: u64, pauses: u64) -> Played {
     played
 }
 
-fn play_all(count: u64, config: EngineConfig, workers: usize, pauses: u64) -> Vec<Played> {
+fn play_all(count: u64, config: PolicyGeneratorConfig, workers: usize, pauses: u64) -> Vec<Played> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .build()
         .unwrap();
     let engine =
-        Arc::new(PolicyEngine::start(model(), vec![STOP], CONTEXT, workers, config).unwrap());
+        Arc::new(PolicyGenerator::start(model(), vec![STOP], CONTEXT, workers, config).unwrap());
     runtime.block_on(async {
         let mut all = JoinSet::new();
         for place in 0..count {
@@ -122,7 +122,7 @@ fn sequences_are_the_same_alone_and_in_any_company() {
     let count = 16;
     let alone = play_all(
         count,
-        EngineConfig {
+        PolicyGeneratorConfig {
             slots: 1,
             step_tokens: 1,
         },
@@ -141,7 +141,12 @@ fn sequences_are_the_same_alone_and_in_any_company() {
         (5, 16, 2, 40),
         (3, 4, 1, 7),
     ] {
-        let together = play_all(count, EngineConfig { slots, step_tokens }, workers, pauses);
+        let together = play_all(
+            count,
+            PolicyGeneratorConfig { slots, step_tokens },
+            workers,
+            pauses,
+        );
         assert_eq!(
             alone, together,
             "{slots} slots, {step_tokens} tokens a pass, {workers} workers"
@@ -151,7 +156,7 @@ fn sequences_are_the_same_alone_and_in_any_company() {
 
 #[test]
 fn training_computes_the_recorded_log_probabilities_bit_for_bit() {
-    let played = play_all(8, EngineConfig::default(), 2, 2);
+    let played = play_all(8, PolicyGeneratorConfig::default(), 2, 2);
     let sequences: Vec<Sequence<'_>> = played
         .iter()
         .map(|p| Sequence {
@@ -182,11 +187,11 @@ fn a_sequence_that_does_not_fit_is_refused_and_others_go_on() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let config = EngineConfig {
+    let config = PolicyGeneratorConfig {
         slots: 2,
         step_tokens: 64,
     };
-    let engine = Arc::new(PolicyEngine::start(model(), vec![STOP], CONTEXT, 1, config).unwrap());
+    let engine = Arc::new(PolicyGenerator::start(model(), vec![STOP], CONTEXT, 1, config).unwrap());
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test).unwrap();
     let request = |sequence, append: Vec<u32>| GenerateRequest {
         sequence: SequenceId(sequence),

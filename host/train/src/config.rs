@@ -1,4 +1,4 @@
-//! Every setting of SFT and RL: default, unit, effect.
+//! Every setting of SFT and RL, with its default, unit and effect.
 
 use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
@@ -6,36 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::advantage::{AdvantageEstimator, Grpo, ReinforcePlusPlus};
 use crate::loss::{Aggregation, ClippedPolicy};
 
-pub use crate::optimizer::{OptimizerConfig, Schedule};
-
-/// A setting that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{key} = {value}`: {reason}")]
-pub struct InvalidSetting {
-    /// The key as written in a configuration, such as `rl.group_size`.
-    pub key: &'static str,
-    /// What was given.
-    pub value: String,
-    /// Why not, and what to write.
-    pub reason: &'static str,
-}
-
-pub(crate) fn require(
-    holds: bool,
-    key: &'static str,
-    value: &dyn std::fmt::Display,
-    reason: &'static str,
-) -> Result<(), InvalidSetting> {
-    if holds {
-        Ok(())
-    } else {
-        Err(InvalidSetting {
-            key,
-            value: value.to_string(),
-            reason,
-        })
-    }
-}
+pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
 
 /// Supervised fine-tuning on demonstrations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,13 +16,13 @@ pub struct SftConfig {
     pub steps: u64,
     /// Demonstrations per update. Default 64.
     pub batch_size: usize,
-    /// Tokens held in memory at once; changes speed, memory and the last bits of results. Default
+    /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
     pub activation_checkpointing: bool,
-    /// Threads that share the micro-batches; absent: one per core. Changes no result, so it is no
-    /// part of a configuration: whoever knows the machine sets it.
+    /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
+    /// part of a configuration.
     #[serde(skip)]
     pub workers: Option<usize>,
     /// The optimiser.
@@ -72,16 +43,16 @@ impl Default for SftConfig {
 }
 
 impl SftConfig {
-    /// Refuses what cannot be trained with.
+    /// Refuses settings that cannot be trained with.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let at_least_one = "must be at least 1";
-        require(
-            (1..=MOST_TRAJECTORIES).contains(&self.batch_size),
+        InvalidSetting::require(
+            (1..=MAX_TRAJECTORIES).contains(&self.batch_size),
             "sft.batch_size",
             &self.batch_size,
             "must be from 1 to 1,000,000",
         )?;
-        require(
+        InvalidSetting::require(
             self.micro_batch_tokens >= 1,
             "sft.micro_batch_tokens",
             &self.micro_batch_tokens,
@@ -104,14 +75,14 @@ fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(cores).max(1)
 }
 
-/// Which advantage estimator.
+/// The advantage estimator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Algorithm {
-    /// [`Grpo`]: normalised within the group; the KL penalty is in the loss. Default.
+    /// [`Grpo`]: advantages are normalised within the group, the KL penalty is in the loss. Default.
     #[default]
     #[serde(rename = "grpo")]
     Grpo,
-    /// [`ReinforcePlusPlus`]: normalised over the batch; the KL penalty is in the reward.
+    /// [`ReinforcePlusPlus`]: advantages are normalised over the batch, the KL penalty is in the reward.
     #[serde(rename = "reinforce++")]
     ReinforcePlusPlus,
 }
@@ -132,13 +103,13 @@ pub struct RlConfig {
     pub mini_batches: usize,
     /// Passes over a step's trajectories. Default 1.
     pub epochs: u64,
-    /// The ratio gives no gradient below 1 - this (for negative advantages). Default 0.2.
+    /// Below 1 minus this, the ratio gives no gradient (for negative advantages). Default 0.2.
     pub clip_low: f64,
-    /// The ratio gives no gradient above 1 + this (for positive advantages). Default 0.28
+    /// Above 1 plus this, the ratio gives no gradient (for positive advantages). Default 0.28
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
-    /// Weight of the KL to the policy that RL began with; `grpo` has it in the loss, `reinforce++`
-    /// in the reward. Default 0, which needs no reference policy in memory.
+    /// Weight of the KL to the reference policy, which RL began with. `grpo` has it in the loss,
+    /// `reinforce++` in the reward. Default 0, which needs no reference policy in memory.
     pub kl_coefficient: f64,
     /// Weight of the entropy bonus in the loss. Default 0.
     pub entropy_coefficient: f64,
@@ -148,22 +119,22 @@ pub struct RlConfig {
     pub aggregation: Aggregation,
     /// Temperature of sampling, and of every log-probability in training. Default 1.
     pub temperature: f64,
-    /// Refused: see [`RlConfig::validate`].
+    /// Always refused, with the reason: see [`RlConfig::validate`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Refused: see [`RlConfig::validate`].
+    /// Always refused, with the reason: see [`RlConfig::validate`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u64>,
-    /// A step that loses more than this share of its groups to infrastructure failures stops the
-    /// run: what is left would be a biased sample. Default 0.5.
+    /// Maximum share of a step's groups that may be dropped after infrastructure failures. Beyond it
+    /// the run stops, because the rest would be a biased sample. Default 0.5.
     pub max_dropped_groups: f64,
-    /// Tokens held in memory at once; changes speed, memory and the last bits of results. Default
+    /// Tokens held in memory at once. It changes speed, memory and the last bits of results. Default
     /// 8192.
     pub micro_batch_tokens: usize,
     /// Recomputes each layer in the backward pass: less memory, a third more time. Default false.
     pub activation_checkpointing: bool,
-    /// Threads that share the micro-batches; absent: one per core. Changes no result, so it is no
-    /// part of a configuration: whoever knows the machine sets it.
+    /// Threads that share the micro-batches; `None` is one per core. It changes no result, so it is not
+    /// part of a configuration.
     #[serde(skip)]
     pub workers: Option<usize>,
     /// The optimiser.
@@ -197,15 +168,15 @@ impl Default for RlConfig {
     }
 }
 
-/// Of one step; above what any machine plays.
-const MOST_TRAJECTORIES: usize = 1_000_000;
+/// Maximum number of trajectories of one step; no machine plays as many.
+const MAX_TRAJECTORIES: usize = 1_000_000;
 
 const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probability that training computes is that of \
      the full distribution, so tokens drawn from a truncated one would be off-policy from the start; \
      remove it here and set it under the evaluation";
 
 impl RlConfig {
-    /// Refuses what cannot be trained with, truncated sampling included.
+    /// Refuses settings that cannot be trained with, such as truncated sampling.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let at_least_one = "must be at least 1";
         let not_negative = |x: f64| x.is_finite() && x >= 0.0;
@@ -223,81 +194,80 @@ impl RlConfig {
                 reason: TRUNCATION,
             });
         }
-        require(
-            self.group_size >= self.estimator().smallest_group(),
+        let smallest_group = self.estimator().smallest_group();
+        InvalidSetting::require(
+            self.group_size >= smallest_group,
             "rl.group_size",
             &self.group_size,
-            "a group is normalised by its own mean and deviation, and one trajectory alone always \
-             gets advantage 0; write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`",
+            if smallest_group > 1 {
+                "a group is normalised by its own mean and deviation, and one trajectory alone always \
+                 gets advantage 0; write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`"
+            } else {
+                at_least_one
+            },
         )?;
-        require(
-            self.group_size >= 1,
-            "rl.group_size",
-            &self.group_size,
-            at_least_one,
-        )?;
-        require(
-            self.group_size.saturating_mul(self.prompts_per_step) <= MOST_TRAJECTORIES,
+        InvalidSetting::require(
+            self.group_size.saturating_mul(self.prompts_per_step) <= MAX_TRAJECTORIES,
             "rl.prompts_per_step",
             &self.prompts_per_step,
             "times rl.group_size, is more than 1,000,000 trajectories a step",
         )?;
-        require(
+        InvalidSetting::require(
             self.prompts_per_step >= 1,
             "rl.prompts_per_step",
             &self.prompts_per_step,
             at_least_one,
         )?;
-        require(
+        InvalidSetting::require(
             self.mini_batches >= 1,
             "rl.mini_batches",
             &self.mini_batches,
             at_least_one,
         )?;
-        require(self.epochs >= 1, "rl.epochs", &self.epochs, at_least_one)?;
-        require(
+        InvalidSetting::require(self.epochs >= 1, "rl.epochs", &self.epochs, at_least_one)?;
+        InvalidSetting::require(
             self.micro_batch_tokens >= 1,
             "rl.micro_batch_tokens",
             &self.micro_batch_tokens,
             at_least_one,
         )?;
-        require(
+        InvalidSetting::require(
             (0.0..=1.0).contains(&self.clip_low),
             "rl.clip_low",
             &self.clip_low,
             "the lower bound of the ratio is 1 - clip_low: from 0 to 1, 0.2 is usual",
         )?;
-        require(
+        InvalidSetting::require(
             not_negative(self.clip_high),
             "rl.clip_high",
             &self.clip_high,
             "the upper bound of the ratio is 1 + clip_high: 0 or more, 0.2 to 0.28 is usual",
         )?;
-        require(
+        InvalidSetting::require(
             not_negative(self.kl_coefficient),
             "rl.kl_coefficient",
             &self.kl_coefficient,
             "must be 0 or more, such as 0.001",
         )?;
-        require(
+        InvalidSetting::require(
             not_negative(self.entropy_coefficient),
             "rl.entropy_coefficient",
             &self.entropy_coefficient,
             "must be 0 or more",
         )?;
-        require(
+        InvalidSetting::require(
             self.gamma > 0.0 && self.gamma <= 1.0,
             "rl.gamma",
             &self.gamma,
             "must be above 0 and at most 1",
         )?;
-        require(
+        InvalidSetting::require(
             self.temperature.is_finite() && self.temperature > 0.0,
             "rl.temperature",
             &self.temperature,
             "must be above 0: greedy rollouts explore nothing and have no probabilities; 1.0 is usual",
         )?;
-        require(
+        InvalidSetting::require(
             (0.0..=1.0).contains(&self.max_dropped_groups),
             "rl.max_dropped_groups",
             &self.max_dropped_groups,
@@ -314,7 +284,7 @@ impl RlConfig {
         }
     }
 
-    /// The advantage estimator these settings choose.
+    /// The advantage estimator that these settings choose.
     pub fn estimator(&self) -> Box<dyn AdvantageEstimator> {
         match self.algorithm {
             Algorithm::Grpo => Box::new(Grpo::default()),
@@ -325,14 +295,14 @@ impl RlConfig {
         }
     }
 
-    /// The loss these settings choose.
+    /// The loss that these settings choose.
     pub fn policy_loss(&self) -> ClippedPolicy {
         ClippedPolicy {
             clip_low: self.clip_low,
             clip_high: self.clip_high,
             kl_coefficient: match self.algorithm {
                 Algorithm::Grpo => self.kl_coefficient,
-                // In the reward instead.
+                // It is in the reward instead.
                 Algorithm::ReinforcePlusPlus => 0.0,
             },
             entropy_coefficient: self.entropy_coefficient,
@@ -340,15 +310,15 @@ impl RlConfig {
     }
 }
 
-/// What a run keeps on disk.
+/// The checkpoints and trajectories that a run keeps on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointConfig {
     /// Steps between checkpoints; the end of a phase always has one. Default 50.
     pub every: u64,
-    /// Checkpoints kept, beside the last one of every finished phase. Default 2.
+    /// Number of checkpoints kept, besides the last one of every finished phase. Default 2.
     pub keep_last: usize,
-    /// Steps between those whose trajectories are written; 0 writes none. Default 1.
+    /// Number of steps from one whose trajectories are written to the next; 0 writes none. Default 1.
     pub trajectories_every: u64,
 }
 
@@ -363,15 +333,15 @@ impl Default for CheckpointConfig {
 }
 
 impl CheckpointConfig {
-    /// Refuses what would leave nothing to resume from.
+    /// Refuses settings that would leave nothing to resume from.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
-        require(
+        InvalidSetting::require(
             self.every >= 1,
             "checkpoint.every",
             &self.every,
             "must be at least 1 step",
         )?;
-        require(
+        InvalidSetting::require(
             self.keep_last >= 1,
             "checkpoint.keep_last",
             &self.keep_last,

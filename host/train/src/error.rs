@@ -1,10 +1,10 @@
-//! What can stop training, said so that it can be mended.
+//! Errors that stop training, with what to do about them.
 
 use rlf_policy::PolicyError;
 
 use crate::advantage::SampleError;
 use crate::config::InvalidSetting;
-use crate::metrics::Phase;
+use crate::phase::Phase;
 use crate::rollouts::BoxError;
 use crate::run::RunError;
 
@@ -24,33 +24,33 @@ pub enum TrainError {
     /// A trajectory cannot be trained on.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// Whoever plays episodes failed.
+    /// The rollouts failed.
     #[error("rollouts of step {step}: {source}")]
     Rollouts {
         /// Counted from 0.
         step: u64,
-        /// Its own words.
+        /// The cause.
         source: BoxError,
     },
-    /// Whoever makes demonstrations failed, or made none that can be learned from.
+    /// The source of demonstrations failed, or none of its demonstrations has a token to train on.
     #[error("demonstrations of step {step}: {source}")]
     Demonstrations {
         /// Counted from 0.
         step: u64,
-        /// Its own words.
+        /// The cause.
         source: BoxError,
     },
-    /// Whoever watches the run failed.
+    /// The observer failed.
     #[error("after {phase} step {step}: {source}")]
     Observer {
-        /// The stage.
+        /// The phase.
         phase: Phase,
         /// Steps done.
         step: u64,
-        /// Its own words.
+        /// The cause.
         source: BoxError,
     },
-    /// What is left of the step would be a biased sample.
+    /// Too many groups were dropped: the rest of the step would be a biased sample.
     #[error(
         "step {step} lost {dropped} of its {groups} groups, more than `rl.max_dropped_groups = {limit}` allows; \
          most frequent reasons: {reasons}"
@@ -58,22 +58,22 @@ pub enum TrainError {
     TooManyDropped {
         /// Counted from 0.
         step: u64,
-        /// Groups left with too few trajectories.
+        /// Number of groups left with too few trajectories.
         dropped: usize,
-        /// Groups played.
+        /// Number of groups played.
         groups: usize,
         /// The setting.
         limit: f64,
-        /// In the words of those who excluded them.
+        /// The most frequent reasons for exclusion.
         reasons: String,
     },
-    /// Training diverged; weights are those before the update.
+    /// Training diverged. The weights are those before the update.
     #[error(
-        "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, and go on \
+        "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, and continue \
          from the last checkpoint"
     )]
     NotFinite {
-        /// The stage.
+        /// The phase.
         phase: Phase,
         /// Counted from 0.
         step: u64,

@@ -1,23 +1,26 @@
 //! Update: from demonstrations and graded trajectories to new weights.
 //!
-//! Why it is a crate of its own: the algorithms are what people come here to read and to change.
-//! Each is one file in the paper's own symbols, and none of them knows where trajectories come
-//! from, which tools ran, or that there is a command line. It must not know plugins, sandboxes,
-//! arguments or progress bars.
+//! People come here to read and to change the algorithms, so the algorithms have a crate of their own.
+//! Each is one file in the paper's own symbols. This crate does not know where trajectories come from,
+//! which tools ran, or that there is a command line. It must not know plugins, sandboxes, arguments or
+//! progress bars.
 //!
 //! | looking for | file |
 //! |---|---|
-//! | the GRPO advantage, Reinforce++ | [`advantage`] |
-//! | the clipped loss, KL, SFT cross-entropy, token-mean and sequence-mean | [`loss`] |
-//! | how a step's trajectories become mini-batches and micro-batches | [`minibatch`] |
-//! | every setting, its default, unit and effect | [`config`], [`optimizer`] |
-//! | which trajectories train, and which are left out and counted | [`experience`] |
+//! | the advantages of GRPO and Reinforce++ | [`advantage`] |
+//! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |
+//! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
+//! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
+//! | the gradient of one mini-batch | `update` |
+//! | every setting, its default, unit and effect | [`config`], [`rlf_policy::OptimizerConfig`] |
+//! | the trajectories that train, and those that are left out and counted | [`experience`] |
 //! | the supervised loop | [`sft`] |
 //! | the reinforcement-learning loop | [`rl`] |
-//! | what to implement to feed it: rollouts, demonstrations | [`rollouts`] |
-//! | what to implement to watch it: progress, evaluation, interruption | [`phase`] |
-//! | what is measured and where it is written | [`metrics`], [`summary`], [`tensorboard`] |
-//! | what a run leaves on disk, checkpoints, resume | [`run`], [`checkpoint`], [`machine`] |
+//! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
+//! | the trait to implement to watch it: progress, evaluation, interruption | [`observer`] |
+//! | the phases of a run, and where one begins and is saved | [`phase`], `learner` |
+//! | the measured numbers of a step | [`metrics`], [`summary`], [`tensorboard`] |
+//! | the files of a run, its checkpoints, resuming | [`run`] |
 //!
 //! ```
 //! use rlf_train::advantage::{AdvantageEstimator, Grpo, Sample};
@@ -32,15 +35,16 @@
 //! ```
 
 pub mod advantage;
-pub mod checkpoint;
 pub mod config;
 pub mod error;
 pub mod experience;
+#[cfg(test)]
+mod fixtures;
+mod learner;
 pub mod loss;
-pub mod machine;
 pub mod metrics;
 pub mod minibatch;
-pub mod optimizer;
+pub mod observer;
 pub mod phase;
 pub mod rl;
 pub mod rollouts;
@@ -48,9 +52,4 @@ pub mod run;
 pub mod sft;
 pub mod summary;
 pub mod tensorboard;
-
-mod atomic;
-#[cfg(test)]
-mod fixtures;
-mod save;
 mod update;

@@ -1,45 +1,13 @@
-//! What a run measures, one line at a time: JSON lines for programs, TensorBoard for eyes.
+//! One line of metrics: named numbers about one step of one phase.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::atomic::AppendFile;
 use crate::loss::LossStatistics;
-use crate::run::{RunError, metrics_path};
-use crate::tensorboard;
+use crate::phase::Phase;
 
-/// The stages of a run, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Supervised fine-tuning.
-    Sft,
-    /// Reinforcement learning.
-    Rl,
-}
-
-impl Phase {
-    /// As written in logs and file names.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sft => "sft",
-            Self::Rl => "rl",
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// One line of `metrics.jsonl`, before the sink adds the time.
+/// One line of `metrics.jsonl`, without the time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     phase: Phase,
@@ -72,14 +40,14 @@ impl Line {
         self.value(name, Value::from(value))
     }
 
-    /// Adds any JSON; numbers within objects reach TensorBoard as `name/key`.
+    /// Adds any JSON. TensorBoard shows the numbers within objects as `name/key`.
     #[must_use]
     pub fn value(mut self, name: impl Into<String>, value: Value) -> Self {
         self.fields.insert(name.into(), value);
         self
     }
 
-    /// Which phase.
+    /// The phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -89,12 +57,12 @@ impl Line {
         self.step
     }
 
-    /// What was added, in order.
+    /// The fields, in the order in which they were added.
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// A number of this line.
+    /// A number of this line by its name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.fields.get(name)?.as_f64()
     }
@@ -113,8 +81,8 @@ impl Line {
         }
     }
 
-    /// TensorBoard tags: phase, then split where there is one, then the name.
-    fn scalars(&self) -> Vec<(String, f64)> {
+    /// The numbers with their TensorBoard tags: phase, then the split if there is one, then the name.
+    pub(crate) fn scalars(&self) -> Vec<(String, f64)> {
         let mut prefix = self.phase.as_str().to_owned();
         if let Some(split) = self.fields.get("split").and_then(Value::as_str) {
             prefix = format!("{prefix}/{split}");
@@ -139,100 +107,7 @@ fn flatten(tag: &str, value: &Value, scalars: &mut Vec<(String, f64)>) {
     }
 }
 
-/// Where lines go. One per run; whoever evaluates writes through the same.
-#[derive(Debug)]
-pub struct Metrics {
-    lines: AppendFile,
-    events: AppendFile,
-    started: Instant,
-    before: Duration,
-    labels: Map<String, Value>,
-}
-
-/// How long the files were at a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MetricsPosition {
-    /// Of `metrics.jsonl`, bytes.
-    pub lines: u64,
-    /// Of the TensorBoard event file, bytes.
-    pub events: u64,
-}
-
-impl Metrics {
-    /// Opens both files in `folder`, cut back to `position`; the clock goes on from `elapsed`.
-    pub(crate) fn open(
-        folder: &Path,
-        position: MetricsPosition,
-        elapsed: Duration,
-    ) -> Result<Self, RunError> {
-        // TensorBoard looks for `tfevents` in the name.
-        let events = folder.join("tensorboard/events.out.tfevents.0.rlf-host");
-        let mut metrics = Self {
-            lines: AppendFile::open(metrics_path(folder), position.lines)?,
-            events: AppendFile::open(events, position.events)?,
-            started: Instant::now(),
-            before: elapsed,
-            labels: Map::new(),
-        };
-        if position.events == 0 {
-            metrics.events.append(&tensorboard::header(wall_time()))?;
-        }
-        Ok(metrics)
-    }
-
-    /// Time this run has spent, interrupted stretches left out.
-    pub fn elapsed(&self) -> Duration {
-        self.before + self.started.elapsed()
-    }
-
-    /// Adds what the numbers of every line from now on are to be read with, such as who played the users. A line's own field
-    /// of the name goes before.
-    pub fn label(&mut self, name: impl Into<String>, value: Value) {
-        self.labels.insert(name.into(), value);
-    }
-
-    /// Appends one line to both.
-    pub fn write(&mut self, line: &Line) -> Result<(), RunError> {
-        let mut json = Map::new();
-        json.insert("phase".into(), line.phase.as_str().into());
-        json.insert("step".into(), line.step.into());
-        json.insert(
-            "elapsed_s".into(),
-            round(self.elapsed().as_secs_f64()).into(),
-        );
-        json.extend(self.labels.clone());
-        json.extend(line.fields.clone());
-        self.lines
-            .append(format!("{}\n", Value::Object(json)).as_bytes())?;
-        let scalars = line.scalars();
-        let scalars = scalars.iter().map(|(tag, value)| (tag.as_str(), *value));
-        self.events
-            .append(&tensorboard::scalars(wall_time(), line.step, scalars))
-    }
-
-    /// Where the files stand, once all of it is on disk.
-    pub(crate) fn sync(&self) -> Result<MetricsPosition, RunError> {
-        Ok(MetricsPosition {
-            lines: self.lines.sync()?,
-            events: self.events.sync()?,
-        })
-    }
-}
-
-/// To the millisecond.
-fn round(seconds: f64) -> f64 {
-    (seconds * 1000.0).round() / 1000.0
-}
-
-/// Seconds since 1970.
-fn wall_time() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |d| d.as_secs_f64())
-}
-
-/// Means by name: of values that are only sometimes there.
+/// Means by name, of values that are not present every time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Means(BTreeMap<String, (f64, usize)>);
 
@@ -247,35 +122,5 @@ impl Means {
         self.0
             .iter()
             .map(|(name, (sum, count))| (name.as_str(), sum / *count as f64))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_in_every_line_written_after_it() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("tensorboard")).unwrap();
-        let mut metrics =
-            Metrics::open(folder.path(), MetricsPosition::default(), Duration::ZERO).unwrap();
-        metrics.label("users", "solo".into());
-        for step in 0..2 {
-            let line = Line::new(Phase::Rl, step).number("reward", 0.5);
-            metrics.write(&line).unwrap();
-        }
-        let text = std::fs::read_to_string(metrics_path(folder.path())).unwrap();
-        let lines: Vec<Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        assert_eq!(lines.len(), 2);
-        for line in lines {
-            assert_eq!(
-                (&line["users"], &line["reward"]),
-                (&"solo".into(), &0.5.into())
-            );
-        }
     }
 }

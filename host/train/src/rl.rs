@@ -1,30 +1,29 @@
-//! Reinforcement learning: sampled tokens become likelier where their trajectory was better.
+//! Reinforcement learning: the sampled tokens of better trajectories become likelier.
 //!
-//! One step, as in GRPO's algorithm 1 (arXiv:2402.03300): play groups with the current policy, turn
-//! their rewards into advantages, then update for a few epochs of mini-batches with the clipped
-//! ratio to the policy that played.
+//! One step follows GRPO's algorithm 1 (arXiv:2402.03300). It plays groups with the current policy and
+//! turns their rewards into advantages. Then it updates for a few epochs of mini-batches, with the
+//! clipped ratio to the policy that played.
 
 use std::time::Instant;
 
 use rlf_policy::{Model, Sequence};
 
-use crate::checkpoint::Checkpoint;
 use crate::config::RlConfig;
 use crate::error::TrainError;
 use crate::experience::Batch;
-use crate::loss::{LossStatistics, Objective, token_weights};
-use crate::metrics::Phase;
+use crate::learner::{self, Begin};
+use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
-use crate::phase::{Begin, Observer, PhaseEnd, StepDone};
+use crate::observer::{Observer, StepDone};
+use crate::phase::{Phase, PhaseEnd};
 use crate::rollouts::Rollouts;
-use crate::run::RunDirectory;
-use crate::save;
+use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
-use crate::update::{self, Piece};
+use crate::update::{self, Updates, WeightedSequence};
 
-/// Trains `model` on what it plays through `rollouts` and leaves checkpoints in `run`.
+/// Trains `model` on the trajectories that it plays through `rollouts`, and writes checkpoints into `run`.
 ///
-/// `resumed` is what [`RunDirectory::resume`] gave, and `model` was loaded from it.
+/// `resumed` is the checkpoint that [`RunDirectory::resume`] returned, and `model` was loaded from it.
 pub async fn train(
     config: &RlConfig,
     seed: u64,
@@ -35,14 +34,14 @@ pub async fn train(
     observer: &mut dyn Observer,
 ) -> Result<PhaseEnd, TrainError> {
     config.validate()?;
-    let (mut optimizer, mut state) = match Begin::of(Phase::Rl, config.steps, resumed) {
+    let (mut optimizer, mut state) = match Begin::new(Phase::Rl, config.steps, resumed) {
         Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-        begin => save::begin(&begin, Phase::Rl, seed, model, config.optimizer.adam_w())?,
+        begin => learner::begin(&begin, Phase::Rl, seed, model, config.optimizer)?,
     };
     let estimator = config.estimator();
     let reference = match config.kl_coefficient {
         0.0 => None,
-        _ => Some(save::reference(run, model)?),
+        _ => Some(learner::reference(run, model)?),
     };
 
     while state.step < config.steps {
@@ -73,15 +72,15 @@ pub async fn train(
             let order = shuffled(seed, step, epoch, trained.len());
             for run in mini_batches(order.len(), config.mini_batches) {
                 let members: Vec<usize> = order[run].iter().map(|i| trained[*i]).collect();
-                let pieces = pieces(config, &batch, &advantages, &members);
-                if pieces.is_empty() {
+                let sequences = weighted_sequences(config, &batch, &advantages, &members);
+                if sequences.is_empty() {
                     updates.without_gradient += 1;
                     continue;
                 }
                 let (gradients, statistics) = update::gradient(
                     model,
                     &Objective::Policy(config.policy_loss()),
-                    &pieces,
+                    &sequences,
                     config.micro_batch_tokens,
                     &config.pass(),
                 )?;
@@ -93,12 +92,12 @@ pub async fn train(
                     });
                 }
                 let report = optimizer.step(model, &gradients, learning_rate)?;
-                updates.add(&statistics, report.grad_norm, &pieces);
+                updates.add(&statistics, report.grad_norm, &sequences);
             }
         }
         let train_time = started.elapsed();
 
-        // Tell.
+        // Report.
         state.step += 1;
         state.updates += updates.done;
         state.data_position += experience.groups.len() as u64;
@@ -126,41 +125,12 @@ pub async fn train(
                 source,
             })?;
         if let Some(end) =
-            save::after_step(&mut state, config.steps, control, run, model, &optimizer)?
+            learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
         {
             return Ok(end);
         }
     }
     Ok(PhaseEnd::Finished)
-}
-
-/// Sums over the updates of one step.
-#[derive(Debug, Default)]
-pub(crate) struct Updates {
-    /// Updates made.
-    pub(crate) done: u64,
-    /// Mini-batches in which no trajectory was better than another: nothing to learn, no update.
-    pub(crate) without_gradient: u64,
-    /// Over all updates.
-    pub(crate) statistics: LossStatistics,
-    /// Largest |ratio - 1| of the first update: 0 where the arithmetic is exact.
-    pub(crate) first_ratio_deviation: f64,
-    /// Before clipping, added up.
-    pub(crate) grad_norms: f64,
-    /// Rows computed, prompt and observation tokens included.
-    pub(crate) tokens: usize,
-}
-
-impl Updates {
-    fn add(&mut self, statistics: &LossStatistics, grad_norm: f64, pieces: &[Piece<'_>]) {
-        if self.done == 0 {
-            self.first_ratio_deviation = statistics.ratio_deviation;
-        }
-        self.done += 1;
-        self.statistics.add(statistics);
-        self.grad_norms += grad_norm;
-        self.tokens += pieces.iter().map(|piece| piece.ids.len()).sum::<usize>();
-    }
 }
 
 fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError> {
@@ -177,16 +147,16 @@ fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError>
     })
 }
 
-/// The sequences of the mini-batch made of the trajectories `members`.
+/// The sequences of the mini-batch of the trajectories `members`, with their weights in the loss.
 ///
-/// Every member counts in the normalisation. Those whose advantages are all 0 have no gradient, and
-/// are not computed, unless the loss has a term that does not depend on the advantage.
-fn pieces<'a>(
+/// Every member counts in the normalisation. A member with no advantage other than 0 has no gradient,
+/// so it is not computed, unless the loss has a term that does not depend on the advantage.
+fn weighted_sequences<'a>(
     config: &RlConfig,
     batch: &'a Batch,
     advantages: &'a [Vec<f32>],
     members: &[usize],
-) -> Vec<Piece<'a>> {
+) -> Vec<WeightedSequence<'a>> {
     let loss = config.policy_loss();
     let only_advantages = loss.kl_coefficient == 0.0 && loss.entropy_coefficient == 0.0;
     let lengths: Vec<usize> = members
@@ -194,7 +164,7 @@ fn pieces<'a>(
         .map(|i| batch.samples[*i].model_tokens())
         .collect();
     let weights = token_weights(config.aggregation, &lengths);
-    let mut pieces = Vec::new();
+    let mut sequences = Vec::new();
     for (i, weight) in members.iter().zip(weights) {
         let (sample, advantages) = (&batch.samples[*i], &advantages[*i]);
         if only_advantages && advantages.iter().all(|a| *a == 0.0) {
@@ -207,7 +177,7 @@ fn pieces<'a>(
             if sequence.mask.count() == 0 {
                 continue;
             }
-            pieces.push(Piece {
+            sequences.push(WeightedSequence {
                 ids: &sequence.ids,
                 mask: sequence.mask.as_slice(),
                 weight: weight as f32,
@@ -217,7 +187,7 @@ fn pieces<'a>(
             });
         }
     }
-    pieces
+    sequences
 }
 
 fn add_reference_log_probs(

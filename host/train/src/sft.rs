@@ -4,20 +4,20 @@ use std::time::Instant;
 
 use rlf_policy::Model;
 
-use crate::checkpoint::Checkpoint;
 use crate::config::SftConfig;
 use crate::error::TrainError;
+use crate::learner::{self, Begin};
 use crate::loss::{Aggregation, Objective, token_weights};
-use crate::metrics::{Line, Phase};
-use crate::phase::{Begin, Observer, PhaseEnd, StepDone};
+use crate::metrics::Line;
+use crate::observer::{Observer, StepDone};
+use crate::phase::{Phase, PhaseEnd};
 use crate::rollouts::{BoxError, DemonstrationSource};
-use crate::run::RunDirectory;
-use crate::save;
-use crate::update::{self, Piece};
+use crate::run::{Checkpoint, RunDirectory};
+use crate::update::{self, WeightedSequence};
 
-/// Trains `model` on `demonstrations` and leaves checkpoints in `run`.
+/// Trains `model` on `demonstrations` and writes checkpoints into `run`.
 ///
-/// `resumed` is what [`RunDirectory::resume`] gave, and `model` was loaded from it.
+/// `resumed` is the checkpoint that [`RunDirectory::resume`] returned, and `model` was loaded from it.
 pub async fn train(
     config: &SftConfig,
     seed: u64,
@@ -28,9 +28,9 @@ pub async fn train(
     observer: &mut dyn Observer,
 ) -> Result<PhaseEnd, TrainError> {
     config.validate()?;
-    let (mut optimizer, mut state) = match Begin::of(Phase::Sft, config.steps, resumed) {
+    let (mut optimizer, mut state) = match Begin::new(Phase::Sft, config.steps, resumed) {
         Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-        begin => save::begin(&begin, Phase::Sft, seed, model, config.optimizer.adam_w())?,
+        begin => learner::begin(&begin, Phase::Sft, seed, model, config.optimizer)?,
     };
 
     while state.step < config.steps {
@@ -42,11 +42,11 @@ pub async fn train(
 
         let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
         let weights = token_weights(Aggregation::TokenMean, &lengths);
-        let pieces: Vec<Piece<'_>> = batch
+        let sequences: Vec<WeightedSequence<'_>> = batch
             .iter()
             .zip(&weights)
             .filter(|(tokens, _)| tokens.mask.count() > 0)
-            .map(|(tokens, weight)| Piece {
+            .map(|(tokens, weight)| WeightedSequence {
                 ids: &tokens.ids,
                 mask: tokens.mask.as_slice(),
                 weight: *weight as f32,
@@ -55,7 +55,7 @@ pub async fn train(
                 reference_log_probs: &[],
             })
             .collect();
-        if pieces.is_empty() {
+        if sequences.is_empty() {
             return Err(refused(
                 "none of them has a token that the model should say".into(),
             ));
@@ -64,7 +64,7 @@ pub async fn train(
         let (gradients, statistics) = update::gradient(
             model,
             &Objective::Supervised,
-            &pieces,
+            &sequences,
             config.micro_batch_tokens,
             &config.pass(),
         )?;
@@ -106,7 +106,7 @@ pub async fn train(
                 source,
             })?;
         if let Some(end) =
-            save::after_step(&mut state, config.steps, control, run, model, &optimizer)?
+            learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
         {
             return Ok(end);
         }

@@ -1,4 +1,4 @@
-//! What a step of RL looked like: its metrics line and its trajectory records.
+//! The report of one step of RL: its metrics line and its trajectory records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::experience::Batch;
-use crate::metrics::{Line, Means, Phase};
-use crate::rl::Updates;
+use crate::metrics::{Line, Means};
+use crate::phase::Phase;
 use crate::rollouts::Experience;
+use crate::update::Updates;
 
 /// One line of `trajectories/<phase>-<step>.jsonl`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Record<'a> {
-    /// Steps done when it was played, that one included.
+pub struct TrajectoryRecord<'a> {
+    /// Number of the step, from 1.
     pub step: u64,
     /// Index of the group within the step.
     pub group: usize,
@@ -26,19 +27,19 @@ pub struct Record<'a> {
     pub task: &'a str,
     /// Kind of the task.
     pub kind: &'a str,
-    /// What was asked: the last message of the prompt.
+    /// The question: the last message of the prompt.
     pub question: String,
-    /// What the rewards said, if they could.
+    /// The score, if there is one.
     pub score: Option<&'a Score>,
-    /// Why it does not train, if it does not.
+    /// The reason why it is excluded from training, if it is.
     pub excluded: Option<&'a str>,
-    /// Of its last model token.
+    /// The advantage of its last model token.
     pub advantage: f32,
-    /// All that happened, the outcome of every call included.
+    /// The trajectory itself, with the outcome of every call.
     pub trajectory: &'a Trajectory,
 }
 
-impl<'a> Record<'a> {
+impl<'a> TrajectoryRecord<'a> {
     /// The record of one trajectory of a group.
     pub fn new(step: u64, index: usize, group: &'a Group, member: usize) -> Self {
         let trajectory = &group.trajectories[member];
@@ -75,11 +76,11 @@ pub(crate) fn records<'a>(
     experience: &'a Experience,
     batch: &Batch,
     advantages: &[Vec<f32>],
-) -> Vec<Record<'a>> {
+) -> Vec<TrajectoryRecord<'a>> {
     let mut records = Vec::with_capacity(batch.samples.len());
     for (index, group) in experience.groups.iter().enumerate() {
         for member in 0..group.trajectories.len() {
-            let mut record = Record::new(step, index, group, member);
+            let mut record = TrajectoryRecord::new(step, index, group, member);
             let (sample, advantages) = (&batch.samples[records.len()], &advantages[records.len()]);
             if record.excluded.is_none() && sample.excluded() {
                 record.excluded = Some("too few of its group could be scored");
@@ -92,8 +93,8 @@ pub(crate) fn records<'a>(
     records
 }
 
-/// The part of the line that the trajectories decide. Means are over scored trajectories; calls are
-/// counted in all of them, and a tool's metrics are means over its calls.
+/// The part of the line that results from the trajectories. Means are over scored trajectories. Calls
+/// are counted in all trajectories, and a tool's metrics are means over its calls.
 pub(crate) fn line(
     step: u64,
     experience: &Experience,
@@ -191,11 +192,10 @@ fn name_of<T: Serialize>(value: &T) -> String {
 }
 
 impl Line {
-    /// The part of the line that the updates decide.
+    /// Adds the part of the line that results from the updates.
     ///
-    /// Means of the loss are over the tokens that were computed: those of trajectories with an
-    /// advantage, unless the loss has a term for all. Without any update there is nothing to tell,
-    /// which is not 0.
+    /// Means of the loss are over the computed tokens: those of trajectories with an advantage, unless
+    /// the loss has a term for all. Without an update these numbers are null, not 0.
     pub(crate) fn updates(self, updates: &Updates) -> Self {
         let made = updates.done as f64;
         let mut statistics = updates.statistics;
@@ -214,11 +214,11 @@ impl Line {
             .count("trained_tokens", statistics.tokens)
     }
 
-    /// The part of the line that the clock decides, which no seed reproduces.
+    /// Adds the part of the line that the clock measures, which no seed reproduces.
     pub(crate) fn times(self, rollout: Duration, train: Duration, tokens: usize) -> Self {
         let responses = self.get("response_tokens").unwrap_or(0.0);
         let trajectories = self.get("trajectories").unwrap_or(0.0);
-        // A rollout engine that measured its decoder knows better than this quotient.
+        // If the rollout engine measured its decoder, its number is better than this quotient.
         let line = match self.get("decode_tokens_per_s") {
             Some(_) => self,
             None => self.number(

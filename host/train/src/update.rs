@@ -7,45 +7,49 @@ use rlf_policy::{
 use crate::error::TrainError;
 use crate::loss::{LossStatistics, Objective, TokenTargets};
 
-/// A token sequence with what the loss needs to know of it, one entry per token throughout.
+/// A token sequence and the numbers that the loss needs, one entry per token in each slice.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct WeightedSequence<'a> {
     pub(crate) ids: &'a [u32],
+    /// The loss mask: true on model tokens.
     pub(crate) mask: &'a [bool],
-    /// Of each of its model tokens in the loss of the mini-batch.
+    /// The weight of each of its model tokens in the loss of the mini-batch.
     pub(crate) weight: f32,
     /// Empty for SFT.
     pub(crate) advantages: &'a [f32],
     /// Empty for SFT.
     pub(crate) old_log_probs: &'a [f32],
-    /// Empty where no KL is computed.
+    /// Empty if there is no KL term.
     pub(crate) reference_log_probs: &'a [f32],
 }
 
-/// The gradient of the mini-batch that `pieces` make up, and what its loss was.
+/// The gradient and the loss of the mini-batch of `sequences`.
 ///
-/// Sums over micro-batches in order, which is what makes the result the same on any number of
-/// workers. There must be at least one piece, and each must have a model token.
+/// Gradients are summed over micro-batches in order, so the result is the same on any number of
+/// workers. There must be at least one sequence, and each must have a model token.
 pub(crate) fn gradient(
     model: &Model,
     objective: &Objective,
-    pieces: &[Piece<'_>],
+    sequences: &[WeightedSequence<'_>],
     micro_batch_tokens: usize,
     pass: &PassOptions,
 ) -> Result<(Gradients, LossStatistics), TrainError> {
-    let lengths: Vec<usize> = pieces.iter().map(|piece| piece.ids.len()).collect();
+    let lengths: Vec<usize> = sequences
+        .iter()
+        .map(|sequence| sequence.ids.len())
+        .collect();
     let (mut batches, mut targets) = (Vec::new(), Vec::new());
     for run in micro_batches(&lengths, micro_batch_tokens) {
-        let pieces = &pieces[run];
-        let sequences: Vec<Sequence<'_>> = pieces
+        let members = &sequences[run];
+        let packed: Vec<Sequence<'_>> = members
             .iter()
-            .map(|piece| Sequence {
-                ids: piece.ids,
-                mask: piece.mask,
+            .map(|sequence| Sequence {
+                ids: sequence.ids,
+                mask: sequence.mask,
             })
             .collect();
-        let batch = PackedBatch::new(&sequences)?;
-        targets.push(targets_of(&batch, pieces));
+        let batch = PackedBatch::new(&packed)?;
+        targets.push(token_targets(&batch, members));
         batches.push(batch);
     }
     let done = model.accumulate(&batches, pass, |index, tokens| {
@@ -58,29 +62,69 @@ pub(crate) fn gradient(
     Ok((done.gradients, statistics))
 }
 
-/// Picks each target's numbers, in the order of the batch.
-pub(crate) fn targets_of(batch: &PackedBatch, pieces: &[Piece<'_>]) -> TokenTargets {
+/// The numbers of each target of the batch, in the order of the batch.
+pub(crate) fn token_targets(
+    batch: &PackedBatch,
+    sequences: &[WeightedSequence<'_>],
+) -> TokenTargets {
     let mut targets = TokenTargets::default();
-    for (sequence, position) in batch
+    for (index, position) in batch
         .target_sequences()
         .iter()
         .zip(batch.target_positions())
     {
-        let (piece, position) = (&pieces[*sequence as usize], *position as usize);
-        targets.weights.push(piece.weight);
-        targets.advantages.extend(piece.advantages.get(position));
+        let (sequence, position) = (&sequences[*index as usize], *position as usize);
+        targets.weights.push(sequence.weight);
+        targets.advantages.extend(sequence.advantages.get(position));
         targets
             .old_log_probs
-            .extend(piece.old_log_probs.get(position));
+            .extend(sequence.old_log_probs.get(position));
         targets
             .reference_log_probs
-            .extend(piece.reference_log_probs.get(position));
+            .extend(sequence.reference_log_probs.get(position));
     }
     targets
 }
 
-/// Log-probabilities under a frozen policy, one vector per sequence, one entry per token (0 off
-/// the mask).
+/// Sums over the updates of one step.
+#[derive(Debug, Default)]
+pub(crate) struct Updates {
+    /// Updates made.
+    pub(crate) done: u64,
+    /// Mini-batches without an update, because no trajectory was better than another.
+    pub(crate) without_gradient: u64,
+    /// Sums over all updates.
+    pub(crate) statistics: LossStatistics,
+    /// Largest |ratio - 1| of the first update: 0 if the arithmetic is exact.
+    pub(crate) first_ratio_deviation: f64,
+    /// Sum of the gradients' norms before clipping.
+    pub(crate) grad_norms: f64,
+    /// Number of computed rows, including prompt and observation tokens.
+    pub(crate) tokens: usize,
+}
+
+impl Updates {
+    pub(crate) fn add(
+        &mut self,
+        statistics: &LossStatistics,
+        grad_norm: f64,
+        sequences: &[WeightedSequence<'_>],
+    ) {
+        if self.done == 0 {
+            self.first_ratio_deviation = statistics.ratio_deviation;
+        }
+        self.done += 1;
+        self.statistics.add(statistics);
+        self.grad_norms += grad_norm;
+        self.tokens += sequences
+            .iter()
+            .map(|sequence| sequence.ids.len())
+            .sum::<usize>();
+    }
+}
+
+/// Log-probabilities under a frozen policy: one vector per sequence, one entry per token, 0 off the
+/// mask.
 pub(crate) fn reference_log_probs(
     reference: &Model,
     sequences: &[Sequence<'_>],
@@ -88,7 +132,7 @@ pub(crate) fn reference_log_probs(
     pass: &PassOptions,
 ) -> Result<Vec<Vec<f32>>, TrainError> {
     let mut all: Vec<Vec<f32>> = sequences.iter().map(|s| vec![0.0; s.ids.len()]).collect();
-    // Sequences without a model token have nothing to compute.
+    // Sequences without a model token are not computed.
     let wanted: Vec<usize> = (0..sequences.len())
         .filter(|i| sequences[*i].mask.contains(&true))
         .collect();

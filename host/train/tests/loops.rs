@@ -18,8 +18,8 @@ use rlf_policy::{
 };
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
 use rlf_train::loss::Aggregation;
-use rlf_train::metrics::Phase;
-use rlf_train::phase::{Control, Observer, PhaseEnd, StepDone, Unobserved};
+use rlf_train::observer::{Control, Observer, StepDone, Unobserved};
+use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
 use rlf_train::run::{RunDirectory, RunSpec};
 use rlf_train::{rl, sft};

@@ -6,10 +6,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rlf_train::checkpoint::{Checkpoint, TrainerState};
 use rlf_train::config::CheckpointConfig;
-use rlf_train::metrics::{Line, Phase};
-use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec};
+use rlf_train::metrics::Line;
+use rlf_train::phase::Phase;
+use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, TrainerState};
 
 fn spec() -> RunSpec {
     RunSpec {
@@ -115,7 +115,7 @@ fn the_last_checkpoints_are_kept_and_the_end_of_every_phase() {
         .map(|checkpoint| (checkpoint.state.phase, checkpoint.state.step))
         .collect();
     assert_eq!(all, [(Phase::Sft, 2), (Phase::Rl, 10), (Phase::Rl, 11)]);
-    let sft = Checkpoint::of_phase(folder.path(), Phase::Sft)
+    let sft = Checkpoint::latest_in_phase(folder.path(), Phase::Sft)
         .unwrap()
         .unwrap();
     assert!(sft.state.finished);

@@ -14,7 +14,7 @@ use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
-use rlf_rollout::{Settings, Workshop};
+use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, scene};
@@ -93,8 +93,8 @@ async fn play(
     let rewards =
         "success = \"reward-verdict.success >= 1\"\n[[stack]]\nplugin = \"reward-verdict\"\n";
     let rewards = rlf_config::parse(rewards, "rewards.toml").expect("well written");
-    let workshop = Arc::new(Workshop {
-        scene: rlf_rollout::Scene {
+    let workshop = Arc::new(RolloutEngine {
+        context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
             tools: scene.tools.clone(),
             environments: scene.environments.clone(),
@@ -108,7 +108,7 @@ async fn play(
             said: Mutex::default(),
         }),
     });
-    let settings = Settings {
+    let settings = RolloutSettings {
         sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),
         seed: 1,
         step: 1,

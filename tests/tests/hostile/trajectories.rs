@@ -16,7 +16,7 @@ use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
-use rlf_rollout::{Scene, Settings, Workshop};
+use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan, call, turn};
@@ -145,8 +145,8 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         texts,
         turns: Mutex::default(),
     };
-    let workshop = Arc::new(Workshop {
-        scene: Scene {
+    let workshop = Arc::new(RolloutEngine {
+        context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
             tools: arena.tools.clone(),
             environments: Environments::new(
@@ -170,7 +170,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         setup: Value::Null,
         extra: serde_json::Map::new(),
     };
-    let settings = Settings {
+    let settings = RolloutSettings {
         sampler: Sampler::new(SamplingParams::default(), 1, Purpose::Test).expect("the defaults"),
         seed: 1,
         step: 1,

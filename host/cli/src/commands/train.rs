@@ -12,10 +12,8 @@ use candle_core::Device;
 use console::style;
 use rlf_dialogue::History;
 use rlf_policy::{Model, open_device};
-use rlf_train::checkpoint::Checkpoint;
-use rlf_train::metrics::Phase;
-use rlf_train::phase::PhaseEnd;
-use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec, config_path};
+use rlf_train::phase::{Phase, PhaseEnd};
+use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, config_path};
 use rlf_train::{rl, sft};
 use serde_json::{Map, Value};
 
@@ -253,7 +251,7 @@ async fn control(
     watch: Watch,
 ) -> anyhow::Result<PhaseEnd> {
     let ended = |phase| -> anyhow::Result<Checkpoint> {
-        Checkpoint::of_phase(path, phase)?
+        Checkpoint::latest_in_phase(path, phase)?
             .filter(|checkpoint| checkpoint.state.finished)
             .with_context(|| {
                 format!(

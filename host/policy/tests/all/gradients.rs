@@ -3,7 +3,7 @@
 use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
 use rlf_policy::{
-    AdamW, AdamWConfig, Gradients, Key, Model, Operators, PackedBatch, PassOptions, Purpose,
+    AdamW, Gradients, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Purpose,
     Qwen3Config, TokenStats, micro_batches,
 };
 
@@ -188,7 +188,7 @@ fn one_two_and_three_workers_train_the_same_weights() {
         let model = cpu(&config);
         let mut optimizer = AdamW::new(
             &model,
-            AdamWConfig {
+            OptimizerConfig {
                 weight_decay: 0.1,
                 ..Default::default()
             },
@@ -299,7 +299,7 @@ fn a_loss_without_gradient_gives_zeros_and_a_broken_one_changes_nothing() {
         .parameters()
         .map(|(_, v)| v.flatten_all().unwrap().to_vec1().unwrap())
         .collect();
-    let error = AdamW::new(&model, AdamWConfig::default())
+    let error = AdamW::new(&model, OptimizerConfig::default())
         .unwrap()
         .step(&model, &broken.gradients, 1.0)
         .unwrap_err();
@@ -315,12 +315,13 @@ fn a_loss_without_gradient_gives_zeros_and_a_broken_one_changes_nothing() {
 fn adamw_does_what_its_formula_says() {
     let config = tiny();
     let model = cpu(&config);
-    let settings = AdamWConfig {
+    let settings = OptimizerConfig {
         beta1: 0.9,
         beta2: 0.95,
         epsilon: 1e-8,
         weight_decay: 0.1,
         max_grad_norm: 0.5,
+        ..OptimizerConfig::default()
     };
     let mut optimizer = AdamW::new(&model, settings).unwrap();
     let batches = [pack(&[ids(1, 30, 40)])];
@@ -382,7 +383,7 @@ fn adamw_does_what_its_formula_says() {
 fn the_plain_optimiser_makes_the_same_steps() {
     let config = tiny();
     let batches = [pack(&[ids(1, 30, 40)])];
-    let settings = AdamWConfig {
+    let settings = OptimizerConfig {
         weight_decay: 0.1,
         max_grad_norm: 0.5,
         ..Default::default()
@@ -415,7 +416,7 @@ fn a_few_steps_learn_a_sequence_by_heart() {
     let config = tiny();
     let model = Model::init(&config, 1, &Device::Cpu).unwrap();
     let batches = [pack(&[ids(1, 12, 40), ids(2, 12, 40)])];
-    let mut optimizer = AdamW::new(&model, AdamWConfig::default()).unwrap();
+    let mut optimizer = AdamW::new(&model, OptimizerConfig::default()).unwrap();
     let mut losses = Vec::new();
     for _ in 0..60 {
         let done = model
@@ -442,13 +443,13 @@ fn the_state_of_the_optimiser_survives_saving() {
     let batches = [pack(&[ids(1, 30, 40)])];
     let run = |interrupted: bool| -> Vec<f32> {
         let mut model = cpu(&config);
-        let mut optimizer = AdamW::new(&model, AdamWConfig::default()).unwrap();
+        let mut optimizer = AdamW::new(&model, OptimizerConfig::default()).unwrap();
         for step in 0..6 {
             if interrupted && step == 3 {
                 model.save(folder.path()).unwrap();
                 optimizer.save(&file, &model).unwrap();
                 model = Model::load(folder.path(), &Device::Cpu).unwrap();
-                optimizer = AdamW::load(&file, &model, AdamWConfig::default()).unwrap();
+                optimizer = AdamW::load(&file, &model, OptimizerConfig::default()).unwrap();
                 assert_eq!(optimizer.steps(), 3);
             }
             let (_, gradients) = gradients(&model, &batches, PassOptions::default());
@@ -464,7 +465,7 @@ fn the_state_of_the_optimiser_survives_saving() {
         crate::support::bits(&run(false))
     );
     let other = cpu(&quickstart());
-    let error = AdamW::load(&file, &other, AdamWConfig::default())
+    let error = AdamW::load(&file, &other, OptimizerConfig::default())
         .err()
         .unwrap()
         .to_string();
@@ -475,7 +476,7 @@ fn the_state_of_the_optimiser_survives_saving() {
     assert!(
         AdamW::new(
             &other,
-            AdamWConfig {
+            OptimizerConfig {
                 beta1: 1.0,
                 ..Default::default()
             }

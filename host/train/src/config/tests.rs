@@ -20,7 +20,14 @@ fn a_group_of_one_is_refused_for_grpo_only() {
         "{message}"
     );
     assert_eq!(rl("group_size = 1\nalgorithm = \"reinforce++\""), Ok(()));
-    assert!(rl("group_size = 0\nalgorithm = \"reinforce++\"").is_err());
+}
+
+#[test]
+fn an_empty_group_is_refused_with_advice_that_helps() {
+    let message = rl("group_size = 0\nalgorithm = \"reinforce++\"").unwrap_err();
+    assert_eq!(message, "`rl.group_size = 0`: must be at least 1");
+    let message = rl("group_size = 0").unwrap_err();
+    assert!(message.contains("at least 2"), "{message}");
 }
 
 #[test]

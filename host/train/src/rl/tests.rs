@@ -54,7 +54,7 @@ fn batch() -> Batch {
 /// Loss and gradient with respect to the logits of all `pieces`, in runs of `limit` tokens.
 fn differentiate(
     config: &RlConfig,
-    pieces: &[Piece<'_>],
+    pieces: &[WeightedSequence<'_>],
     logits: &Tensor,
     limit: usize,
 ) -> (f64, Vec<Vec<f32>>, usize) {
@@ -106,7 +106,7 @@ fn differentiate(
             .unwrap()
             .neg()
             .unwrap();
-        let targets = update::targets_of(&batch, pieces);
+        let targets = update::token_targets(&batch, pieces);
         let objective = Objective::Policy(config.policy_loss());
         let (part, statistics) = objective.loss(&log_probs, &entropy, &targets).unwrap();
         gradient = (gradient + part.backward().unwrap().get(&logits).unwrap()).unwrap();
@@ -129,7 +129,7 @@ fn logits_that_predict_no_model_token_change_neither_loss_nor_gradient() {
     let batch = batch();
     for config in configs() {
         let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = pieces(&config, &batch, &advantages, &batch.trained());
+        let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         // Rows whose next token the model did not say.
         let silent: Vec<bool> = pieces
@@ -170,7 +170,7 @@ fn one_two_and_seven_micro_batches_agree() {
     let batch = batch();
     for config in configs() {
         let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = pieces(&config, &batch, &advantages, &batch.trained());
+        let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
         assert_eq!(pieces.len(), 7, "one of the eight is excluded");
         let tokens: usize = pieces.iter().map(|piece| piece.ids.len()).sum();
         let logits = random_logits(tokens);
@@ -215,7 +215,7 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             ..RlConfig::default()
         };
         let advantages = config.estimator().advantages(&batch.samples);
-        let pieces = pieces(&config, &batch, &advantages, &all);
+        let pieces = weighted_sequences(&config, &batch, &advantages, &all);
         assert_eq!(pieces.len(), 4, "the equal group is not computed");
         for (piece, n) in pieces.iter().zip(&lengths) {
             let wanted = match aggregation {
@@ -229,7 +229,7 @@ fn zero_advantage_trajectories_count_in_the_normalisation_and_cost_nothing() {
             entropy_coefficient: 0.01,
             ..config
         };
-        let computed = super::pieces(&config, &batch, &advantages, &all);
+        let computed = super::weighted_sequences(&config, &batch, &advantages, &all);
         assert_eq!(computed.len(), 8);
         assert_eq!(computed[0].weight, pieces[0].weight);
     }
@@ -259,7 +259,7 @@ fn excluded_trajectories_count_nowhere() {
     for config in configs().into_iter().filter(|c| c.kl_coefficient == 0.0) {
         let weights = |batch: &Batch| -> Vec<(f32, Vec<f32>)> {
             let advantages = config.estimator().advantages(&batch.samples);
-            pieces(&config, batch, &advantages, &batch.trained())
+            weighted_sequences(&config, batch, &advantages, &batch.trained())
                 .iter()
                 .map(|piece| (piece.weight, piece.advantages.to_vec()))
                 .collect()
@@ -334,7 +334,7 @@ fn several_sequences_of_one_trajectory_count_its_tokens_once() {
         ..RlConfig::default()
     };
     let advantages = config.estimator().advantages(&batch.samples);
-    let pieces = pieces(&config, &batch, &advantages, &batch.trained());
+    let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
     assert_eq!(pieces.len(), 3);
     assert_eq!(pieces[0].weight, pieces[1].weight);
     assert!((pieces[0].weight - 1.0 / (2.0 * tokens[0] as f32)).abs() < 1e-9);
@@ -353,7 +353,7 @@ fn the_first_update_has_ratio_one_exactly() {
     let batch = batch();
     let config = RlConfig::default();
     let advantages = config.estimator().advantages(&batch.samples);
-    let pieces = pieces(&config, &batch, &advantages, &batch.trained());
+    let pieces = weighted_sequences(&config, &batch, &advantages, &batch.trained());
     for piece in &pieces {
         let old: Vec<f32> = piece
             .mask
@@ -370,7 +370,7 @@ fn the_first_update_has_ratio_one_exactly() {
             mask: piece.mask,
         }])
         .unwrap();
-        let targets = update::targets_of(&packed, std::slice::from_ref(piece));
+        let targets = update::token_targets(&packed, std::slice::from_ref(piece));
         let (_, statistics) = Objective::Policy(config.policy_loss())
             .loss(&log_probs, &entropy, &targets)
             .unwrap();

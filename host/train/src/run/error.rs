@@ -1,29 +1,29 @@
-//! What goes wrong with a run directory, said so that it can be mended.
+//! Errors of a run directory, with what to do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What goes wrong with a run directory.
+/// An error of a run directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
         /// The operating system's answer.
         source: io::Error,
     },
-    /// A new run where there is one already.
-    #[error("{} already holds a run; write --resume to go on with it, or name another folder", path.display())]
+    /// The folder of a new run already holds one.
+    #[error("{} already holds a run; write --resume to continue it, or name another folder", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// Nothing to resume.
+    /// There is no run to resume.
     #[error("{} holds no run (no config.toml); without --resume a new one begins there", path.display())]
     NoRun {
         /// The folder.
@@ -34,10 +34,10 @@ pub enum RunError {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// Its process id, as far as known.
+        /// The process id of its holder, if known.
         holder: String,
     },
-    /// Resuming would continue another experiment than the one that was begun.
+    /// The run was begun with other settings or plugins, so resuming would mix two experiments.
     #[error(
         "the run in {} was begun with other settings or plugins:\n{}\nundo the changes, or allow them with --allow-changes; \
          the result is then not that of an uninterrupted run", path.display(), bullets(changes)
@@ -48,23 +48,23 @@ pub enum RunError {
         /// One line per difference: what, before, now.
         changes: Vec<String>,
     },
-    /// A file that says what the run is cannot be read as such.
+    /// A file that identifies the run cannot be parsed.
     #[error("{}: {reason}; put it back as it was: the run cannot be told from another without it", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// A file of a checkpoint is not what was written.
+    /// A file of a checkpoint is damaged.
     #[error("{}: {reason}; remove the checkpoint folder it is in to resume from the one before", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// A log lost lines that the checkpoint knows of.
+    /// A log is shorter than it was at the checkpoint.
     #[error(
         "{} has {found} bytes where the checkpoint knows of {expected}: it was cut or replaced since; \
          put it back, or remove the newest checkpoint to resume from the one before", path.display()
@@ -92,7 +92,7 @@ impl RunError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space and go on with --resume: the last checkpoint is whole"
+            "; free some space and continue with --resume: the last checkpoint is whole"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; choose a folder that this user may write to"

@@ -1,14 +1,14 @@
-//! Which binary on which machine: results are the same bit for bit only on the same.
+//! The binary and the machine of a run: results are identical bit for bit only if both are the same.
 
 use serde::{Deserialize, Serialize};
 
-/// The binary and the processor, on which exactness depends.
+/// The binary and the machine, on which bit-identical results depend.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     /// Version of this software.
     pub version: String,
-    /// Content hash of the executable, where it could be read.
+    /// Content hash of the executable; empty if it could not be read.
     pub binary: String,
     /// Model name of the processor.
     pub processor: String,
@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine; `binary` is the hash of the executable and `device` where tensors live.
+    /// This machine. `binary` is the hash of the executable, `device` the device of the tensors.
     pub fn here(binary: String, device: String) -> Self {
         let cpu = rlf_policy::cpu_facts();
         Self {
@@ -34,8 +34,8 @@ impl Machine {
         }
     }
 
-    /// What must be the same for the same bits to come out.
-    pub(crate) fn bits(&self) -> [&str; 4] {
+    /// The parts that must be equal for bit-identical results.
+    pub(super) fn bits(&self) -> [&str; 4] {
         [&self.binary, &self.processor, &self.simd, &self.device]
     }
 }

@@ -1,8 +1,8 @@
-//! Checkpoints: everything a run needs to go on as if it had never stopped.
+//! Checkpoints: everything that a run needs to continue as if it had never stopped.
 //!
-//! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face layout (with the tokenizer
-//! and the other assets, so that the folder loads anywhere), the optimiser's state and
-//! `trainer.json`. A checkpoint is there whole or not at all.
+//! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the
+//! other assets (so that the folder loads anywhere), the optimiser's state, and `trainer.json`. A
+//! checkpoint is written whole or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,41 +10,42 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
-use crate::metrics::{MetricsPosition, Phase};
-use crate::run::{RunError, assets_path};
+use super::error::RunError;
+use super::layout::{assets_path, checkpoints_path};
+use super::metrics_files::MetricsPosition;
+use super::whole;
+use crate::phase::Phase;
 
 const STATE: &str = "trainer.json";
-/// Raised when a field changes its meaning.
+/// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
 
-/// Where a run stands.
+/// The state of a run at a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainerState {
     format: u32,
-    /// The stage.
+    /// The phase.
     pub phase: Phase,
-    /// Steps done in it.
+    /// Steps done in the phase.
     pub step: u64,
-    /// Whether these were all the steps the stage was to have.
+    /// Whether these are all the steps of the phase.
     pub finished: bool,
-    /// Updates the optimiser has done in this stage: steps times mini-batches times epochs, less
-    /// those that had nothing to learn from.
+    /// Updates of the optimiser in this phase: steps times mini-batches times epochs, without those
+    /// that had no gradient.
     pub updates: u64,
-    /// Items of the data consumed in this stage; data is a function of the step, so this is for
-    /// people.
+    /// Items of the data consumed in this phase. For people only: the data is a function of the step.
     pub data_position: u64,
-    /// Everything random follows from it.
+    /// The run's seed, from which everything random follows.
     pub seed: u64,
-    /// Time spent, interrupted stretches left out.
+    /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
-    /// How long the metrics were.
+    /// Lengths of the metrics files.
     pub metrics: MetricsPosition,
 }
 
 impl TrainerState {
-    /// The state at a step; the run fills in time and metrics when it saves.
+    /// The state at a step. The run fills in time and metrics when it saves.
     pub fn new(phase: Phase, step: u64, seed: u64) -> Self {
         Self {
             format: FORMAT,
@@ -59,7 +60,7 @@ impl TrainerState {
         }
     }
 
-    /// For ordering: phases first, then steps.
+    /// The order of checkpoints: phases first, then steps.
     fn place(&self) -> (Phase, u64) {
         (self.phase, self.step)
     }
@@ -70,7 +71,7 @@ impl TrainerState {
 pub struct Checkpoint {
     /// Its folder; loads as a Hugging Face model.
     pub path: PathBuf,
-    /// Where the run stood.
+    /// The state of the run.
     pub state: TrainerState,
 }
 
@@ -93,14 +94,14 @@ impl Checkpoint {
         })
     }
 
-    /// All whole checkpoints of a run, oldest first.
+    /// All checkpoints of a run, oldest first.
     pub fn all(run: &Path) -> Result<Vec<Self>, RunError> {
-        let folder = run.join("checkpoints");
+        let folder = checkpoints_path(run);
         let mut found = Vec::new();
         let entries = fs::read_dir(&folder).map_err(|e| RunError::io("list", &folder, e))?;
         for entry in entries {
             let path = entry.map_err(|e| RunError::io("list", &folder, e))?.path();
-            // `latest` is a link to one of them; folders of other names are their owner's.
+            // `latest` is a link to one of them. Folders with other names belong to the user.
             let is_ours = path
                 .file_name()
                 .and_then(|name| name.to_str())
@@ -113,32 +114,33 @@ impl Checkpoint {
         Ok(found)
     }
 
-    /// The newest whole checkpoint of a run, if it has one.
+    /// The newest checkpoint of a run, if it has one.
     pub fn latest(run: &Path) -> Result<Option<Self>, RunError> {
         Ok(Self::all(run)?.pop())
     }
 
-    /// The last checkpoint of a phase of a run, if it has one.
-    pub fn of_phase(run: &Path, phase: Phase) -> Result<Option<Self>, RunError> {
+    /// The newest checkpoint of one phase of a run, if it has one.
+    pub fn latest_in_phase(run: &Path, phase: Phase) -> Result<Option<Self>, RunError> {
         Ok(Self::all(run)?
             .into_iter()
             .rfind(|checkpoint| checkpoint.state.phase == phase))
     }
 
-    /// Writes one, fills it by `save`, moves `latest` to it and removes those no longer kept.
-    pub(crate) fn write<E: From<RunError>>(
+    /// Writes a checkpoint: fills its folder by `save`, points `latest` to it, and removes those that
+    /// are no longer kept.
+    pub(super) fn write<E: From<RunError>>(
         run: &Path,
         state: TrainerState,
         keep_last: usize,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Self, E> {
         let name = name(state.phase, state.step);
-        let path = run.join("checkpoints").join(&name);
+        let path = checkpoints_path(run).join(&name);
         if path.exists() {
-            // Only where a resumed run was allowed to go back and comes by again.
-            atomic::remove_folder(&path)?;
+            // A resumed run was allowed to go back, and reaches this step a second time.
+            whole::remove_folder(&path)?;
         }
-        atomic::write_folder(&path, |folder| {
+        whole::write_folder(&path, |folder| {
             save(folder)?;
             copy_assets(&assets_path(run), folder)?;
             let file = folder.join(STATE);
@@ -150,31 +152,30 @@ impl Checkpoint {
         let all = Self::all(run)?;
         for old in &all[..all.len().saturating_sub(keep_last)] {
             if !old.state.finished {
-                atomic::remove_folder(&old.path)?;
+                whole::remove_folder(&old.path)?;
             }
         }
         Ok(Self { path, state })
     }
 }
 
-/// The folder of a checkpoint.
+/// The name of a checkpoint's folder.
 fn name(phase: Phase, step: u64) -> String {
     format!("{phase}-{step:06}")
 }
 
-/// Whether a folder is called as [`name`] calls one.
+/// Whether a folder's name is one that [`name`] gives.
 fn is_name(folder: &str) -> bool {
     folder.split_once('-').is_some_and(|(phase, step)| {
-        [Phase::Sft, Phase::Rl]
-            .iter()
-            .any(|known| known.as_str() == phase)
+        Phase::ALL.iter().any(|known| known.as_str() == phase)
             && step
                 .parse()
                 .is_ok_and(|number: u64| format!("{number:06}") == step)
     })
 }
 
-/// Tokenizer and friends: linked where the file system can, since they never change.
+/// Puts the assets into a checkpoint's folder, as hard links if the file system allows: they never
+/// change.
 fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
     let entries = fs::read_dir(assets).map_err(|e| RunError::io("list", assets, e))?;
     for entry in entries {
@@ -193,10 +194,11 @@ fn copy_assets(assets: &Path, folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
-/// `checkpoints/latest` is for people and scripts; resuming looks for the newest itself.
+/// Points `checkpoints/latest` to a checkpoint. The link is for people and scripts: a resuming run
+/// looks for the newest checkpoint itself.
 fn point_latest(run: &Path, name: &str) -> Result<(), RunError> {
-    let link = run.join("checkpoints/latest");
-    let temporary = run.join("checkpoints/.writing-latest");
+    let link = checkpoints_path(run).join("latest");
+    let temporary = checkpoints_path(run).join(".writing-latest");
     let point = || {
         let _ = fs::remove_file(&temporary);
         std::os::unix::fs::symlink(name, &temporary)?;

@@ -1,68 +1,60 @@
-//! Settings of the optimiser and of its learning rate. The optimiser itself is the policy's
-//! ([`rlf_policy::AdamW`]), which knows where weights live.
+//! The settings of the optimiser and of its learning rate.
 
-use rlf_policy::AdamWConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{InvalidSetting, require};
+use crate::error::InvalidSetting;
 
-/// How the learning rate moves after the warm-up.
+/// The course of the learning rate after the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// Stays. Default.
+    /// It stays at its peak. Default.
     #[default]
     Constant,
-    /// Falls on a line to `final_share` of its peak at the last step.
+    /// It falls linearly to `final_share` of its peak at the last step.
     Linear,
-    /// Falls on half a cosine to `final_share` of its peak at the last step.
+    /// It falls along half a cosine to `final_share` of its peak at the last step.
     Cosine,
 }
 
-/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with warm-up and clipping.
+/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with warm-up, schedule and clipping.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimizerConfig {
-    /// Peak learning rate. Default 1e-4 for a model that can already talk; a small model from
-    /// nothing wants 2e-3 in SFT. RL at the rate of SFT forgets what SFT taught.
+    /// Peak learning rate. Default 1e-4, for a pretrained model. A small model that is trained from
+    /// nothing needs about 2e-3 in SFT. In RL, the learning rate of SFT would unlearn SFT's result.
     pub learning_rate: f64,
-    /// Steps over which the rate rises on a line from 0. Default 0.
+    /// Steps over which the rate rises linearly from 0. Default 0.
     pub warmup_steps: u64,
-    /// What comes after the warm-up. Default `constant`.
+    /// The course after the warm-up. Default `constant`.
     pub schedule: Schedule,
-    /// Share of the peak that is left at the last step; `linear` and `cosine` only. Default 0.1.
+    /// The rate at the last step as a share of the peak; `linear` and `cosine` only. Default 0.1.
     pub final_share: f64,
-    /// Decay of matrices per update, times the learning rate; norms are not decayed. Default 0.01.
+    /// Decay of matrices per update, times the learning rate; the weights of norms do not decay.
+    /// Default 0.01.
     pub weight_decay: f64,
-    /// Decay of the mean of gradients. Default 0.9.
+    /// Decay of the first moment, the mean of gradients. Default 0.9.
     pub beta1: f64,
-    /// Decay of the mean of squared gradients. Default 0.999.
+    /// Decay of the second moment, the mean of squared gradients. Default 0.999.
     pub beta2: f64,
-    /// Added to the root of the mean square. Default 1e-8.
+    /// Added to the root of the second moment. Default 1e-8.
     pub epsilon: f64,
-    /// Gradients with a larger global 2-norm are scaled down to it; 0 never does. Default 1.
+    /// Gradients with a larger global 2-norm are scaled down to it; 0 clips nothing. Default 1.
     pub max_grad_norm: f64,
 }
 
 impl Default for OptimizerConfig {
     fn default() -> Self {
-        let AdamWConfig {
-            beta1,
-            beta2,
-            epsilon,
-            weight_decay,
-            max_grad_norm,
-        } = AdamWConfig::default();
         Self {
             learning_rate: 1e-4,
             warmup_steps: 0,
             schedule: Schedule::Constant,
             final_share: 0.1,
-            weight_decay,
-            beta1,
-            beta2,
-            epsilon,
-            max_grad_norm,
+            weight_decay: 0.01,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            max_grad_norm: 1.0,
         }
     }
 }
@@ -81,56 +73,47 @@ impl OptimizerConfig {
         self.learning_rate * warmup * (1.0 - (1.0 - self.final_share) * fall)
     }
 
-    pub(crate) fn adam_w(&self) -> AdamWConfig {
-        AdamWConfig {
-            beta1: self.beta1,
-            beta2: self.beta2,
-            epsilon: self.epsilon,
-            weight_decay: self.weight_decay,
-            max_grad_norm: self.max_grad_norm,
-        }
-    }
-
-    pub(crate) fn validate(&self) -> Result<(), InvalidSetting> {
+    /// Refuses settings that cannot be trained with.
+    pub fn validate(&self) -> Result<(), InvalidSetting> {
         let share = |x: f64| (0.0..1.0).contains(&x);
         let positive = |x: f64| x.is_finite() && x > 0.0;
-        require(
+        InvalidSetting::require(
             positive(self.learning_rate),
             "optimizer.learning_rate",
             &self.learning_rate,
             "must be a number above 0, such as 1e-4",
         )?;
-        require(
+        InvalidSetting::require(
             (0.0..=1.0).contains(&self.final_share),
             "optimizer.final_share",
             &self.final_share,
             "is the share of the peak rate left at the end, from 0 to 1",
         )?;
-        require(
+        InvalidSetting::require(
             self.weight_decay.is_finite() && self.weight_decay >= 0.0,
             "optimizer.weight_decay",
             &self.weight_decay,
             "must be 0 or more",
         )?;
-        require(
+        InvalidSetting::require(
             share(self.beta1),
             "optimizer.beta1",
             &self.beta1,
             "must be in 0..1, such as 0.9",
         )?;
-        require(
+        InvalidSetting::require(
             share(self.beta2),
             "optimizer.beta2",
             &self.beta2,
             "must be in 0..1, such as 0.999",
         )?;
-        require(
+        InvalidSetting::require(
             positive(self.epsilon),
             "optimizer.epsilon",
             &self.epsilon,
             "must be above 0",
         )?;
-        require(
+        InvalidSetting::require(
             self.max_grad_norm.is_finite() && self.max_grad_norm >= 0.0,
             "optimizer.max_grad_norm",
             &self.max_grad_norm,

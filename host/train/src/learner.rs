@@ -1,16 +1,42 @@
-//! What of the learner goes into a checkpoint, and when.
+//! The learner of a phase: where it begins, when it is saved, and the reference policy.
 
-use rlf_policy::{AdamW, AdamWConfig, Model};
+use rlf_policy::{AdamW, Model, OptimizerConfig};
 
-use crate::checkpoint::TrainerState;
 use crate::error::TrainError;
-use crate::metrics::Phase;
-use crate::phase::{Begin, Control, PhaseEnd};
-use crate::run::RunDirectory;
+use crate::observer::Control;
+use crate::phase::{Phase, PhaseEnd};
+use crate::run::{Checkpoint, RunDirectory, TrainerState};
 
 const OPTIMIZER: &str = "optimizer.safetensors";
 
-/// Saves where a checkpoint is due, and says whether the phase ends here.
+/// The point at which a phase begins, given the checkpoint that the run resumes from.
+pub(crate) enum Begin<'a> {
+    /// The phase is already done.
+    Done,
+    /// At its first step.
+    Fresh,
+    /// In its middle.
+    At(&'a Checkpoint),
+}
+
+impl<'a> Begin<'a> {
+    /// `steps` is the configured number of steps, which may be more than when the phase finished.
+    pub(crate) fn new(phase: Phase, steps: u64, resumed: Option<&'a Checkpoint>) -> Self {
+        match resumed {
+            Some(checkpoint) if checkpoint.state.phase > phase => Self::Done,
+            Some(checkpoint) if checkpoint.state.phase == phase => {
+                if checkpoint.state.step >= steps {
+                    Self::Done
+                } else {
+                    Self::At(checkpoint)
+                }
+            }
+            _ => Self::Fresh,
+        }
+    }
+}
+
+/// Saves a checkpoint if one is due, and returns how the phase ends if it ends here.
 pub(crate) fn after_step(
     state: &mut TrainerState,
     steps: u64,
@@ -35,13 +61,13 @@ pub(crate) fn after_step(
     })
 }
 
-/// Optimiser and state at the first step, or as they were at the checkpoint.
+/// The optimiser and the trainer's state: those of the checkpoint, or new ones for the first step.
 pub(crate) fn begin(
     begin: &Begin<'_>,
     phase: Phase,
     seed: u64,
     model: &Model,
-    config: AdamWConfig,
+    config: OptimizerConfig,
 ) -> Result<(AdamW, TrainerState), TrainError> {
     Ok(match begin {
         Begin::At(checkpoint) => {
@@ -55,15 +81,15 @@ pub(crate) fn begin(
     })
 }
 
-/// The policy that RL began with, frozen: saved into the run the first time, so that a resumed run
-/// has the same one.
+/// The reference policy: a frozen copy of the policy that RL began with. The first call saves it into
+/// the run, so that a resumed run has the same one.
 pub(crate) fn reference(run: &RunDirectory, model: &Model) -> Result<Model, TrainError> {
     let folder = run.reference(|folder| {
         model.save(folder)?;
         Ok::<(), TrainError>(())
     })?;
     let mut reference = Model::load(&folder, model.device())?;
-    // Its log-probabilities are compared with the policy's, so it must compute as the policy does.
+    // Its log-probabilities are compared with the policy's, so it must use the same operators.
     reference.limit_vocabulary(model.vocabulary())?;
     reference.use_operators(model.operators())?;
     Ok(reference)

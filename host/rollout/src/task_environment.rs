@@ -1,10 +1,11 @@
-//! What a trajectory acts in: the session of its environment, if it has one, beside the tools of plugins.
+//! Everything that one trajectory acts in: the session of its environment, if it has one, the tools of plugins beside it,
+//! and a simulated user, if the task asks for one.
 
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::DialogueError;
 use rlf_dialogue::episode::{Episode, Reply, Step};
-use rlf_dialogue::message::{Content, Message, Role, plain_text};
+use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
@@ -12,114 +13,132 @@ use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_plugins::environment::{Environments, OpenError, Session};
 use rlf_plugins::tool_manager::TurnContext;
 
-use crate::shown_tools::{Showing, own_name};
-use crate::user::{Conversation, STOP, UserTurn};
-use crate::{RolloutError, Scene};
+use crate::conversation::{Conversation, tell};
+use crate::engine::EpisodeContext;
+use crate::error::RolloutError;
+use crate::shown_tools::{ToolView, own_name};
+use crate::user::UserTurn;
 
-/// Opens a task and renders its prompt as a rollout will, and goes no further: what is wrong with it is known then. A
-/// simulated user is not asked; their instruction stands for what they would say first.
-pub async fn rehearse(scene: &Scene, task: &Task, split: Split) -> Result<(), RolloutError> {
+/// Opens a task and renders its prompt as a rollout would, then stops. It reports every mistake that the task's row can
+/// have. It does not ask a simulated user: the user's instruction stands in for the user's first message.
+pub async fn rehearse(
+    context: &EpisodeContext,
+    task: &Task,
+    split: Split,
+) -> Result<(), RolloutError> {
     let id = format!("rehearsal/{}", task.id);
-    let world = World::open_unasked(scene, task, split, &id).await?;
-    let mut world = world.map_err(|why| RolloutError::World {
+    let wrong = |why| RolloutError::Rehearsal {
         task: task.id.clone(),
         why,
+    };
+    let opened = TaskEnvironment::open_without_user(context, task, split, &id).await;
+    let mut environment = opened.map_err(|error| match error {
+        SetupError::Excluded(why) => wrong(why),
+        SetupError::Rollout(error) => error,
     })?;
-    if let (Some(wanted), Some(session)) = (&task.tools, &world.session)
+    if let (Some(wanted), Some(session)) = (&task.tools, &environment.session)
         && !wanted.is_empty()
-        && world.tools()?.is_empty()
+        && environment.tools()?.is_empty()
     {
         let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
-        return Err(RolloutError::World {
-            task: task.id.clone(),
-            why: format!(
-                "its `tools` are {}, and there is none of these; its environment has {}",
-                wanted.join(", "),
-                own.join(", ")
-            ),
-        });
+        return Err(wrong(format!(
+            "its `tools` are {}, and there is none of these; its environment has {}",
+            wanted.join(", "),
+            own.join(", ")
+        )));
     }
-    if let Some(conversation) = &world.conversation
+    if let Some(conversation) = &environment.conversation
         && conversation.waits_for_user()
     {
         let stand_in = Message::text(Role::User, conversation.instruction());
-        world.prompt.push(stand_in);
+        environment.prompt.push(stand_in);
     }
-    world.begin(task, id).map(drop)
+    environment.begin(task, id).map(drop)
 }
 
-/// See the module's documentation.
-pub(crate) struct World<'a> {
-    scene: &'a Scene,
+/// The reason why a task could not be set up for a trajectory.
+pub(crate) enum SetupError {
+    /// An infrastructure failure, in words: the trajectory is excluded and the rollout continues.
+    Excluded(String),
+    /// The task or the configuration is wrong: the rollout ends.
+    Rollout(RolloutError),
+}
+
+impl<E: Into<RolloutError>> From<E> for SetupError {
+    fn from(error: E) -> Self {
+        Self::Rollout(error.into())
+    }
+}
+
+/// The surroundings of one trajectory: environment session, tools, and what was said before the model's first turn.
+pub(crate) struct TaskEnvironment<'a> {
+    context: &'a EpisodeContext,
     session: Option<Session>,
-    /// Names of the task's own choice; all that there are where it has none.
+    /// Names of the tools that the task asks for; `None` means all of them.
     wanted: Option<Vec<String>>,
-    plugins: Vec<ToolDefinition>,
-    showing: Showing,
+    plugin_tools: Vec<ToolDefinition>,
+    view: ToolView,
     task: String,
-    /// What was said before the model's first turn, in order.
+    /// The messages before the model's first turn, in order.
     prompt: Vec<Message>,
-    /// Where a model plays the user.
+    /// The conversation with a simulated user, if a model plays the user.
     conversation: Option<Conversation>,
 }
 
-impl<'a> World<'a> {
-    /// Opens what a task lives in; a simulated user speaks first, where nobody else has. The inner error excludes the
-    /// trajectory.
+impl<'a> TaskEnvironment<'a> {
+    /// Opens the task's environment. If nobody has spoken to the model yet, the simulated user speaks first.
     pub(crate) async fn open(
-        scene: &'a Scene,
+        context: &'a EpisodeContext,
         task: &Task,
         split: Split,
         trajectory: &str,
-    ) -> Result<Result<Self, String>, RolloutError> {
-        let mut world = match Self::open_unasked(scene, task, split, trajectory).await? {
-            Ok(world) => world,
-            Err(why) => return Ok(Err(why)),
-        };
-        let begun = world.let_user_begin(task, trajectory).await?;
-        Ok(begun.map(|()| world))
+    ) -> Result<Self, SetupError> {
+        let mut environment = Self::open_without_user(context, task, split, trajectory).await?;
+        environment.let_user_begin(task, trajectory).await?;
+        Ok(environment)
     }
 
-    /// As [`World::open`], without a word of the user's.
-    async fn open_unasked(
-        scene: &'a Scene,
+    /// Like [`TaskEnvironment::open`], but does not ask the simulated user.
+    async fn open_without_user(
+        context: &'a EpisodeContext,
         task: &Task,
         split: Split,
         trajectory: &str,
-    ) -> Result<Result<Self, String>, RolloutError> {
-        let conversation = Conversation::of(task, scene.user.as_ref(), trajectory)?;
-        let showing = scene.shown.of(split, task)?;
+    ) -> Result<Self, SetupError> {
+        let conversation = Conversation::for_task(task, context.user.as_ref(), trajectory)?;
+        let view = context.shown.for_task(split, task)?;
         let session = match &task.environment {
             None => None,
             Some(name) => {
                 let seed = Environments::seed(task);
-                let environments = &scene.environments;
+                let environments = &context.environments;
                 match environments.open(name, trajectory, &task.setup, seed).await {
                     Ok(session) => Some(session),
                     Err(error @ OpenError::NoSuchEnvironment { .. }) => return Err(error.into()),
-                    Err(error) => return Ok(Err(error.to_string())),
+                    Err(error) => return Err(SetupError::Excluded(error.to_string())),
                 }
             }
         };
-        let mut world = World {
-            scene,
+        let mut environment = Self {
+            context,
             session,
             wanted: task.tools.clone(),
-            plugins: Vec::new(),
-            showing,
+            plugin_tools: Vec::new(),
+            view,
             task: task.id.clone(),
             prompt: Vec::new(),
             conversation,
         };
-        world.plugins = world.tools_of_plugins(task)?;
-        world.prompt = world.prompt_of(task);
-        if let Some(conversation) = &mut world.conversation {
-            conversation.read(&world.prompt, scene.dialogue.protocol().spec());
+        environment.plugin_tools = environment.tools_of_plugins(task)?;
+        environment.prompt = environment.prompt_of(task);
+        if let Some(conversation) = &mut environment.conversation {
+            conversation.read(&environment.prompt, context.dialogue.protocol().spec());
         }
-        Ok(Ok(world))
+        Ok(environment)
     }
 
-    /// What the task says first, and then what the environment does. A system message stands first, whoever it is of.
+    /// The task's messages, then those of the environment. A system message comes first, whether the task or the
+    /// environment wrote it; the task's replaces the environment's.
     fn prompt_of(&self, task: &Task) -> Vec<Message> {
         let mut prompt = task.prompt.clone();
         if let Some(session) = &self.session {
@@ -134,46 +153,45 @@ impl<'a> World<'a> {
         prompt
     }
 
-    /// What the user says first becomes the end of the prompt.
-    async fn let_user_begin(
-        &mut self,
-        task: &Task,
-        trajectory: &str,
-    ) -> Result<Result<(), String>, RolloutError> {
+    /// Appends the user's first message to the prompt, if nobody has spoken yet.
+    async fn let_user_begin(&mut self, task: &Task, trajectory: &str) -> Result<(), SetupError> {
         let Some(conversation) = &mut self.conversation else {
-            return Ok(Ok(()));
+            return Ok(());
         };
         if !conversation.waits_for_user() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let text = match conversation.user_turn().await {
             Ok(UserTurn::Says(text)) => text,
             Ok(UserTurn::Stops) => {
-                return Ok(Err("the simulated user left before it began".to_owned()));
+                let why = "the simulated user left before it began";
+                return Err(SetupError::Excluded(why.to_owned()));
             }
-            Err(why) => return Ok(Err(why)),
+            Err(why) => return Err(SetupError::Excluded(why)),
         };
         self.prompt.push(Message::text(Role::User, text));
-        // The model is not to answer for how much its user says.
+        // The policy must not be scored for a user who says too much.
         match self.begin(task, trajectory.to_owned()) {
-            Err(RolloutError::Dialogue(error @ DialogueError::PromptTooLong { .. })) => Ok(Err(
-                format!("what the simulated user said first does not fit: {error}"),
-            )),
-            Err(error) => Err(error),
-            Ok(_) => Ok(Ok(())),
+            Err(RolloutError::Dialogue(error @ DialogueError::PromptTooLong { .. })) => {
+                Err(SetupError::Excluded(format!(
+                    "what the simulated user said first does not fit: {error}"
+                )))
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(()),
         }
     }
 
-    /// The tools of plugins that the task names; all of them where it names none and has no environment.
+    /// The plugins' tools that the task names. A task without an environment that names none gets all of them.
     fn tools_of_plugins(&self, task: &Task) -> Result<Vec<ToolDefinition>, RolloutError> {
-        let manager = &self.scene.tools;
+        let manager = &self.context.tools;
         let Some(session) = &self.session else {
             return Ok(manager.definitions(self.wanted.as_deref())?);
         };
         let Some(wanted) = &self.wanted else {
             return Ok(Vec::new());
         };
-        // A name that neither has now may be the environment's later on.
+        // The environment may offer a name later that neither has now.
         let is_own = |name: &String| session.tools().any(|tool| tool.name == **name);
         let others: Vec<String> = wanted
             .iter()
@@ -202,25 +220,25 @@ impl<'a> World<'a> {
             .iter()
             .flat_map(Session::tools)
             .filter(is_wanted);
-        let all = own.chain(&self.plugins).cloned().collect();
-        Ok(self.showing.apply(all, &self.task)?)
+        let all = own.chain(&self.plugin_tools).cloned().collect();
+        Ok(self.view.apply(all, &self.task)?)
     }
 
-    /// Begins the episode with what was said before it.
+    /// Begins the episode with the messages of the prompt.
     pub(crate) fn begin(&self, task: &Task, id: String) -> Result<Episode, RolloutError> {
         let task = Task {
             prompt: self.prompt.clone(),
             ..task.clone()
         };
-        let mut episode = Episode::start(&self.scene.dialogue, id, &task, self.tools()?)?;
+        let mut episode = Episode::start(&self.context.dialogue, id, &task, self.tools()?)?;
         if self.session.is_some() {
             episode.enter_environment();
         }
         Ok(episode)
     }
 
-    /// Makes the calls of a turn, or says what the model said, and tells the episode what came of it.
-    pub(crate) async fn take(
+    /// Carries out the model's turn: makes its calls, or passes on its text. The results go into the episode.
+    pub(crate) async fn act(
         &mut self,
         step: Step,
         context: &TurnContext,
@@ -251,7 +269,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The calls of the environment's tools one after the other, the others beside them.
+    /// Makes the calls of a turn: those of the environment's tools one after the other, all others beside them.
     async fn invoke(
         &mut self,
         calls: Vec<ToolCall>,
@@ -259,14 +277,14 @@ impl<'a> World<'a> {
     ) -> Result<Vec<CallOutcome>, RolloutError> {
         let shown_tools = self.tools()?;
         let own_name = |shown: &str| own_name(&shown_tools, shown).to_owned();
-        let is_of_plugin = |name: &str| self.plugins.iter().any(|tool| tool.name == name);
-        let in_world = self.session.is_some();
+        let is_of_plugin = |name: &str| self.plugin_tools.iter().any(|tool| tool.name == name);
+        let has_session = self.session.is_some();
         let count = calls.len();
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (place, mut call) in calls.into_iter().enumerate() {
             let shown = call.name.clone();
             call.name = own_name(&shown);
-            let list = if in_world && !is_of_plugin(&call.name) {
+            let list = if has_session && !is_of_plugin(&call.name) {
                 &mut own
             } else {
                 &mut others
@@ -287,7 +305,7 @@ impl<'a> World<'a> {
             .into_iter()
             .map(|(place, shown, call)| ((place, shown), call))
             .unzip();
-        let at_once = self.scene.tools.invoke(calls, context);
+        let at_once = self.context.tools.invoke(calls, context);
         let (own, others) = tokio::join!(in_order, at_once);
         let others = places
             .into_iter()
@@ -302,6 +320,7 @@ impl<'a> World<'a> {
         Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
+    /// Passes the model's text to the environment and, if the environment is silent, to the simulated user.
     async fn say(
         &mut self,
         text: &str,
@@ -314,7 +333,7 @@ impl<'a> World<'a> {
         };
         let heard = match &mut self.conversation {
             None => tell(session, text, context, episode).await,
-            Some(conversation) => converse(session, conversation, text, context, episode).await,
+            Some(conversation) => conversation.answer(session, text, context, episode).await,
         };
         match heard {
             Ok(reply) => {
@@ -328,7 +347,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// What the environment has come to, and how it judges that. Its reference reaches it here for the first time.
+    /// Adds the environment's final state and its verdict to the episode. Only here does the environment learn the
+    /// task's reference.
     pub(crate) async fn judge(&self, episode: &mut Episode, task: &Task) {
         let Some(session) = &self.session else {
             return;
@@ -341,51 +361,8 @@ impl<'a> World<'a> {
     }
 }
 
-/// The environment hears what the agent said, and where it is silent, its user answers. An error excludes the trajectory.
-async fn converse(
-    session: &mut Session,
-    conversation: &mut Conversation,
-    text: &str,
-    context: &TurnContext,
-    episode: &mut Episode,
-) -> Result<Reply, String> {
-    // Only the user can leave: of the agent, the word is a word.
-    let reply = if text.trim() == STOP {
-        tell(session, &format!("{text}."), context, episode).await?
-    } else {
-        tell(session, text, context, episode).await?
-    };
-    conversation.agent_says(text);
-    match reply {
-        Reply::Said(content) => {
-            conversation.user_says(plain_text(&content));
-            Ok(Reply::Said(content))
-        }
-        Reply::Ended => Ok(Reply::Ended),
-        Reply::Silence => match conversation.user_turn().await? {
-            UserTurn::Says(text) => Ok(Reply::Said(vec![Content::Text(text)])),
-            UserTurn::Stops => {
-                tell(session, STOP, context, episode).await?;
-                Ok(Reply::Ended)
-            }
-        },
-    }
-}
-
-/// Tells the environment what was said, and the episode what the environment made of it.
-async fn tell(
-    session: &mut Session,
-    text: &str,
-    context: &TurnContext,
-    episode: &mut Episode,
-) -> Result<Reply, String> {
-    let (reply, heard) = session.say(text, context).await?;
-    episode.note_feedback(heard);
-    Ok(reply)
-}
-
-/// A trajectory whose world could not be opened: nothing happened in it, and nobody is to be scored for that.
-pub(crate) fn unopened(id: String, task: &Arc<Task>, why: String) -> Trajectory {
+/// The trajectory of a task that could not be set up: nothing happened in it, and it is excluded.
+pub(crate) fn excluded_trajectory(id: String, task: &Arc<Task>, why: String) -> Trajectory {
     Trajectory {
         id,
         task: task.id.clone(),

@@ -1,0 +1,66 @@
+//! Errors of a rollout.
+
+use rlf_dialogue::dialogue::DialogueError;
+use rlf_plugins::environment::OpenError;
+use rlf_plugins::tool_manager::ToolError;
+
+use crate::generate::GenerateError;
+use crate::shown_tools::ShownToolsError;
+use crate::user::TaskUserError;
+
+/// The reason why a rollout could not be completed. A mistake of the model or of a tool is never one of these.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The task does not fit the dialogue: template, context or roles.
+    #[error(transparent)]
+    Dialogue(#[from] DialogueError),
+    /// The task names a tool that no plugin offers.
+    #[error(transparent)]
+    Tools(#[from] ToolError),
+    /// The rewards are configured so that no trajectory can be graded.
+    #[error("[rewards] {0}")]
+    Rewards(String),
+    /// The tools of a task cannot be shown as it asks.
+    #[error(transparent)]
+    Shown(#[from] ShownToolsError),
+    /// Nobody can play the user of a task.
+    #[error(transparent)]
+    User(#[from] TaskUserError),
+    /// The task's environment could not be opened during a rehearsal.
+    #[error("task {task}: {why}")]
+    Rehearsal {
+        /// The task's id.
+        task: String,
+        /// The environment's message.
+        why: String,
+    },
+    /// The task's environment does not exist.
+    #[error(transparent)]
+    Environment(#[from] OpenError),
+    /// A tool of the task's environment has the name of another tool of the task.
+    #[error(
+        "task {task}: environment `{environment}` and a plugin both offer a tool `{tool}`; rename one"
+    )]
+    TwoTools {
+        /// The task's id.
+        task: String,
+        /// Its environment.
+        environment: String,
+        /// The tool's name.
+        tool: String,
+    },
+    /// The generator stopped.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// A demonstration did not succeed.
+    #[error("the demonstration of task {task} is wrong: {what}")]
+    Demonstration {
+        /// The task's id.
+        task: String,
+        /// What happened instead.
+        what: String,
+    },
+    /// A trajectory's task ended abnormally: a bug.
+    #[error("a rollout task failed: {0}; this is a bug, please report it")]
+    Task(String),
+}
