@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::problem::ProblemKind;
 use rlf_plugins::registry::Registry;
-use rlf_tools::ToolLoader;
 use rlf_rewards::RewardLoader;
-use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use rlf_stub_plugins::{ANY_OBJECT, ECHO, StubTool, sandbox};
+use rlf_tools::ToolLoader;
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 
 fn tool(name: &'static str, schema: &'static str) -> Vec<u8> {
     rlf_stub_plugins::tools(&[StubTool {
@@ -26,7 +26,12 @@ fn tool(name: &'static str, schema: &'static str) -> Vec<u8> {
 fn load(directory: &Path, grants_by_name: &str) -> Registry {
     let grants_by_name: BTreeMap<String, PluginGrants> =
         rlf_config::parse(grants_by_name, "test.toml").unwrap();
-    Registry::load(directory, &grants_by_name, &[&ToolLoader, &RewardLoader], &sandbox())
+    Registry::load(
+        directory,
+        &grants_by_name,
+        &[&ToolLoader, &RewardLoader],
+        &sandbox(),
+    )
 }
 
 fn names(registry: &Registry) -> Vec<&str> {
@@ -163,7 +168,11 @@ fn a_plugin_may_lie_elsewhere_when_the_operator_says_where() {
     let folder = elsewhere.path().join("mine");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("mine.wasm"), tool("echo", ANY_OBJECT)).unwrap();
-    fs::write(elsewhere.path().join("bare.wasm"), rlf_stub_plugins::reward("1", 0)).unwrap();
+    fs::write(
+        elsewhere.path().join("bare.wasm"),
+        rlf_stub_plugins::reward("1", 0),
+    )
+    .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = elsewhere.path().display();
     let registry = load(
@@ -173,7 +182,13 @@ fn a_plugin_may_lie_elsewhere_when_the_operator_says_where() {
     assert_eq!(registry.problems(), []);
     assert_eq!(names(&registry), ["x", "y"]);
 
-    let one = Registry::load_one(&folder, &PluginGrants::default(), &[&ToolLoader, &RewardLoader], &sandbox()).unwrap();
+    let one = Registry::load_one(
+        &folder,
+        &PluginGrants::default(),
+        &[&ToolLoader, &RewardLoader],
+        &sandbox(),
+    )
+    .unwrap();
     assert_eq!(one.name(), "mine");
     let report = one.report();
     assert_eq!(

@@ -9,8 +9,8 @@ use rlf_interpreters::language;
 use rlf_plugins::programs::ProgramGrants;
 use rlf_plugins::{arguments, discovery, manifest, offered_tools, schema};
 use rlf_sandbox::{Limits, SandboxConfig, ScratchFiles};
-use serde::Serialize;
 use rlf_tools::tool_manager::ToolManagerConfig;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {

@@ -10,9 +10,10 @@ use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
-use rlf_forge::{DemonstratedTurn, FactsWorld, LOOKUP, Split, Stage};
+use rlf_forge::{DemonstratedTurn, FactsWorld, LOOKUP, Stage};
 use rlf_policy::{Key, Purpose};
 use rlf_rollout::Scene;
 use rlf_rollout::demonstrate::Demonstrator;
@@ -63,15 +64,6 @@ fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demons
             ),
         })
         .collect()
-}
-
-/// A split as rewards know it.
-pub(crate) fn plugins_split(split: Split) -> rlf_plugins::reward::Split {
-    match split {
-        Split::Train => rlf_plugins::reward::Split::Train,
-        Split::Validation => rlf_plugins::reward::Split::Validation,
-        Split::Test => rlf_plugins::reward::Split::Test,
-    }
 }
 
 /// Reads a split's name from the command line.
@@ -285,7 +277,7 @@ impl TaskSource {
             && files.demonstrations.is_empty()
         {
             for task in &files.train {
-                let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
+                let showing = shown.of(Split::Train, task)?;
                 let written = Gold::of(task, dialogue, &showing).with_context(|| {
                     format!(
                         "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
@@ -349,7 +341,7 @@ impl Files {
                         continue;
                     }
                 }
-                let rehearsed = rehearse(scene, task, plugins_split(split)).await;
+                let rehearsed = rehearse(scene, task, split).await;
                 rehearsed.with_context(|| {
                     format!(
                         "[tasks], {} split: the row with id {:?}",

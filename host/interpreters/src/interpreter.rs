@@ -224,7 +224,6 @@ pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
 #[derive(Debug, Clone, Default)]
 pub struct Interpreters {
     by_language: Arc<BTreeMap<String, Interpreter>>,
-    by_plugin: Arc<BTreeMap<String, Vec<Interpreter>>>,
 }
 
 impl Interpreters {
@@ -232,7 +231,6 @@ impl Interpreters {
     /// by name; those that only serve functions (`functions` of a grants) are left out.
     pub fn new(registry: &Registry) -> Self {
         let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
-        let mut by_plugin: BTreeMap<String, Vec<Interpreter>> = BTreeMap::new();
         for plugin in registry.plugins() {
             for language in languages(plugin) {
                 let interpreter = Interpreter {
@@ -240,10 +238,6 @@ impl Interpreters {
                     language: language.clone(),
                     follows: true,
                 };
-                by_plugin
-                    .entry(plugin.name().to_owned())
-                    .or_default()
-                    .push(interpreter.clone());
                 if plugin.grants().functions.is_some() || plugin.is_environment() {
                     continue;
                 }
@@ -255,7 +249,6 @@ impl Interpreters {
         }
         Self {
             by_language: Arc::new(by_language),
-            by_plugin: Arc::new(by_plugin),
         }
     }
 

@@ -25,6 +25,7 @@ pub struct CallCounters {
 }
 
 impl CallCounters {
+    /// Counts a call that ended.
     pub fn count(&self, ended: Ended, fault: Fault, wall: Duration) {
         self.ended[ended as usize].fetch_add(1, Relaxed);
         if fault == Fault::Infrastructure {
@@ -33,14 +34,17 @@ impl CallCounters {
         self.wall_us.fetch_add(wall.as_micros() as u64, Relaxed);
     }
 
+    /// Counts a call that is tried a second time.
     pub fn count_retry(&self) {
         self.retried.fetch_add(1, Relaxed);
     }
 
+    /// Counts a call that was answered from the cache.
     pub fn count_cached(&self) {
         self.cached.fetch_add(1, Relaxed);
     }
 
+    /// Counts what a call wrote to a directory of the host.
     pub fn count_host_writes(&self, files: &FilesReport) {
         if files.host_writes > 0 {
             self.host_writes.fetch_add(files.host_writes, Relaxed);
@@ -49,6 +53,7 @@ impl CallCounters {
         }
     }
 
+    /// The counts so far.
     pub fn snapshot(&self) -> CallCounts {
         CallCounts {
             ended: std::array::from_fn(|index| self.ended[index].load(Relaxed)),

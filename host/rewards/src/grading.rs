@@ -1,12 +1,12 @@
 //! What a reward plugin is asked: a task, a group of its trajectories, and when in a run.
 
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::bindings::reward;
 use rlf_plugins::seed;
 
 use crate::guest_trajectory::{task_to_guest, trajectory_to_guest};
-use crate::split::Split;
 
 /// When a group is graded: rewards with a schedule need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 //! | how terms become a reward | `formula` |
 //! | one plugin: calls, retries, grading one by one | [`reward`] |
 //! | the request to a plugin | [`grading`], `guest_trajectory` |
-//! | scores and exclusions | [`score`] |
+//! | scores and exclusions | [`rlf_dialogue::score`] |
 //! | why a stack cannot be used | [`error`] |
 //! | how the core loads a reward plugin | [`RewardLoader`] |
 //!
@@ -46,7 +46,5 @@ mod loader;
 pub mod reward;
 pub mod reward_stack;
 pub mod rewards_config;
-pub mod score;
-pub mod split;
 
 pub use self::loader::RewardLoader;

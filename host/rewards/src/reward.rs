@@ -332,7 +332,7 @@ fn is_limit(ended: Ended) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::split::Split;
+    use rlf_dialogue::split::Split;
 
     fn score(terms: &[(&str, f64)]) -> reward::Score {
         let terms = terms.iter().map(|(name, value)| reward::Term {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use rlf_dialogue::score::{Excluded, ExclusionCause, Graded};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
@@ -20,7 +21,6 @@ use crate::formula::Formula;
 use crate::grading::{Grading, GradingRequest};
 use crate::reward::RewardPlugin;
 use crate::rewards_config::RewardsConfig;
-use crate::score::{Excluded, ExclusionCause, Graded};
 
 /// The rewards of a configuration over the plugins of a registry.
 #[derive(Debug)]

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::ExclusionCause;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation, ToolCall};
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::registry::Registry;
-use rlf_tools::ToolLoader;
 use rlf_rewards::RewardLoader;
 use rlf_rewards::grading::Grading;
-use rlf_rewards::split::Split;
 use rlf_rewards::reward_stack::RewardStack;
-use rlf_rewards::score::ExclusionCause;
-use serde_json::{Value, json};
 use rlf_stub_plugins::{ANY_OBJECT, ECHO, StubTool, sandbox};
+use rlf_tools::ToolLoader;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// `em` gives 1 and 0.5, `half` gives 0.5 twice, `few` one score too few, `nan` what is no number.
@@ -35,7 +35,12 @@ fn registry() -> (TempDir, Registry) {
             body: ECHO,
         }]),
     );
-    let registry = Registry::load(directory.path(), &BTreeMap::new(), &[&ToolLoader, &RewardLoader], &sandbox());
+    let registry = Registry::load(
+        directory.path(),
+        &BTreeMap::new(),
+        &[&ToolLoader, &RewardLoader],
+        &sandbox(),
+    );
     assert_eq!(registry.problems(), []);
     (directory, registry)
 }

@@ -22,11 +22,11 @@ pub mod world;
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::{Dialogue, DialogueError};
-use rlf_plugins::environment::{Environments, OpenError};
-use rlf_plugins::reward::Split;
-use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::tool_manager::{ToolError, ToolManager};
+use rlf_dialogue::split::Split;
+use rlf_environments::environments::{Environments, OpenError};
 use rlf_policy::Sampler;
+use rlf_rewards::reward_stack::RewardStack;
+use rlf_tools::tool_manager::{ToolError, ToolManager};
 
 use crate::generate::{GenerateError, Generator};
 use crate::shown_tools::{ShownTools, ShownToolsError};

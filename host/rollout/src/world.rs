@@ -5,12 +5,13 @@ use std::sync::Arc;
 use rlf_dialogue::dialogue::DialogueError;
 use rlf_dialogue::episode::{Episode, Reply, Step};
 use rlf_dialogue::message::{Content, Message, Role, plain_text};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::environment::{Environments, OpenError, Session};
-use rlf_plugins::reward::Split;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::session::EnvironmentSession;
+use rlf_plugins::turn::TurnContext;
 
 use crate::shown_tools::{Showing, own_name};
 use crate::user::{Conversation, STOP, UserTurn};
@@ -51,7 +52,7 @@ pub async fn rehearse(scene: &Scene, task: &Task, split: Split) -> Result<(), Ro
 /// See the module's documentation.
 pub(crate) struct World<'a> {
     scene: &'a Scene,
-    session: Option<Session>,
+    session: Option<EnvironmentSession>,
     /// Names of the task's own choice; all that there are where it has none.
     wanted: Option<Vec<String>>,
     plugins: Vec<ToolDefinition>,
@@ -200,7 +201,7 @@ impl<'a> World<'a> {
         let own = self
             .session
             .iter()
-            .flat_map(Session::tools)
+            .flat_map(EnvironmentSession::tools)
             .filter(is_wanted);
         let all = own.chain(&self.plugins).cloned().collect();
         Ok(self.showing.apply(all, &self.task)?)
@@ -234,9 +235,13 @@ impl<'a> World<'a> {
                 {
                     episode.change_tools(self.tools()?);
                 }
-                if let Some(why) = self.session.as_ref().and_then(Session::lost) {
+                if let Some(why) = self.session.as_ref().and_then(EnvironmentSession::lost) {
                     episode.abort_with(outcomes.clone(), format!("environment: {why}"));
-                } else if self.session.as_ref().is_some_and(Session::is_terminated) {
+                } else if self
+                    .session
+                    .as_ref()
+                    .is_some_and(EnvironmentSession::is_terminated)
+                {
                     episode.push_last_outcomes(outcomes.clone());
                 } else {
                     episode.push_outcomes(outcomes.clone());
@@ -343,7 +348,7 @@ impl<'a> World<'a> {
 
 /// The environment hears what the agent said, and where it is silent, its user answers. An error excludes the trajectory.
 async fn converse(
-    session: &mut Session,
+    session: &mut EnvironmentSession,
     conversation: &mut Conversation,
     text: &str,
     context: &TurnContext,
@@ -374,7 +379,7 @@ async fn converse(
 
 /// Tells the environment what was said, and the episode what the environment made of it.
 async fn tell(
-    session: &mut Session,
+    session: &mut EnvironmentSession,
     text: &str,
     context: &TurnContext,
     episode: &mut Episode,

@@ -7,14 +7,14 @@ use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
-use rlf_tools::ToolLoader;
 use rlf_plugins::turn::TurnContext;
-use rlf_tools::tool_manager::{ToolError, ToolManager, ToolManagerConfig};
-use serde_json::{Value, json};
 use rlf_stub_plugins::{
     ANY_OBJECT, BROKEN_JSON, DETERMINISTIC, DOWN, ECHO, FLAKY, IDEMPOTENT, SEED, SPIN, StubTool,
     TRAP, sandbox,
 };
+use rlf_tools::ToolLoader;
+use rlf_tools::tool_manager::{ToolError, ToolManager, ToolManagerConfig};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn stub(name: &'static str, hints: u8, body: &'static str) -> StubTool {
@@ -28,10 +28,19 @@ fn stub(name: &'static str, hints: u8, body: &'static str) -> StubTool {
 
 fn registry(tools: &[StubTool], grants: &str) -> (TempDir, Registry) {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("stub.wasm"), rlf_stub_plugins::tools(tools)).unwrap();
+    fs::write(
+        directory.path().join("stub.wasm"),
+        rlf_stub_plugins::tools(tools),
+    )
+    .unwrap();
     let grants: PluginGrants = rlf_config::parse(grants, "test.toml").unwrap();
     let grants_by_name = BTreeMap::from([("stub".to_owned(), grants)]);
-    let registry = Registry::load(directory.path(), &grants_by_name, &[&ToolLoader], &sandbox());
+    let registry = Registry::load(
+        directory.path(),
+        &grants_by_name,
+        &[&ToolLoader],
+        &sandbox(),
+    );
     assert_eq!(registry.problems(), []);
     (directory, registry)
 }
@@ -310,7 +319,12 @@ async fn no_result_is_kept_of_a_plugin_that_has_the_machines_clock_or_entropy() 
         let grants = format!("hash = \"{hash}\"\ngrants = [{grant}]");
         let grants: PluginGrants = rlf_config::parse(&grants, "test.toml").unwrap();
         let grants_by_name = BTreeMap::from([("stub".to_owned(), grants)]);
-        let registry = Registry::load(directory.path(), &grants_by_name, &[&ToolLoader], &sandbox());
+        let registry = Registry::load(
+            directory.path(),
+            &grants_by_name,
+            &[&ToolLoader],
+            &sandbox(),
+        );
         assert_eq!(registry.problems(), []);
         let config = ToolManagerConfig {
             cache_bytes: 1 << 20,

@@ -6,18 +6,24 @@ use std::fmt::Write as _;
 
 use rlf_sandbox::{Sandbox, SandboxConfig};
 
-/// The bits of `hints` in the contract.
+/// A bit of `hints` in the contract.
 pub const IDEMPOTENT: u8 = 2;
+/// A bit of `hints` in the contract.
 pub const DETERMINISTIC: u8 = 4;
 
 /// One tool of a stub: what it says of itself, and WAT that leaves a pointer to its result.
 pub struct StubTool {
+    /// Its name.
     pub name: &'static str,
+    /// Its input schema, as JSON.
     pub schema: &'static str,
+    /// Bits of `hints`.
     pub hints: u8,
+    /// WAT that leaves a pointer to the result.
     pub body: &'static str,
 }
 
+/// A schema that every object fits.
 pub const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// Returns the arguments as text.

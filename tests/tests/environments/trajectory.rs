@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_dialogue::{
-    BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Message, Role, Task, Tokenizer,
+    BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Graded, Message, Role, Split, Task,
+    Tokenizer,
 };
-use rlf_plugins::reward::Split;
-use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::score::Graded;
 use rlf_policy::{Purpose, Sampler, SamplingParams};
+use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;

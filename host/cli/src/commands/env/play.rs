@@ -12,10 +12,11 @@ use rlf_dialogue::exact;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_dialogue::trajectory::Heard;
-use rlf_plugins::environment::difference::difference;
-use rlf_plugins::environment::snapshot::Snapshot;
-use rlf_plugins::environment::{Environments, Session};
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_environments::difference::difference;
+use rlf_environments::environments::Environments;
+use rlf_environments::session::EnvironmentSession;
+use rlf_environments::snapshot::Snapshot;
+use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
 use crate::display::printable;
@@ -54,7 +55,7 @@ struct Play<'a> {
     environments: &'a Environments,
     name: &'a str,
     begin: Begin,
-    session: Session,
+    session: EnvironmentSession,
     /// What the acts began from, if not from the task.
     base: Option<Snapshot>,
     acts: Vec<Act>,
@@ -144,7 +145,11 @@ fn prompted(interactive: bool) -> impl Iterator<Item = std::io::Result<String>> 
     })
 }
 
-async fn open(environments: &Environments, name: &str, begin: &Begin) -> anyhow::Result<Session> {
+async fn open(
+    environments: &Environments,
+    name: &str,
+    begin: &Begin,
+) -> anyhow::Result<EnvironmentSession> {
     Ok(environments
         .open(name, "command-line", &begin.task, begin.seed)
         .await?)
@@ -363,7 +368,11 @@ enum Done {
     Heard(Reply, Heard),
 }
 
-async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {
+async fn perform(
+    session: &mut EnvironmentSession,
+    act: &Act,
+    number: usize,
+) -> anyhow::Result<Done> {
     let context = TurnContext {
         trajectory_id: "command-line".into(),
         turn: u32::try_from(number).unwrap_or(u32::MAX),

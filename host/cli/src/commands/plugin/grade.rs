@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use rlf_dialogue::exact;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::reward::{Grading, Split, grade_alone};
-use rlf_plugins::tool_manager::ToolManager;
+use rlf_rewards::grading::Grading;
+use rlf_rewards::reward::grade_alone;
+use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 
 use super::call::show_printed;
