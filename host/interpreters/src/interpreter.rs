@@ -231,18 +231,19 @@ impl Interpreters {
     /// by name; those that only serve functions (`functions` of a grants) are left out.
     pub fn new(registry: &Registry) -> Self {
         let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
-        for plugin in registry.plugins() {
+        let run_programs = registry
+            .plugins()
+            .iter()
+            .filter(|plugin| plugin.grants().functions.is_none() && !plugin.is_environment());
+        for plugin in run_programs {
             for language in languages(plugin) {
-                let interpreter = Interpreter {
-                    plugin: Arc::clone(plugin),
-                    language: language.clone(),
-                    follows: true,
-                };
-                if plugin.grants().functions.is_some() || plugin.is_environment() {
-                    continue;
-                }
                 let is_namesake = plugin.name() == language.id;
                 if is_namesake || !by_language.contains_key(&language.id) {
+                    let interpreter = Interpreter {
+                        plugin: Arc::clone(plugin),
+                        language: language.clone(),
+                        follows: true,
+                    };
                     by_language.insert(language.id.clone(), interpreter);
                 }
             }
