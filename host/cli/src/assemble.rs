@@ -12,26 +12,39 @@ use rlf_dialogue::protocol::Protocol;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::template::ChatTemplate;
 use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_environments::EnvironmentLoader;
+use rlf_environments::environments::Environments;
+use rlf_interpreters::InterpreterLoader;
 use rlf_plugins::counters::{CallCounts, Unhealthy};
-use rlf_plugins::environment::Environments;
 use rlf_plugins::follower::Follower;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::kind::Kinds;
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{GenerationConfig, Model, Purpose, Sampler, SamplingParams};
+use rlf_rewards::RewardLoader;
+use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_tools::ToolLoader;
+use rlf_tools::tool_manager::ToolManager;
 use rlf_train::run::Checkpoint;
 
 use crate::config::{Config, IN_RUN, SMALL_TEMPLATE};
 use crate::progress::loading;
 use crate::tasks::{DemonstrationSet, FACTS_TABLE, Numbered, TaskSource};
 use crate::user;
+
+/// The kinds of plugins that this program loads.
+pub(crate) const KINDS: Kinds = &[
+    &ToolLoader,
+    &RewardLoader,
+    &InterpreterLoader,
+    &EnvironmentLoader,
+];
 
 /// Everything of a run but its weights.
 pub(crate) struct Parts {
@@ -160,7 +173,7 @@ impl Parts {
             );
         }
         let registry =
-            loading(|| Registry::load(plugins, &bindings(&config.plugins, run), &sandbox));
+            loading(|| Registry::load(plugins, &bindings(&config.plugins, run), KINDS, &sandbox));
         let tools = ToolManager::new(&registry, &config.tools)
             .context("[tools]")?
             .keeping_outputs_in(&run.join("outputs"));
@@ -465,9 +478,9 @@ pub(crate) fn data_folder(run: &Path) -> PathBuf {
 
 /// The policies with `run:` bindings pointing into the run.
 fn bindings(
-    policies: &BTreeMap<String, PluginPolicy>,
+    policies: &BTreeMap<String, PluginGrants>,
     run: &Path,
-) -> BTreeMap<String, PluginPolicy> {
+) -> BTreeMap<String, PluginGrants> {
     let mut policies = policies.clone();
     for path in policies
         .values_mut()

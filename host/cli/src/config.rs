@@ -7,16 +7,16 @@ use anyhow::{Context, bail};
 use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
+use rlf_environments::environments::EnvironmentConfig;
 use rlf_forge::countries::CountriesConfig;
-use rlf_plugins::environment::EnvironmentConfig;
-use rlf_plugins::policy::PluginPolicy;
-use rlf_plugins::reward_stack::RewardsConfig;
-use rlf_plugins::tool_manager::ToolManagerConfig;
+use rlf_plugins::grants::PluginGrants;
 use rlf_policy::Qwen3Config;
+use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
+use rlf_tools::tool_manager::ToolManagerConfig;
 use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ fn is_in_run(path: &Path) -> bool {
 }
 
 /// Takes the data bindings that point into the run out of a policy.
-pub(crate) fn take_in_run(policy: &mut PluginPolicy) -> BTreeMap<String, PathBuf> {
+pub(crate) fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
     let (in_run, elsewhere) = std::mem::take(&mut policy.data)
         .into_iter()
         .partition(|(_, path)| is_in_run(path));
@@ -91,7 +91,7 @@ pub(crate) struct Config {
     pub(crate) serve: ServeConfig,
     /// The operator's policy for each plugin, by alias.
     #[serde(default)]
-    pub(crate) plugins: BTreeMap<String, PluginPolicy>,
+    pub(crate) plugins: BTreeMap<String, PluginGrants>,
     /// How trajectories are graded.
     pub(crate) rewards: RewardsConfig,
     /// Sizes of the decoding engine.

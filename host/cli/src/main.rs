@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         // What plugins do wrong in a soak is what it is for.
         Command::Bench(_) => "error",
         // Which says itself how a call ended.
-        Command::Plugin(_) | Command::Env(_) => "warn,rlf_plugins::tool_manager=error",
+        Command::Plugin(_) | Command::Env(_) => "warn,rlf_tools::tool_manager=error",
         // A line for each request.
         Command::Serve(_) => "warn,rlf_serve=info",
         _ => "warn",

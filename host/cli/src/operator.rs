@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use rlf_config::{ConfigError, Lines};
-use rlf_plugins::environment::EnvironmentConfig;
-use rlf_plugins::policy::PluginPolicy;
+use rlf_environments::environments::EnvironmentConfig;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
-use rlf_plugins::tool_manager::ToolManagerConfig;
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
+use rlf_tools::tool_manager::ToolManagerConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ use crate::config::{Config, IN_RUN, take_in_run};
 /// What a configuration says of plugins, the sandbox and the service.
 #[derive(Default)]
 pub(crate) struct Operator {
-    pub(crate) policies: BTreeMap<String, PluginPolicy>,
+    pub(crate) policies: BTreeMap<String, PluginGrants>,
     pub(crate) sandbox: SandboxConfig,
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
@@ -33,7 +33,7 @@ pub(crate) struct Operator {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Part {
-    plugins: BTreeMap<String, PluginPolicy>,
+    plugins: BTreeMap<String, PluginGrants>,
     sandbox: SandboxConfig,
     tools: ToolManagerConfig,
     environments: EnvironmentConfig,
@@ -55,7 +55,7 @@ pub(crate) struct Setting {
 /// The operator's word on one plugin.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Decided {
-    pub(crate) policy: PluginPolicy,
+    pub(crate) policy: PluginGrants,
     pub(crate) settings: Vec<Setting>,
     /// `FILE:LINE` of its table.
     pub(crate) entry: Option<String>,
@@ -157,7 +157,7 @@ impl Operator {
     }
 
     /// A problem, in words that know of data which lies in a run.
-    pub(crate) fn explained(&self, problem: &Problem, policy: &PluginPolicy) -> Problem {
+    pub(crate) fn explained(&self, problem: &Problem, policy: &PluginGrants) -> Problem {
         let mut problem = problem.clone();
         let Some(in_run) = self.in_run.get(&problem.plugin) else {
             return problem;

@@ -6,18 +6,15 @@ use std::collections::BTreeSet;
 use rlf_sandbox::{CONTRACT, ComponentInfo};
 
 use crate::gates::AVAILABLE;
+use crate::grants::PluginGrants;
 use crate::manifest::{Gate, PluginKind, PluginManifest};
-use crate::policy::PluginPolicy;
-use crate::problem::ProblemKind;
-
-/// Why a plugin is not let in: kind, what, how to mend it.
-pub(crate) type Refusal = (ProblemKind, String, String);
+use crate::problem::{LoadRefusal, ProblemKind};
 
 /// What is let in: the policy as it holds for this component.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Admitted {
     pub(crate) kind: PluginKind,
-    pub(crate) policy: PluginPolicy,
+    pub(crate) grants: PluginGrants,
     pub(crate) notices: Vec<String>,
 }
 
@@ -25,58 +22,58 @@ pub(crate) struct Admitted {
 pub(crate) fn admit(
     alias: &str,
     manifest: &PluginManifest,
-    policy: &PluginPolicy,
+    grants: &PluginGrants,
     component: &ComponentInfo,
-) -> Result<Admitted, Refusal> {
-    policy.check().map_err(|error| {
-        (
-            ProblemKind::Policy,
+) -> Result<Admitted, LoadRefusal> {
+    grants.check().map_err(|error| {
+        LoadRefusal::new(
+            ProblemKind::Grants,
             format!("[plugins.{alias}]: {error}"),
-            error.mend().into(),
+            error.mend(),
         )
     })?;
     let kind = kind(manifest, component)?;
     let mut notices = Vec::new();
-    let trusted = policy.trusts(&component.hash);
-    let mut policy = policy.clone();
+    let trusted = grants.trusts(&component.hash);
+    let mut grants = grants.clone();
     if !trusted {
         // A changed component is a stranger until the operator says otherwise.
-        policy.grants.clear();
-        policy.http = None;
-        policy.tools.clear();
-        policy.execute.clear();
-        policy.data.clear();
-        policy.files = None;
-        policy.unsandboxed_host_directory = None;
-        notices.push(changed(alias, &policy, component));
+        grants.gates.clear();
+        grants.http = None;
+        grants.tools.clear();
+        grants.execute.clear();
+        grants.data.clear();
+        grants.files = None;
+        grants.unsandboxed_host_directory = None;
+        notices.push(changed(alias, &grants, component));
     }
-    gates(alias, manifest, &policy, component, trusted)?;
-    data(alias, manifest, &policy, component, trusted)?;
-    for gate in policy.grants.difference(&manifest.gates) {
+    gates(alias, manifest, &grants, component, trusted)?;
+    data(alias, manifest, &grants, component, trusted)?;
+    for gate in grants.gates.difference(&manifest.gates) {
         notices.push(format!(
             "`{}` is granted, but the plugin does not ask for it",
             gate.as_str()
         ));
     }
-    policy.grants.retain(|gate| manifest.gates.contains(gate));
+    grants.gates.retain(|gate| manifest.gates.contains(gate));
     Ok(Admitted {
         kind,
-        policy,
+        grants,
         notices,
     })
 }
 
-fn changed(alias: &str, policy: &PluginPolicy, component: &ComponentInfo) -> String {
+fn changed(alias: &str, grants: &PluginGrants, component: &ComponentInfo) -> String {
     format!(
         "the component changed (its hash is {}, [plugins.{alias}] pins {}), so its data, files and \
          grants are withdrawn",
         component.hash,
-        policy.hash.as_deref().unwrap_or_default(),
+        grants.hash.as_deref().unwrap_or_default(),
     )
 }
 
 /// What the component is: what it exports, which the manifest must not contradict.
-fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKind, Refusal> {
+fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKind, LoadRefusal> {
     let exported: Vec<(PluginKind, &str)> = PluginKind::ALL
         .into_iter()
         .filter_map(|kind| Some((kind, component.exported_version(kind.interface())?)))
@@ -84,28 +81,28 @@ fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKi
     let (kind, version) = match (manifest.kind, exported.as_slice()) {
         (_, []) => {
             let wanted: Vec<&str> = PluginKind::ALL.map(PluginKind::interface).to_vec();
-            return Err((
+            return Err(LoadRefusal::new(
                 ProblemKind::Component,
                 format!("the component exports none of {}", wanted.join(", ")),
-                "build it with the SDK, for one of the worlds of rlf:plugin".into(),
+                "build it with the SDK, for one of the worlds of rlf:plugin",
             ));
         }
         (None, [only]) => *only,
         (None, several) => {
             let kinds: Vec<&str> = several.iter().map(|(kind, _)| kind.as_str()).collect();
-            return Err((
+            return Err(LoadRefusal::new(
                 ProblemKind::Component,
                 format!(
                     "the component is several things at once: {}",
                     kinds.join(", ")
                 ),
-                "say which with `kind = \"…\"` in plugin.toml".into(),
+                "say which with `kind = \"…\"` in plugin.toml",
             ));
         }
         (Some(said), exported) => match exported.iter().find(|(kind, _)| *kind == said) {
             Some(found) => *found,
             None => {
-                return Err((
+                return Err(LoadRefusal::new(
                     ProblemKind::Manifest,
                     format!(
                         "plugin.toml says `kind = \"{}\"`, but the component exports {}",
@@ -116,13 +113,13 @@ fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKi
                             .collect::<Vec<_>>()
                             .join(", ")
                     ),
-                    "correct `kind`, or leave it out".into(),
+                    "correct `kind`, or leave it out",
                 ));
             }
         },
     };
     if version != CONTRACT {
-        return Err((
+        return Err(LoadRefusal::new(
             ProblemKind::Component,
             format!(
                 "the component was built for version {version} of rlf:plugin, this host speaks {CONTRACT}"
@@ -136,10 +133,10 @@ fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKi
 fn gates(
     alias: &str,
     manifest: &PluginManifest,
-    policy: &PluginPolicy,
+    grants: &PluginGrants,
     component: &ComponentInfo,
     trusted: bool,
-) -> Result<(), Refusal> {
+) -> Result<(), LoadRefusal> {
     // What it would use: gates that it imports, and those that it need not import.
     let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
     let imported: BTreeSet<Gate> = component
@@ -149,9 +146,9 @@ fn gates(
         .chain(asked_alone.copied())
         .collect();
     let not_asked: Vec<Gate> = imported.difference(&manifest.gates).copied().collect();
-    let not_granted: Vec<Gate> = imported.difference(&policy.grants).copied().collect();
+    let not_granted: Vec<Gate> = imported.difference(&grants.gates).copied().collect();
     if !not_asked.is_empty() {
-        return Err((
+        return Err(LoadRefusal::new(
             ProblemKind::Gates,
             format!(
                 "the component uses {}, which its plugin.toml does not ask for",
@@ -166,9 +163,9 @@ fn gates(
     if !not_granted.is_empty() {
         let mut what = format!("it asks for {}, which nobody granted", list(&not_granted));
         if !trusted {
-            what = format!("{what}: {}", changed(alias, policy, component));
+            what = format!("{what}: {}", changed(alias, grants, component));
         }
-        return Err((
+        return Err(LoadRefusal::new(
             ProblemKind::Gates,
             what,
             format!(
@@ -179,11 +176,11 @@ fn gates(
             ),
         ));
     }
-    if !policy.grants.is_empty() && policy.hash.is_none() {
-        return Err((
-            ProblemKind::Policy,
+    if !grants.gates.is_empty() && grants.hash.is_none() {
+        return Err(LoadRefusal::new(
+            ProblemKind::Grants,
             format!("[plugins.{alias}] grants {}, but to whatever lies there", {
-                list(&policy.grants.iter().copied().collect::<Vec<_>>())
+                list(&grants.gates.iter().copied().collect::<Vec<_>>())
             }),
             format!(
                 "bind the grant to this component: hash = \"{}\"",
@@ -197,13 +194,13 @@ fn gates(
         .filter(|gate| !AVAILABLE.contains(gate))
         .collect();
     if !imported.is_empty() {
-        return Err((
+        return Err(LoadRefusal::new(
             ProblemKind::Gates,
             format!(
                 "it uses {}, which is not available in this version of rlf-host",
                 list(&imported)
             ),
-            "use a newer version, or leave the plugin out with `enabled = false`".into(),
+            "use a newer version, or leave the plugin out with `enabled = false`",
         ));
     }
     Ok(())
@@ -212,11 +209,11 @@ fn gates(
 fn data(
     alias: &str,
     manifest: &PluginManifest,
-    policy: &PluginPolicy,
+    grants: &PluginGrants,
     component: &ComponentInfo,
     trusted: bool,
-) -> Result<(), Refusal> {
-    let unknown: Vec<&str> = policy
+) -> Result<(), LoadRefusal> {
+    let unknown: Vec<&str> = grants
         .data
         .keys()
         .map(String::as_str)
@@ -228,8 +225,8 @@ fn data(
         } else {
             format!("its slots are: {}", manifest.data.join(", "))
         };
-        return Err((
-            ProblemKind::Policy,
+        return Err(LoadRefusal::new(
+            ProblemKind::Grants,
             format!(
                 "[plugins.{alias}] binds data that the plugin has no slot for: {}",
                 { backquoted(&unknown) }
@@ -241,15 +238,15 @@ fn data(
         .data
         .iter()
         .map(String::as_str)
-        .filter(|slot| !policy.data.contains_key(*slot))
+        .filter(|slot| !grants.data.contains_key(*slot))
         .collect();
     if unbound.is_empty() {
         return Ok(());
     }
     if !trusted {
-        return Err((
+        return Err(LoadRefusal::new(
             ProblemKind::Data,
-            changed(alias, policy, component),
+            changed(alias, grants, component),
             format!(
                 "if the change is meant, renew the pin: hash = \"{}\"",
                 component.hash
@@ -260,7 +257,7 @@ fn data(
         .iter()
         .map(|slot| format!("data.{slot} = \"path/to/{slot}\""))
         .collect();
-    Err((
+    Err(LoadRefusal::new(
         ProblemKind::Data,
         format!("it needs data that is not bound: {}", backquoted(&unbound)),
         format!(
@@ -315,7 +312,7 @@ mod tests {
         PluginManifest::parse(text, "p/plugin.toml").unwrap()
     }
 
-    fn policy(text: &str) -> PluginPolicy {
+    fn grants(text: &str) -> PluginGrants {
         rlf_config::parse(text, "c.toml").unwrap()
     }
 
@@ -323,10 +320,10 @@ mod tests {
         let refused = admit(
             "p",
             &manifest(manifest_text),
-            &policy(policy_text),
+            &grants(policy_text),
             component,
         );
-        let (_, what, mend) = refused.unwrap_err();
+        let LoadRefusal { what, mend, .. } = refused.unwrap_err();
         format!("{what}; {mend}")
     }
 
@@ -334,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_kind_is_what_the_component_exports() {
-        let admitted = admit("p", &manifest(""), &policy(""), &tool(&[])).unwrap();
+        let admitted = admit("p", &manifest(""), &grants(""), &tool(&[])).unwrap();
         assert_eq!(
             (admitted.kind, admitted.notices.len()),
             (PluginKind::Tool, 0)
@@ -345,7 +342,7 @@ mod tests {
             "the component is several things at once: tool, reward; say which with `kind = \"…\"` \
              in plugin.toml"
         );
-        let said = admit("p", &manifest("kind = \"reward\""), &policy(""), &both).unwrap();
+        let said = admit("p", &manifest("kind = \"reward\""), &grants(""), &both).unwrap();
         assert_eq!(said.kind, PluginKind::Reward);
         assert_eq!(
             refusal("kind = \"reward\"", "", &tool(&[])),
@@ -422,7 +419,7 @@ mod tests {
             admit(
                 "p",
                 &manifest("data = [\"a\"]"),
-                &policy("data.a = \"x\""),
+                &grants("data.a = \"x\""),
                 &tool(&[])
             )
             .is_ok()
@@ -445,13 +442,13 @@ mod tests {
             )
         );
         // What needs nothing still loads, with nothing.
-        let pinned = policy(&format!(
+        let pinned = grants(&format!(
             "hash = \"{old}\"\ngrants = [\"model\"]\nfiles.bytes = 1\nunsandboxed_host_directory = \"x\""
         ));
         let admitted = admit("p", &manifest(""), &pinned, &tool(&[])).unwrap();
-        assert!(admitted.policy.grants.is_empty());
-        assert_eq!(admitted.policy.files, None);
-        assert_eq!(admitted.policy.unsandboxed_host_directory, None);
+        assert!(admitted.grants.gates.is_empty());
+        assert_eq!(admitted.grants.files, None);
+        assert_eq!(admitted.grants.unsandboxed_host_directory, None);
         assert!(admitted.notices[0].starts_with("the component changed"));
     }
 
@@ -465,17 +462,17 @@ mod tests {
                  configuration: [plugins.p] hash = \"{HASH}\", grants = [\"real-clock\", \"real-random\"]"
             )
         );
-        let granted = policy(&format!(
+        let granted = grants(&format!(
             "hash = \"{HASH}\"\ngrants = [\"real-clock\", \"real-random\"]"
         ));
         let admitted = admit("p", &manifest(asks), &granted, &plain).unwrap();
         assert_eq!(
-            admitted.policy.grants,
+            admitted.grants.gates,
             BTreeSet::from([Gate::RealClock, Gate::RealRandom])
         );
         // Who does not ask gets neither.
         let admitted = admit("p", &manifest("gates = [\"real-clock\"]"), &granted, &plain).unwrap();
-        assert_eq!(admitted.policy.grants, BTreeSet::from([Gate::RealClock]));
+        assert_eq!(admitted.grants.gates, BTreeSet::from([Gate::RealClock]));
         assert_eq!(
             admitted.notices,
             ["`real-random` is granted, but the plugin does not ask for it"]
@@ -505,18 +502,18 @@ mod tests {
                 pick(imported).iter().map(|gate| format!("rlf:plugin/{}@0.1.0", gate.as_str())).collect();
             let component = tool(&imports.iter().map(String::as_str).collect::<Vec<_>>());
             let manifest = PluginManifest { gates: pick(asked), ..PluginManifest::default() };
-            let policy = PluginPolicy {
-                grants: pick(granted),
+            let grants = PluginGrants {
+                gates: pick(granted),
                 hash: Some(HASH.into()),
-                ..PluginPolicy::default()
+                ..PluginGrants::default()
             };
-            match admit("p", &manifest, &policy, &component) {
+            match admit("p", &manifest, &grants, &component) {
                 Ok(_) => {
                     prop_assert_eq!(used & !asked, 0);
                     prop_assert_eq!(used & !granted, 0);
                     prop_assert!(pick(used).iter().all(|gate| AVAILABLE.contains(gate)));
                 }
-                Err((kind, what, _)) => {
+                Err(LoadRefusal { kind, what, .. }) => {
                     prop_assert_eq!(kind, ProblemKind::Gates);
                     let expected = if used & !asked != 0 {
                         "does not ask for"

@@ -7,7 +7,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, JsonTypeSet, ValidationError};
 use serde_json::Value;
 
-use crate::schema::{MAX_STEPS, ToolSchema};
+use crate::schema::{MAX_STEPS, Size, ToolSchema};
 
 /// Deepest nesting of arguments that reach validation.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
@@ -109,40 +109,6 @@ fn write_canonical(value: &Value, depth: usize, out: &mut String) {
 fn write_string(text: &str, out: &mut String) {
     // `Value`'s Display is serde_json's compact form; borrowing avoids a copy only for numbers.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
-}
-
-/// What there is to validate.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Size {
-    /// Values, and names of members.
-    pub(crate) values: u64,
-    /// Bytes of strings and of names.
-    pub(crate) text_bytes: u64,
-}
-
-impl Size {
-    /// Adds up a value; false where it is nested more than `depth` deep.
-    fn measure(&mut self, value: &Value, depth: usize) -> bool {
-        self.values += 1;
-        match value {
-            Value::Object(members) => {
-                depth > 0
-                    && members.iter().all(|(name, member)| {
-                        self.values += 1;
-                        self.text_bytes += name.len() as u64;
-                        self.measure(member, depth - 1)
-                    })
-            }
-            Value::Array(items) => {
-                depth > 0 && items.iter().all(|item| self.measure(item, depth - 1))
-            }
-            Value::String(text) => {
-                self.text_bytes += text.len() as u64;
-                true
-            }
-            _ => true,
-        }
-    }
 }
 
 fn explain(error: &ValidationError<'_>, schema: &Value, arguments: &Value) -> String {

@@ -22,5 +22,5 @@ wasmtime::component::bindgen!({
     exports: { default: async },
 });
 
-pub(crate) use self::exports::rlf::plugin::{environment, interpreter, reward, tool};
-pub(crate) use self::rlf::plugin::{code, types};
+pub use self::exports::rlf::plugin::{environment, interpreter, reward, tool};
+pub use self::rlf::plugin::{code, types};

@@ -14,7 +14,7 @@ pub const MIN_CALLS_FOR_HEALTH: u64 = 20;
 
 /// Counters that calls on any thread add to.
 #[derive(Debug, Default)]
-pub(crate) struct CallCounters {
+pub struct CallCounters {
     ended: [AtomicU64; Ended::ALL.len()],
     infrastructure: AtomicU64,
     retried: AtomicU64,
@@ -25,7 +25,8 @@ pub(crate) struct CallCounters {
 }
 
 impl CallCounters {
-    pub(crate) fn count(&self, ended: Ended, fault: Fault, wall: Duration) {
+    /// Counts a call that ended.
+    pub fn count(&self, ended: Ended, fault: Fault, wall: Duration) {
         self.ended[ended as usize].fetch_add(1, Relaxed);
         if fault == Fault::Infrastructure {
             self.infrastructure.fetch_add(1, Relaxed);
@@ -33,15 +34,18 @@ impl CallCounters {
         self.wall_us.fetch_add(wall.as_micros() as u64, Relaxed);
     }
 
-    pub(crate) fn count_retry(&self) {
+    /// Counts a call that is tried a second time.
+    pub fn count_retry(&self) {
         self.retried.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn count_cached(&self) {
+    /// Counts a call that was answered from the cache.
+    pub fn count_cached(&self) {
         self.cached.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn count_host_writes(&self, files: &FilesReport) {
+    /// Counts what a call wrote to a directory of the host.
+    pub fn count_host_writes(&self, files: &FilesReport) {
         if files.host_writes > 0 {
             self.host_writes.fetch_add(files.host_writes, Relaxed);
             self.host_bytes_written
@@ -49,7 +53,8 @@ impl CallCounters {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> CallCounts {
+    /// The counts so far.
+    pub fn snapshot(&self) -> CallCounts {
         CallCounts {
             ended: std::array::from_fn(|index| self.ended[index].load(Relaxed)),
             infrastructure: self.infrastructure.load(Relaxed),
@@ -129,7 +134,7 @@ impl CallCounts {
     }
 
     /// An error if a plugin with these counts traps too often to go on with.
-    pub(crate) fn check_health(
+    pub fn check_health(
         &self,
         plugin: &str,
         max_trap_share: f64,

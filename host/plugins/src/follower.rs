@@ -16,7 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use rlf_sandbox::Sandbox;
 
-use crate::manifest::MANIFEST_FILE;
+use crate::kind::Kinds;
+use crate::manifest::{MANIFEST_FILE, PluginKind};
 use crate::plugin::Plugin;
 use crate::registry::{Job, Registry};
 
@@ -73,6 +74,7 @@ pub struct Change {
 
 /// The files of a registry's plugins as they were when last looked at.
 pub struct Watch {
+    kinds: Kinds,
     sandbox: Sandbox,
     plugins: Vec<Watched>,
 }
@@ -91,7 +93,7 @@ struct Watched {
 struct Files([Option<(u64, u64, SystemTime)>; 2]);
 
 impl Files {
-    fn of(plugin: &Plugin) -> Self {
+    fn new(plugin: &Plugin) -> Self {
         let look = |path: &Path| {
             let metadata = fs::metadata(path).ok()?;
             let number = std::os::unix::fs::MetadataExt::ino(&metadata);
@@ -109,9 +111,9 @@ impl Watch {
     pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
         let tools = registry
             .with_jobs()
-            .filter(|(plugin, _)| !plugin.is_reward());
+            .filter(|(plugin, _)| plugin.kind() != PluginKind::Reward);
         let plugins = tools.map(|(plugin, job)| {
-            let files = Files::of(plugin);
+            let files = Files::new(plugin);
             // It may have been replaced while others were loaded.
             let is_the_same = (job.candidate()).is_ok_and(|found| {
                 blake3::hash(&found.component).to_hex().as_str() == plugin.hash()
@@ -124,6 +126,7 @@ impl Watch {
             }
         });
         Self {
+            kinds: registry.kinds(),
             sandbox: sandbox.clone(),
             plugins: plugins.collect(),
         }
@@ -132,11 +135,11 @@ impl Watch {
     /// Looks at all files. What changed and looks the same twice in a row is loaded; blocks for as long
     /// as that takes.
     pub fn look(&mut self) -> Vec<Change> {
-        let sandbox = &self.sandbox;
+        let (kinds, sandbox) = (self.kinds, &self.sandbox);
         self.plugins
             .iter_mut()
             .filter_map(|watched| {
-                let what = watched.look(sandbox)?;
+                let what = watched.look(kinds, sandbox)?;
                 Some(Change {
                     plugin: watched.plugin.name().to_owned(),
                     what,
@@ -147,8 +150,8 @@ impl Watch {
 }
 
 impl Watched {
-    fn look(&mut self, sandbox: &Sandbox) -> Option<String> {
-        let files = Files::of(&self.plugin);
+    fn look(&mut self, kinds: Kinds, sandbox: &Sandbox) -> Option<String> {
+        let files = Files::new(&self.plugin);
         if self.known.as_ref() == Some(&files) {
             self.changed = None;
             return None;
@@ -159,7 +162,7 @@ impl Watched {
         }
         self.known = self.changed.take();
         let serving = self.plugin.latest();
-        match self.load(&serving, sandbox) {
+        match self.load(&serving, kinds, sandbox) {
             Ok(plugin) if plugin.identity() == serving.identity() => None,
             Ok(plugin) => {
                 let what = format!(
@@ -180,12 +183,12 @@ impl Watched {
     }
 
     /// The plugin as its files have it now, if it can take the place of the one that serves.
-    fn load(&self, serving: &Plugin, sandbox: &Sandbox) -> Result<Plugin, String> {
+    fn load(&self, serving: &Plugin, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, String> {
         let plugin = self
             .job
-            .run_apart(sandbox)
+            .run_apart(kinds, sandbox)
             .map_err(|problem| problem.to_string())?;
-        if !serving.policy().trusts(plugin.hash()) {
+        if !serving.grants().trusts(plugin.hash()) {
             return Err(format!(
                 "[plugins.{}] pins another component than {}",
                 plugin.name(),

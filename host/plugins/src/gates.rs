@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rlf_http::HttpRules;
 use rlf_sandbox::OpenGate;
 
+use crate::grants::PluginGrants;
 use crate::manifest::Gate;
-use crate::policy::PluginPolicy;
 
-pub(crate) use self::nesting::Nesting;
+pub use self::nesting::{NestedCalls, Nesting, ProgramAnswer, ProgramRunner};
 
 /// What an operator can open in this version.
 pub(crate) const AVAILABLE: &[Gate] = &[
@@ -35,32 +35,32 @@ pub fn shut() -> Vec<Arc<dyn OpenGate>> {
     http.chain([tools, execute]).collect()
 }
 
-/// The gates of `wanted` as the policy opens them. The error says what is wrong with the policy.
+/// The gates of `wanted` as the policy opens them. The error says what is wrong with the grants.
 pub(crate) fn open(
     wanted: impl IntoIterator<Item = Gate>,
-    policy: &PluginPolicy,
+    grants: &PluginGrants,
 ) -> Result<Vec<Arc<dyn OpenGate>>, String> {
     wanted
         .into_iter()
         .map(|gate| match gate {
             Gate::Http => {
-                let policy = policy.http.as_ref().ok_or_else(|| {
+                let rules = grants.http.as_ref().ok_or_else(|| {
                     "`http` is granted, but no host is named; add a table `http.hosts.\"api.example.com\" = {}`"
                         .to_owned()
                 })?;
-                let gate = http::HttpGate::open(policy).map_err(|error| error.to_string())?;
+                let gate = http::HttpGate::open(rules).map_err(|error| error.to_string())?;
                 Ok(Arc::new(gate) as Arc<dyn OpenGate>)
             }
-            Gate::Tools if policy.tools.is_empty() => Err(
+            Gate::Tools if grants.tools.is_empty() => Err(
                 "`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`".to_owned(),
             ),
-            Gate::Tools => Ok(Arc::new(tools::ToolsGate::open(&policy.tools)) as Arc<dyn OpenGate>),
-            Gate::Execute if policy.execute.is_empty() => Err(
+            Gate::Tools => Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>),
+            Gate::Execute if grants.execute.is_empty() => Err(
                 "`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`"
                     .to_owned(),
             ),
             Gate::Execute => {
-                Ok(Arc::new(execute::ExecuteGate::open(&policy.execute)) as Arc<dyn OpenGate>)
+                Ok(Arc::new(execute::ExecuteGate::open(&grants.execute)) as Arc<dyn OpenGate>)
             }
             other => Err(format!(
                 "`{}` is not available in this version of rlf-host",

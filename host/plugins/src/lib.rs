@@ -1,30 +1,29 @@
-//! Typed plugins over the sandbox: which there are, what they may have, and how a rollout calls
-//! them.
+//! The core of plugins: finds components in a directory, decides which are let in, prepares them and keeps them in a
+//! registry.
 //!
-//! Tools and rewards are components that strangers wrote. This crate finds them in a directory,
-//! holds what each asks for (`plugin.toml`) against what the operator grants it
-//! (`[plugins.<alias>]`), and gives rollouts two things: a [`ToolManager`](tool_manager::ToolManager)
-//! that answers all calls of a turn, and a [`RewardStack`](reward_stack::RewardStack) that grades a
-//! group of trajectories. How a call ended is data here; what becomes of the trajectory follows
-//! from it.
+//! Plugins are components that strangers wrote. This crate holds what each asks for (`plugin.toml`) against what the
+//! operator grants it (`[plugins.<alias>]`), and turns those that are admitted into [`Plugin`](plugin::Plugin)s that can
+//! be called. What several kinds of plugins share is here too: the typed contract, checked tools and arguments, how calls
+//! end, gates, counters.
 //!
-//! It must not know how a model works or what training does: the policy and this crate meet in
-//! `rlf-rollout` only. How a component is confined is `rlf-sandbox`'s business.
+//! It must not know what a kind of plugins is for. The crates `rlf-tools`, `rlf-rewards`, `rlf-environments` and
+//! `rlf-interpreters` each hand a [`KindLoader`](kind::KindLoader) to the registry. It must not know how a model works or
+//! what training does either, and how a component is confined is `rlf-sandbox`'s business.
 //!
-//! | a reader looking for | finds it in |
+//! | looking for | module |
 //! |---|---|
 //! | what a plugin says of itself | [`manifest`] |
-//! | what the operator lets it have | [`policy`] |
-//! | how plugins are found and loaded | [`registry`] |
-//! | how they are replaced while calls run | [`follower`] |
-//! | what is wrong with one that is not there | [`problem`] |
-//! | calls of tools | [`tool_manager`], [`schema`], [`arguments`] |
-//! | programs that models wrote | [`interpreter`] |
-//! | worlds that trajectories act in | [`environment`] |
-//! | ways out of the sandbox | [`gates`] |
-//! | how calls end, and what models are told | `outcome` |
-//! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`] |
-//! | how terms become a reward | `formula` |
+//! | what the operator grants it | [`grants`], [`programs`], [`python_environment`] |
+//! | how plugins are found, admitted and loaded | [`discovery`], `admission`, `loading`, [`registry`] |
+//! | how a kind of plugins is added | [`kind`], [`plugin::Exports`] |
+//! | how plugins are replaced while calls run | [`follower`] |
+//! | why a plugin is not there | [`problem`] |
+//! | a loaded plugin, and what it printed | [`plugin`] |
+//! | the tools it offers, their schemas and arguments | [`offered_tools`], [`schema`], [`arguments`] |
+//! | how a call ended, and what the model is told | [`outcome`] |
+//! | gates: ways out of the sandbox | [`gates`] |
+//! | the contract's types, and the way between them and the host's | [`bindings`], [`convert`], [`safe_text`] |
+//! | seeds and places of calls | [`seed`], [`turn`] |
 //! | numbers for metrics | [`counters`] |
 //! | everything about a plugin, for people | [`report`] |
 //!
@@ -32,57 +31,44 @@
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
 //!
-//! use rlf_dialogue::tool::ToolCall;
+//! use rlf_plugins::kind::Kinds;
 //! use rlf_plugins::registry::Registry;
-//! use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
 //! use rlf_sandbox::{Sandbox, SandboxConfig};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! // `&[&rlf_tools::ToolLoader, ..]`: without any, every component is a problem of the registry.
+//! const KINDS: Kinds = &[];
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let sandbox = Sandbox::new(&SandboxConfig::default())?;
-//! let registry = Registry::load(Path::new("target/plugins"), &BTreeMap::new(), &sandbox);
+//! let registry = Registry::load(Path::new("target/plugins"), &BTreeMap::new(), KINDS, &sandbox);
 //! for problem in registry.problems() {
 //!     eprintln!("{problem}");
 //! }
-//! let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
-//! let call = ToolCall {
-//!     call_id: "example/0/0".into(),
-//!     name: "calculate".into(),
-//!     arguments: serde_json::json!({ "expression": "(2+3)*4" }),
-//! };
-//! let context = TurnContext { trajectory_id: "example".into(), turn: 0, seed: 0 };
-//! let outcomes = tools.invoke(vec![call], &context).await;
-//! println!("{:?}", outcomes[0].observation);
 //! # Ok(()) }
 //! ```
 
 mod admission;
 pub mod arguments;
-pub mod bench;
-mod bindings;
-mod concurrently;
-mod convert;
+pub mod bindings;
+pub mod convert;
 pub mod counters;
 pub mod discovery;
-pub mod environment;
-pub mod expression;
 pub mod follower;
-mod formula;
 pub mod gates;
-pub mod interpreter;
-pub mod loading;
+pub mod grants;
+pub mod kind;
+mod loading;
 pub mod manifest;
-mod outcome;
-mod outputs;
+pub mod milliseconds;
+pub mod offered_tools;
+pub mod outcome;
 pub mod plugin;
-pub mod policy;
 pub mod problem;
+pub mod programs;
+pub mod python_environment;
 pub mod registry;
 pub mod report;
-mod result_cache;
-pub mod reward;
-pub mod reward_stack;
-pub mod rewards_config;
-mod safe_text;
+pub mod safe_text;
 pub mod schema;
 pub mod seed;
-pub mod tool_manager;
+pub mod turn;

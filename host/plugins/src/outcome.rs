@@ -17,16 +17,20 @@ const MAX_ERROR_CHARS: usize = 500;
 
 /// How one attempt at a call ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct End {
-    pub(crate) ended: Ended,
-    pub(crate) fault: Fault,
-    pub(crate) observation: Option<Observation>,
-    pub(crate) detail: Option<String>,
+pub struct CallEnd {
+    /// How it ended.
+    pub ended: Ended,
+    /// Whose doing that was.
+    pub fault: Fault,
+    /// What the model reads; none where nothing is to be graded.
+    pub observation: Option<Observation>,
+    /// For logs and the record of the call.
+    pub detail: Option<String>,
 }
 
-impl End {
+impl CallEnd {
     /// The model's doing: it is told `text`.
-    pub(crate) fn by_model(ended: Ended, text: impl Into<String>) -> Self {
+    pub fn by_model(ended: Ended, text: impl Into<String>) -> Self {
         Self {
             ended,
             fault: Fault::Model,
@@ -36,7 +40,7 @@ impl End {
     }
 
     /// The plugin broke: the model is told no more than that, `detail` goes to the logs.
-    pub(crate) fn by_plugin(detail: String) -> Self {
+    pub fn by_plugin(detail: String) -> Self {
         Self {
             ended: Ended::Trap,
             fault: Fault::Plugin,
@@ -49,7 +53,7 @@ impl End {
     }
 
     /// Neither the model's nor the plugin's doing: nothing to show, nothing to grade.
-    pub(crate) fn by_infrastructure(ended: Ended, detail: String) -> Self {
+    pub fn by_infrastructure(ended: Ended, detail: String) -> Self {
         Self {
             ended,
             fault: Fault::Infrastructure,
@@ -59,7 +63,7 @@ impl End {
     }
 
     /// A kept result of the same call.
-    pub(crate) fn by_cache(observation: Observation) -> Self {
+    pub fn by_cache(observation: Observation) -> Self {
         Self {
             ended: Ended::Ok,
             fault: Fault::Model,
@@ -77,7 +81,9 @@ impl End {
         }
     }
 
-    pub(crate) fn with_detail(self, detail: String) -> Self {
+    /// The same with a detail for logs.
+    #[must_use]
+    pub fn with_detail(self, detail: String) -> Self {
         Self {
             detail: Some(detail),
             ..self
@@ -85,18 +91,18 @@ impl End {
     }
 
     /// Whether a second try may end otherwise: something the call needs was not there, or not in time.
-    pub(crate) fn may_be_retried(&self) -> bool {
+    pub fn may_be_retried(&self) -> bool {
         self.ended == Ended::Unavailable || self.fault == Fault::Infrastructure
     }
 
     /// What the guest returned. `result_bytes` is the limit of that name.
-    pub(crate) fn of_result(
+    pub fn from_result(
         result: Result<types::Observation, types::Error>,
         result_bytes: u64,
     ) -> Self {
         let observation = match result {
             Ok(observation) => observation,
-            Err(error) => return Self::of_error(error),
+            Err(error) => return Self::from_error(error),
         };
         let used = observation_bytes(&observation) as u64;
         if used > result_bytes {
@@ -105,7 +111,7 @@ impl End {
                 value: result_bytes,
                 used,
             };
-            return Self::of_output_limit(&limit).with_detail(limit.to_string());
+            return Self::output_limit(&limit).with_detail(limit.to_string());
         }
         match observation_from_guest(observation) {
             Ok(observation) => Self {
@@ -123,7 +129,7 @@ impl End {
     }
 
     /// The guest's own words for why there is no result.
-    fn of_error(error: types::Error) -> Self {
+    fn from_error(error: types::Error) -> Self {
         let detail = error_text(&error);
         let words = |message: String| {
             make_string_safe(message.chars().take(MAX_ERROR_CHARS).collect::<String>())
@@ -136,7 +142,7 @@ impl End {
                 Ended::Failed,
                 format!("error: not found: {}", words(message)),
             ),
-            types::Error::Denied(_) => Self::of_denied(),
+            types::Error::Denied(_) => Self::denied(),
             // A quota of this call: nested calls, bytes read. As with any other limit, what the
             // model asked for was too much.
             types::Error::Exhausted(_) => Self::by_model(
@@ -148,14 +154,14 @@ impl End {
             }
             // The host did not give up, or the result would not have come back: the guest's own
             // budget ran out.
-            types::Error::Cancelled => Self::of_timeout(None),
+            types::Error::Cancelled => Self::timeout(None),
             types::Error::Internal(_) => return Self::by_plugin(detail),
         };
         end.with_detail(detail)
     }
 
     /// A reward's own words for why it gave no scores at all.
-    pub(crate) fn of_grading_error(error: &types::Error) -> Self {
+    pub fn from_grading_error(error: &types::Error) -> Self {
         let detail = error_text(error);
         match error {
             types::Error::Unavailable(_) => Self::by_infrastructure(Ended::Unavailable, detail),
@@ -167,7 +173,7 @@ impl End {
     }
 
     /// The sandbox stopped the guest.
-    pub(crate) fn of_stopped(stopped: &Stopped) -> Self {
+    pub fn from_stopped(stopped: &Stopped) -> Self {
         let detail = stopped.reason.clone();
         let limit = stopped.limit.as_ref();
         match stopped.ended {
@@ -180,7 +186,7 @@ impl End {
                     .with_detail(detail)
             }
             Ending::Timeout { clock: Clock::Cpu | Clock::Virtual } => {
-                Self::of_timeout(limit).with_detail(detail)
+                Self::timeout(limit).with_detail(detail)
             }
             Ending::Timeout { clock: Clock::Wall | Clock::Host } => {
                 Self::by_infrastructure(Ended::Timeout, detail)
@@ -197,20 +203,20 @@ impl End {
             )
             .with_detail(detail),
             Ending::OutputLimit => match limit {
-                Some(limit) => Self::of_output_limit(limit),
+                Some(limit) => Self::output_limit(limit),
                 None => Self::by_model(
                     Ended::OutputLimit,
                     "error: the output is larger than it may be; ask for less",
                 ),
             }
             .with_detail(detail),
-            Ending::Denied => Self::of_denied().with_detail(detail),
+            Ending::Denied => Self::denied().with_detail(detail),
             Ending::Cancelled => Self::given_up(),
             Ending::Unavailable => Self::by_infrastructure(Ended::Unavailable, detail),
         }
     }
 
-    fn of_timeout(limit: Option<&LimitReached>) -> Self {
+    fn timeout(limit: Option<&LimitReached>) -> Self {
         let text = match limit.filter(|limit| limit.name.ends_with("_ms")) {
             Some(limit) => format!(
                 "error: the call was stopped after the {} it may take; try a simpler one",
@@ -221,7 +227,7 @@ impl End {
         Self::by_model(Ended::Timeout, text)
     }
 
-    fn of_output_limit(limit: &LimitReached) -> Self {
+    fn output_limit(limit: &LimitReached) -> Self {
         Self::by_model(
             Ended::OutputLimit,
             format!(
@@ -231,7 +237,7 @@ impl End {
         )
     }
 
-    fn of_denied() -> Self {
+    fn denied() -> Self {
         Self::by_model(
             Ended::Denied,
             "error: the tool asked for something it may not have",
@@ -240,7 +246,7 @@ impl End {
 }
 
 /// The text for arguments that are wrong.
-pub(crate) fn invalid_arguments(explanation: &str) -> String {
+pub fn invalid_arguments(explanation: &str) -> String {
     format!("error: invalid arguments: {explanation}")
 }
 
@@ -252,7 +258,8 @@ fn milliseconds(value: u64) -> String {
     }
 }
 
-pub(crate) fn bytes(value: u64) -> String {
+/// A number of bytes as people write it.
+pub fn bytes(value: u64) -> String {
     match value {
         value if value >= 1 << 20 && value.is_multiple_of(1 << 20) => {
             format!("{} MiB", value >> 20)
@@ -269,8 +276,8 @@ mod tests {
     use super::*;
     use rlf_dialogue::message::{Content, plain_text};
 
-    fn stopped(ended: Ending, limit: Option<(&str, u64)>) -> End {
-        End::of_stopped(&Stopped {
+    fn stopped(ended: Ending, limit: Option<(&str, u64)>) -> CallEnd {
+        CallEnd::from_stopped(&Stopped {
             ended,
             reason: "what happened".into(),
             limit: limit.map(|(name, value)| LimitReached {
@@ -282,7 +289,7 @@ mod tests {
         })
     }
 
-    fn shown(end: &End) -> String {
+    fn shown(end: &CallEnd) -> String {
         end.observation
             .as_ref()
             .map(|o| plain_text(&o.content))
@@ -441,7 +448,7 @@ mod tests {
             ),
         ];
         for (error, ended, fault, text) in rows {
-            let end = End::of_result(Err(error), 1_000);
+            let end = CallEnd::from_result(Err(error), 1_000);
             assert_eq!(
                 (end.ended, end.fault, shown(&end).as_str()),
                 (ended, fault, text)
@@ -458,17 +465,17 @@ mod tests {
             metrics: vec![],
             extra: vec![],
         };
-        let end = End::of_result(Ok(result("20", false)), 1_024);
+        let end = CallEnd::from_result(Ok(result("20", false)), 1_024);
         assert_eq!((end.ended, end.fault), (Ended::Ok, Fault::Model));
         assert_eq!(
             end.observation.unwrap().content,
             [Content::Text("20".into())]
         );
 
-        let end = End::of_result(Ok(result("no such city", true)), 1_024);
+        let end = CallEnd::from_result(Ok(result("no such city", true)), 1_024);
         assert_eq!((end.ended, end.fault), (Ended::Failed, Fault::Model));
 
-        let end = End::of_result(Ok(result(&"x".repeat(1_025), false)), 1_024);
+        let end = CallEnd::from_result(Ok(result(&"x".repeat(1_025), false)), 1_024);
         assert_eq!(end.ended, Ended::OutputLimit);
         assert_eq!(
             shown(&end),
@@ -478,7 +485,7 @@ mod tests {
 
         let mut broken = result("x", false);
         broken.content = vec![types::Content::Structured("{".into())];
-        let end = End::of_result(Ok(broken), 1_024);
+        let end = CallEnd::from_result(Ok(broken), 1_024);
         assert_eq!((end.ended, end.fault), (Ended::Trap, Fault::Plugin));
         assert!(
             end.detail

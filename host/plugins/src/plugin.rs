@@ -1,68 +1,64 @@
-//! A loaded plugin: a template of the sandbox, what the author and the operator said of it, and
-//! typed calls.
+//! A loaded plugin: a template of the sandbox, what the author and the operator said of it, and the calls that the core
+//! can make of any kind.
 
+use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use rlf_dialogue::tool::ToolDefinition;
 use rlf_sandbox::{
     BoxFuture, CallReport, CallSpec, Caller, Captured, FilesReport, State, Stopped, Template,
 };
 use serde::Serialize;
-use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use crate::arguments::{measured, validate};
-use crate::bindings::{environment, interpreter, reward, tool, types};
-use crate::gates::Nesting;
-use crate::interpreter::Language;
-use crate::interpreter::functions::Functions;
+use crate::bindings::types;
+use crate::gates::{Nesting, ProgramRunner};
+use crate::grants::PluginGrants;
 use crate::manifest::{Gate, PluginKind, PluginManifest};
-use crate::outcome::End;
-use crate::policy::PluginPolicy;
-use crate::reward::GradingRequest;
-use crate::schema::ToolSchema;
+use crate::offered_tools::LoadedTool;
+use crate::outcome::CallEnd;
+use crate::problem::LoadRefusal;
 
-/// One tool of a loaded plugin, its schema checked and compiled.
-#[derive(Debug, Clone)]
-pub struct LoadedTool {
-    /// As models are shown it, under the operator's name for it.
-    pub definition: ToolDefinition,
-    /// The name the plugin knows it by.
-    pub own_name: String,
-    /// What the host checks arguments by; none where the tool's own code does.
-    pub(crate) schema: Option<Arc<ToolSchema>>,
-}
+/// The exports of a loaded plugin. The crate of its kind implements this; the methods are what the core, and the crates of
+/// other kinds, need of it.
+pub trait Exports: Send + Sync {
+    /// What the crate of the kind keeps: see [`Plugin::exports`].
+    fn as_any(&self) -> &dyn Any;
 
-/// Who sees to it that arguments are what a tool takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checking {
-    /// The host, by the tool's schema, which it compiles: what does not fit never reaches the tool.
-    Host,
-    /// The tool's own code. Its schema is for the model alone, and may say what the host's engine does not know.
-    Tool,
-}
+    /// Runs the plugin for the first time. Returns the tools that it offers, none if its kind offers none.
+    fn list<'a>(
+        &'a self,
+        plugin: &'a Plugin,
+    ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>>;
 
-impl LoadedTool {
-    /// What is wrong with arguments that its code is not to see, as a text that a model can act on.
-    pub(crate) fn check(&self, arguments: &Value) -> Result<(), String> {
-        match &self.schema {
-            Some(schema) => validate(schema, arguments),
-            None => measured(arguments).map(drop),
-        }
+    /// Calls one of its tools. Beside how the call ended, what became of its files.
+    fn call_tool<'a>(
+        &'a self,
+        plugin: &'a Arc<Plugin>,
+        request: ToolRequest,
+    ) -> BoxFuture<'a, (CallEnd, FilesReport)> {
+        let _ = (plugin, request);
+        let stopped = Stopped::unavailable("the plugin offers no tools");
+        let end = CallEnd::from_stopped(&stopped);
+        Box::pin(async { (end, FilesReport::default()) })
+    }
+
+    /// The interpreter of a language, if it is one that runs it.
+    fn interpreter(&self, plugin: &Arc<Plugin>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
+        let _ = (plugin, language);
+        None
     }
 }
 
-/// The typed exports of a component, by its kind.
-#[derive(Clone)]
-pub(crate) enum Exports {
-    Tool(Arc<tool::GuestIndices>),
-    Reward(Arc<reward::GuestIndices>),
-    Interpreter(Arc<interpreter::GuestIndices>),
-    Environment(Arc<environment::GuestIndices>),
+/// The tools that a plugin says it offers.
+pub struct ToolList {
+    /// The tools, unchecked, in the plugin's order.
+    pub listed: Vec<types::ToolDefinition>,
+    /// What to do where they are wrong.
+    pub mend: String,
 }
 
 /// A plugin that is ready to be called.
@@ -71,15 +67,14 @@ pub struct Plugin {
     pub(crate) path: PathBuf,
     pub(crate) component_path: PathBuf,
     pub(crate) manifest: PluginManifest,
-    pub(crate) policy: PluginPolicy,
+    pub(crate) grants: PluginGrants,
     pub(crate) notices: Vec<String>,
     pub(crate) template: Template,
-    pub(crate) exports: Exports,
+    kind: PluginKind,
+    exports: Arc<dyn Exports>,
     pub(crate) tools: Vec<LoadedTool>,
     /// Whether the operator's configuration says anything of it.
     pub(crate) is_named: bool,
-    pub(crate) languages: Vec<Language>,
-    pub(crate) functions: Option<Functions>,
     pub(crate) environment_hash: Option<String>,
     identity: String,
     last_trap: Mutex<Option<String>>,
@@ -97,33 +92,33 @@ pub struct Printed {
 }
 
 /// One call to a tool, ready to be handed to the guest.
-pub(crate) struct ToolRequest {
+pub struct ToolRequest {
     /// The plugin's own name of the tool.
-    pub(crate) name: String,
+    pub name: String,
     /// Canonical JSON.
-    pub(crate) arguments: String,
-    pub(crate) context: types::CallContext,
-    pub(crate) deadline: Instant,
-    pub(crate) caller: Option<Caller>,
-    pub(crate) nesting: Option<Arc<Nesting>>,
+    pub arguments: String,
+    /// What the guest knows of the call.
+    pub context: types::CallContext,
+    /// When it is stopped.
+    pub deadline: Instant,
+    /// The guest that makes the call, if one does.
+    pub caller: Option<Caller>,
+    /// What it needs to make calls of its own, if it may.
+    pub nesting: Option<Arc<Nesting>>,
 }
-
-/// What a guest answers to a tool call.
-pub(crate) type ToolResult = Result<types::Observation, types::Error>;
-/// What a guest answers to a grading.
-pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;
 
 impl Plugin {
     pub(crate) fn new(
         name: String,
         candidate: (PathBuf, PathBuf, PluginManifest),
-        policy: PluginPolicy,
+        kind: PluginKind,
+        grants: PluginGrants,
         notices: Vec<String>,
         template: Template,
-        exports: Exports,
+        exports: Arc<dyn Exports>,
     ) -> Self {
         let (path, component_path, manifest) = candidate;
-        let config = policy.effective_config(&manifest).to_string();
+        let config = grants.effective_config(&manifest).to_string();
         let identity = format!(
             "{} {} {}",
             template.info().hash,
@@ -135,14 +130,13 @@ impl Plugin {
             path,
             component_path,
             manifest,
-            policy,
+            grants,
             notices,
             template,
+            kind,
             exports,
             tools: Vec::new(),
             is_named: false,
-            languages: Vec::new(),
-            functions: None,
             environment_hash: None,
             identity,
             last_trap: Mutex::default(),
@@ -158,21 +152,12 @@ impl Plugin {
 
     /// What it is.
     pub fn kind(&self) -> PluginKind {
-        match self.exports {
-            Exports::Tool(_) => PluginKind::Tool,
-            Exports::Reward(_) => PluginKind::Reward,
-            Exports::Interpreter(_) => PluginKind::Interpreter,
-            Exports::Environment(_) => PluginKind::Environment,
-        }
+        self.kind
     }
 
     /// Whether trajectories can act in it: an environment of its own, or an interpreter that has loaded one.
     pub fn is_environment(&self) -> bool {
-        self.kind() == PluginKind::Environment || self.policy.environment.is_some()
-    }
-
-    pub(crate) fn is_reward(&self) -> bool {
-        self.kind() == PluginKind::Reward
+        self.kind() == PluginKind::Environment || self.grants.environment.is_some()
     }
 
     /// Its folder, or its bare `.wasm`.
@@ -199,7 +184,7 @@ impl Plugin {
     }
 
     /// What its answers depend on beside their calls: component, data and config, by their hashes.
-    pub(crate) fn identity(&self) -> &str {
+    pub fn identity(&self) -> &str {
         &self.identity
     }
 
@@ -213,24 +198,14 @@ impl Plugin {
         &self.tools
     }
 
-    /// What an interpreter runs; nothing of other kinds.
-    pub fn languages(&self) -> &[Language] {
-        &self.languages
-    }
-
-    /// The functions that an interpreter offers as tools, if its policy names a folder of them.
-    pub(crate) fn functions(&self) -> Option<&Functions> {
-        self.functions.as_ref()
-    }
-
     /// What the operator decided about it, the default where nothing was.
-    pub fn policy(&self) -> &PluginPolicy {
-        &self.policy
+    pub fn grants(&self) -> &PluginGrants {
+        &self.grants
     }
 
     /// Whether the same call can end otherwise when it is made again, whatever its tools say of themselves.
-    pub(crate) fn is_granted_chance(&self) -> bool {
-        self.policy.grants.iter().any(|gate| gate.is_behind_wasi())
+    pub fn is_granted_chance(&self) -> bool {
+        self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
 
     /// What the author says of it.
@@ -267,37 +242,37 @@ impl Plugin {
     }
 
     /// Whether its calls leave files that are to be kept.
-    pub(crate) fn leaves_files(&self) -> bool {
-        let files = self.policy.files.as_ref();
+    pub fn leaves_files(&self) -> bool {
+        let files = self.grants.files.as_ref();
         files.is_some_and(|files| !files.outputs.is_empty())
-            || self.policy.unsandboxed_host_directory.is_some()
+            || self.grants.unsandboxed_host_directory.is_some()
     }
 
     /// Whether its tools are shown to a model that is to have all there are. Running programs is more than a tool does:
     /// whoever wants that says so.
-    pub(crate) fn is_offered(&self) -> bool {
+    pub fn is_offered(&self) -> bool {
         self.is_named || self.kind() != PluginKind::Interpreter
     }
 
     /// How long a call of one of its tools may take, of real time.
-    pub(crate) fn call_deadline(&self) -> Duration {
+    pub fn call_deadline(&self) -> Duration {
         match self.kind() {
-            PluginKind::Interpreter => self.policy.programs.deadline,
+            PluginKind::Interpreter => self.grants.programs.deadline,
             PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => {
-                self.policy.limits.wall
+                self.grants.limits.wall
             }
         }
     }
 
     /// Whether its calls can make others, or run programs.
-    pub(crate) fn calls_others(&self) -> bool {
+    pub fn calls_others(&self) -> bool {
         [Gate::Tools, Gate::Execute]
             .iter()
-            .any(|gate| self.policy.grants.contains(gate))
+            .any(|gate| self.grants.gates.contains(gate))
     }
 
     /// Remembers why it last trapped, for the message that stops a run.
-    pub(crate) fn note_trap(&self, end: &End) {
+    pub fn note_trap(&self, end: &CallEnd) {
         *self
             .last_trap
             .lock()
@@ -307,7 +282,8 @@ impl Plugin {
             .map(|detail| detail.lines().next().unwrap_or_default().to_owned());
     }
 
-    pub(crate) fn last_trap(&self) -> Option<String> {
+    /// Why it last trapped.
+    pub fn last_trap(&self) -> Option<String> {
         self.last_trap
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -322,66 +298,28 @@ impl Plugin {
             .take()
     }
 
-    /// Makes an instance of a reward and looks at its functions: whether they have the contract's types is known
-    /// only then. Those of other kinds show it in what they list.
-    pub(crate) async fn probe_reward(&self) -> Result<(), Stopped> {
-        let Exports::Reward(indices) = &self.exports else {
-            return Ok(());
-        };
-        let indices = Arc::clone(indices);
-        self.ask("probe", move |store, instance| {
-            Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
-        })
-        .await
+    /// What the crate of its kind keeps of it, if that is a `T`.
+    pub fn exports<T: 'static>(&self) -> Option<&T> {
+        self.exports.as_any().downcast_ref()
     }
 
-    /// Asks an environment for its scenarios.
-    pub(crate) async fn list_scenarios(&self) -> Result<Vec<environment::Scenario>, Stopped> {
-        let Exports::Environment(indices) = &self.exports else {
-            return Ok(Vec::new());
-        };
-        let indices = Arc::clone(indices);
-        self.ask("scenarios", move |store, instance| {
-            Box::pin(async move {
-                let guest = indices.load(&mut *store, &instance)?;
-                guest.call_scenarios(store).await
-            })
-        })
-        .await
+    /// See [`Exports::list`].
+    pub(crate) async fn list(&self) -> Result<Option<ToolList>, LoadRefusal> {
+        self.exports.list(self).await
     }
 
-    /// Asks an interpreter what it runs.
-    pub(crate) async fn list_languages(&self) -> Result<Vec<interpreter::Language>, Stopped> {
-        let Exports::Interpreter(indices) = &self.exports else {
-            return Ok(Vec::new());
-        };
-        let indices = Arc::clone(indices);
-        self.ask("languages", move |store, instance| {
-            Box::pin(async move {
-                let guest = indices.load(&mut *store, &instance)?;
-                guest.call_languages(store).await
-            })
-        })
-        .await
+    /// Calls one of its tools. Beside how the call ended, what became of its files.
+    pub async fn call_tool(self: &Arc<Self>, request: ToolRequest) -> (CallEnd, FilesReport) {
+        self.exports.call_tool(self, request).await
     }
 
-    /// Asks a tool plugin what it offers.
-    pub(crate) async fn list_tools(&self) -> Result<Vec<types::ToolDefinition>, Stopped> {
-        let Exports::Tool(indices) = &self.exports else {
-            return Ok(Vec::new());
-        };
-        let indices = Arc::clone(indices);
-        self.ask("list-tools", move |store, instance| {
-            Box::pin(async move {
-                let guest = indices.load(&mut *store, &instance)?;
-                guest.call_list_tools(store).await
-            })
-        })
-        .await
+    /// The interpreter of a language, if it is one that runs it. What serves now serves it to the end.
+    pub fn interpreter(self: &Arc<Self>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
+        self.exports.interpreter(self, language)
     }
 
     /// Asks the plugin something about itself in an instance of its own. `what` names it in logs.
-    async fn ask<R, F>(&self, what: &str, question: F) -> Result<R, Stopped>
+    pub async fn ask<R, F>(&self, what: &str, question: F) -> Result<R, Stopped>
     where
         R: Send + 'static,
         F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
@@ -395,80 +333,9 @@ impl Plugin {
         self.finish(self.template.call(spec, question).await)
     }
 
-    /// Calls a tool. Beside how it ended, what became of its files.
-    pub(crate) async fn call_tool(
-        &self,
-        request: ToolRequest,
-    ) -> (Result<ToolResult, Stopped>, FilesReport) {
-        let Exports::Tool(indices) = &self.exports else {
-            let stopped = Stopped::unavailable("the plugin offers no tools");
-            return (Err(stopped), FilesReport::default());
-        };
-        let indices = Arc::clone(indices);
-        let spec = CallSpec {
-            label: request.context.call_id.clone(),
-            seed: request.context.seed,
-            deadline: Some(request.deadline),
-            caller: request.caller.clone(),
-            context: request.nesting.clone().map(|nesting| nesting as _),
-            ..CallSpec::default()
-        };
-        let mut report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    let ToolRequest {
-                        name,
-                        arguments,
-                        context,
-                        ..
-                    } = request;
-                    guest.call_call(store, &name, &arguments, &context).await
-                })
-            })
-            .await;
-        let files = std::mem::take(&mut report.files);
-        (self.finish(report), files)
-    }
-
-    /// Asks a reward to grade a group.
-    pub(crate) async fn grade(
-        &self,
-        request: &Arc<GradingRequest>,
-        seed: u64,
-        nesting: Option<Arc<Nesting>>,
-    ) -> Result<GradingResult, Stopped> {
-        let Exports::Reward(indices) = &self.exports else {
-            return Err(Stopped::unavailable("the plugin is no reward"));
-        };
-        let indices = Arc::clone(indices);
-        let request = Arc::clone(request);
-        let label = format!("{}: grade {}", self.name, request.task().id);
-        let spec = CallSpec {
-            label,
-            seed,
-            context: nesting.map(|nesting| nesting as _),
-            ..CallSpec::default()
-        };
-        let report = self
-            .template
-            .call(spec, move |store, instance| {
-                Box::pin(async move {
-                    let guest = indices.load(&mut *store, &instance)?;
-                    let grading = request.grading(seed);
-                    guest
-                        .call_grade(store, request.task(), request.group(), &grading)
-                        .await
-                })
-            })
-            .await;
-        self.finish(report)
-    }
-
     /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
     /// The rest is kept aside.
-    pub(crate) fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
+    pub fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
         let (stdout, stderr) = (report.stdout.captured(), report.stderr.captured());
         let outcome = report.outcome.map_err(|mut stopped| {
             let printed = stderr.text.trim();
@@ -487,7 +354,7 @@ impl Plugin {
     }
 
     /// Keeps what a call printed until it is taken.
-    pub(crate) fn keep_printed(&self, stdout: Captured, stderr: Captured) {
+    pub fn keep_printed(&self, stdout: Captured, stderr: Captured) {
         if !stdout.is_empty() || !stderr.is_empty() {
             *self.printed.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Printed { stdout, stderr });

@@ -15,7 +15,8 @@ pub enum ProblemKind {
     /// `plugin.toml` is wrong.
     Manifest,
     /// The operator's entry is wrong, or names what does not exist.
-    Policy,
+    #[serde(rename = "policy")]
+    Grants,
     /// Two plugins, or two tools, have one name.
     Name,
     /// The component is not one, or not of the kind or version it should be.
@@ -37,7 +38,7 @@ impl ProblemKind {
         match self {
             Self::File => "its files cannot be read",
             Self::Manifest => "its plugin.toml is wrong",
-            Self::Policy => "what the configuration says of it is wrong",
+            Self::Grants => "what the configuration says of it is wrong",
             Self::Name => "something else has its name",
             Self::Component => "its component is none, or of another kind or version",
             Self::Gates => {
@@ -46,6 +47,28 @@ impl ProblemKind {
             Self::Data => "data that it needs is not there",
             Self::Init => "its `init` failed",
             Self::Tools => "what it says of its tools is wrong",
+        }
+    }
+}
+
+/// Why a plugin is not loaded, without its name and place, which [`Problem`] adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadRefusal {
+    /// What kind of thing is wrong.
+    pub kind: ProblemKind,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub mend: String,
+}
+
+impl LoadRefusal {
+    /// A refusal with what is wrong and what to do about it.
+    pub fn new(kind: ProblemKind, what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+            mend: mend.into(),
         }
     }
 }

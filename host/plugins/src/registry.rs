@@ -2,6 +2,7 @@
 //! finished loading in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,23 +12,34 @@ use std::thread;
 use rlf_sandbox::{ComponentInfo, Sandbox};
 
 use crate::discovery::{self, Candidate, Place};
+use crate::grants::PluginGrants;
+use crate::kind::Kinds;
 use crate::loading;
 use crate::manifest::{PluginKind, PluginManifest, is_valid_name};
 use crate::plugin::Plugin;
-use crate::policy::PluginPolicy;
 use crate::problem::{Problem, ProblemKind};
 
 /// Plugins are loaded by at most this many threads: each may hold a component being compiled.
 const MAX_LOADERS: usize = 4;
 
 /// The plugins of a run, and the problems of those that are not there.
-#[derive(Debug)]
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
     /// Where each plugin came from, by its name.
     jobs: BTreeMap<String, Job>,
+    /// To load plugins again that were replaced on disk.
+    kinds: Kinds,
     problems: Vec<Problem>,
     refused_tools: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("plugins", &self.plugins)
+            .field("problems", &self.problems)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a plugin is, and what its author asks for.
@@ -47,7 +59,7 @@ pub(crate) struct Job {
     alias: String,
     directory: PathBuf,
     place: Place,
-    policy: PluginPolicy,
+    grants: PluginGrants,
     /// Whether the operator's configuration says anything of it.
     is_named: bool,
 }
@@ -101,8 +113,8 @@ impl Job {
         })
     }
 
-    fn run(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
-        let loaded = loading::load(&self.alias, self.candidate()?, &self.policy, sandbox);
+    fn run(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+        let loaded = loading::load(&self.alias, self.candidate()?, &self.grants, kinds, sandbox);
         loaded.map(|mut plugin| {
             plugin.is_named = self.is_named;
             plugin
@@ -112,8 +124,8 @@ impl Job {
 
 impl Job {
     /// Runs on a thread of its own: the caller's may belong to an async runtime.
-    pub(crate) fn run_apart(&self, sandbox: &Sandbox) -> Result<Plugin, Problem> {
-        let mut loaded = run_all(std::slice::from_ref(self), sandbox);
+    pub(crate) fn run_apart(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+        let mut loaded = run_all(std::slice::from_ref(self), kinds, sandbox);
         loaded
             .pop()
             .unwrap_or_else(|| unreachable!("one job has one result"))
@@ -127,16 +139,18 @@ impl Registry {
     /// Blocks while components compile: seconds where nothing is cached.
     pub fn load(
         directory: &Path,
-        policies: &BTreeMap<String, PluginPolicy>,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        kinds: Kinds,
         sandbox: &Sandbox,
     ) -> Self {
-        Self::load_where(directory, policies, sandbox, |_| true)
+        Self::load_where(directory, grants_by_name, kinds, sandbox, |_| true)
     }
 
     /// Loads the plugins of a directory whose names are `wanted`, and leaves the others alone.
     pub fn load_where(
         directory: &Path,
-        policies: &BTreeMap<String, PluginPolicy>,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        kinds: Kinds,
         sandbox: &Sandbox,
         wanted: impl Fn(&str) -> bool,
     ) -> Self {
@@ -155,11 +169,11 @@ impl Registry {
                 Vec::new()
             }
         };
-        let mut jobs = plan(directory, &places, policies, &mut problems);
+        let mut jobs = plan(directory, &places, grants_by_name, &mut problems);
         jobs.retain(|job| wanted(&job.alias));
         problems.retain(|problem| problem.plugin == "*" || wanted(&problem.plugin));
         let mut plugins = Vec::new();
-        for loaded in run_all(&jobs, sandbox) {
+        for loaded in run_all(&jobs, kinds, sandbox) {
             match loaded {
                 Ok(plugin) => plugins.push(plugin),
                 Err(problem) => problems.push(problem),
@@ -176,9 +190,15 @@ impl Registry {
                 .into_iter()
                 .map(|job| (job.alias.clone(), job))
                 .collect(),
+            kinds,
             problems,
             refused_tools,
         }
+    }
+
+    /// The kinds of plugins that it loads.
+    pub(crate) fn kinds(&self) -> Kinds {
+        self.kinds
     }
 
     /// What was loaded, with how to load it again.
@@ -192,7 +212,8 @@ impl Registry {
     /// file's.
     pub fn load_one(
         path: &Path,
-        policy: &PluginPolicy,
+        grants: &PluginGrants,
+        kinds: Kinds,
         sandbox: &Sandbox,
     ) -> Result<Arc<Plugin>, Problem> {
         let (directory, place) = discovery::place_of(path);
@@ -200,18 +221,18 @@ impl Registry {
             alias: "plugin".into(),
             directory,
             place,
-            policy: policy.clone(),
+            grants: grants.clone(),
             is_named: true,
         };
         job.alias = job.own_name();
-        job.run_apart(sandbox).map(Arc::new)
+        job.run_apart(kinds, sandbox).map(Arc::new)
     }
 
     /// What the plugin `name` of a directory is and asks for, read from its files alone: nothing of it is
     /// compiled or run, whatever it is granted.
     pub fn identify(
         directory: &Path,
-        policies: &BTreeMap<String, PluginPolicy>,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
     ) -> Result<Identity, Problem> {
         let problem = |path: &Path, kind, what: String, mend: String| Problem {
@@ -233,7 +254,7 @@ impl Registry {
             .and_then(|open| discovery::places(&open))
             .map_err(|error| unreadable(directory, &error))?;
         let mut problems = Vec::new();
-        let jobs = plan(directory, &places, policies, &mut problems);
+        let jobs = plan(directory, &places, grants_by_name, &mut problems);
         let Some(job) = jobs.iter().find(|job| job.alias == name) else {
             let names: Vec<&str> = jobs.iter().map(|job| job.alias.as_str()).collect();
             let mend = match rlf_config::nearest(name, names.iter().copied()) {
@@ -244,7 +265,7 @@ impl Registry {
             return Err(known.unwrap_or_else(|| {
                 problem(
                     directory,
-                    ProblemKind::Policy,
+                    ProblemKind::Grants,
                     "there is no such plugin".into(),
                     mend,
                 )
@@ -312,7 +333,7 @@ impl Registry {
 
     /// Names under which there is no tool, with the reason: those that two plugins offer, and those
     /// of plugins that were not loaded (a plugin with one tool is mostly called like it).
-    pub(crate) fn missing_tools(&self) -> BTreeMap<String, String> {
+    pub fn missing_tools(&self) -> BTreeMap<String, String> {
         let mut missing: BTreeMap<String, String> = self
             .problems
             .iter()
@@ -323,38 +344,38 @@ impl Registry {
     }
 }
 
-/// Which plugin is loaded under which name with which policy. Names that two would have are
+/// Which plugin is loaded under which name with which grants. Names that two would have are
 /// refused; both.
 fn plan(
     directory: &Path,
     places: &[Place],
-    policies: &BTreeMap<String, PluginPolicy>,
+    grants_by_name: &BTreeMap<String, PluginGrants>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Job> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut governed = BTreeSet::new();
-    for (alias, policy) in policies {
+    for (alias, grants) in grants_by_name {
         let job = |directory: PathBuf, place| Job {
             alias: alias.clone(),
             directory,
             place,
-            policy: policy.clone(),
+            grants: grants.clone(),
             is_named: true,
         };
-        if let Some(path) = &policy.path {
-            if policy.enabled {
+        if let Some(path) = &grants.path {
+            if grants.enabled {
                 let (directory, place) = discovery::place_of(path);
                 jobs.push(job(directory, place));
             }
             continue;
         }
-        let folder = policy.folder(alias);
+        let folder = grants.folder(alias);
         governed.insert(folder);
         let found: Vec<&Place> = places
             .iter()
             .filter(|place| place.name() == folder)
             .collect();
-        if !policy.enabled {
+        if !grants.enabled {
             continue;
         }
         if found.is_empty() {
@@ -367,7 +388,7 @@ fn plan(
             problems.push(Problem {
                 plugin: alias.clone(),
                 path: directory.to_owned(),
-                kind: ProblemKind::Policy,
+                kind: ProblemKind::Grants,
                 what: format!("[plugins.{alias}] is about `{folder}`, which is not there"),
                 mend,
             });
@@ -386,7 +407,7 @@ fn plan(
                 alias: place.name().to_owned(),
                 directory: directory.to_owned(),
                 place: place.clone(),
-                policy: PluginPolicy::default(),
+                grants: PluginGrants::default(),
                 is_named: false,
             }),
     );
@@ -423,7 +444,7 @@ fn plan(
 }
 
 /// Loads on a few threads; the results are in the order of the jobs.
-fn run_all(jobs: &[Job], sandbox: &Sandbox) -> Vec<Result<Plugin, Problem>> {
+fn run_all(jobs: &[Job], kinds: Kinds, sandbox: &Sandbox) -> Vec<Result<Plugin, Problem>> {
     let slots: Vec<Mutex<Option<Result<Plugin, Problem>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
@@ -436,7 +457,7 @@ fn run_all(jobs: &[Job], sandbox: &Sandbox) -> Vec<Result<Plugin, Problem>> {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(at) else { break };
-                    let loaded = job.run(sandbox);
+                    let loaded = job.run(kinds, sandbox);
                     *slots[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
                 }
             });
@@ -501,10 +522,10 @@ fn refuse_ambiguous_tools(
 mod tests {
     use super::*;
 
-    fn planned(places: &[Place], policies: &str) -> (Vec<(String, String)>, Vec<String>) {
-        let policies = rlf_config::parse(policies, "c.toml").unwrap();
+    fn planned(places: &[Place], grants_by_name: &str) -> (Vec<(String, String)>, Vec<String>) {
+        let grants_by_name = rlf_config::parse(grants_by_name, "c.toml").unwrap();
         let mut problems = Vec::new();
-        let jobs = plan(Path::new("dir"), places, &policies, &mut problems);
+        let jobs = plan(Path::new("dir"), places, &grants_by_name, &mut problems);
         let jobs = jobs
             .into_iter()
             .map(|job| (job.path().display().to_string(), job.alias));
@@ -534,8 +555,8 @@ mod tests {
 
     #[test]
     fn one_plugin_may_stand_under_several_names_and_then_not_under_its_own() {
-        let policies = "[left]\nplugin = \"search\"\n[right]\nplugin = \"search\"\n";
-        let (jobs, problems) = planned(&[folder("search"), folder("z")], policies);
+        let grants_by_name = "[left]\nplugin = \"search\"\n[right]\nplugin = \"search\"\n";
+        let (jobs, problems) = planned(&[folder("search"), folder("z")], grants_by_name);
         assert_eq!(
             jobs,
             pairs(&[

@@ -10,10 +10,10 @@ use rlf_sandbox::{InitMode, Limits, ScratchFiles};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::interpreter::ProgramPolicy;
 use crate::manifest::{Gate, PluginKind};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
+use crate::programs::ProgramGrants;
 use crate::registry::Registry;
 
 /// Everything about one loaded plugin.
@@ -62,7 +62,7 @@ pub struct PluginReport {
     /// What one call may use. Of an interpreter, `programs` says it of programs.
     pub limits: Limits,
     /// What one program may use in an interpreter; nothing of other kinds.
-    pub programs: Option<ProgramPolicy>,
+    pub programs: Option<ProgramGrants>,
     /// The scratch directory of its calls, with the limits on it.
     pub files: Option<ScratchFiles>,
     /// The real directory that it may change.
@@ -120,8 +120,8 @@ impl Plugin {
             path: self.path().to_owned(),
             component: self.component_path.clone(),
             hash: info.hash.clone(),
-            pinned: self.policy().hash.is_some() && self.policy().trusts(&info.hash),
-            callable: self.policy().tools.clone(),
+            pinned: self.grants().hash.is_some() && self.grants().trusts(&info.hash),
+            callable: self.grants().tools.clone(),
             bytes: info.size,
             imports: info.imports.clone(),
             exports: info.exports.clone(),
@@ -130,24 +130,24 @@ impl Plugin {
                 .iter()
                 .map(|tool| tool.definition.clone())
                 .collect(),
-            servers: (self.policy().environment.as_ref())
+            servers: (self.grants().environment.as_ref())
                 .map(|environment| environment.names().unwrap_or_default()),
             data: slots
-                .map(|slot| (slot.clone(), self.policy().data.get(slot).cloned()))
+                .map(|slot| (slot.clone(), self.grants().data.get(slot).cloned()))
                 .collect(),
             data_hash: self.data_hash(),
             asked: self.manifest().gates.clone(),
-            granted: self.policy().grants.clone(),
-            config: self.policy().effective_config(self.manifest()),
-            limits: self.policy().limits.clone(),
+            granted: self.grants().gates.clone(),
+            config: self.grants().effective_config(self.manifest()),
+            limits: self.grants().limits.clone(),
             programs: (self.kind() == PluginKind::Interpreter)
-                .then(|| self.policy().programs.clone()),
-            files: self.policy().files.clone(),
-            unsandboxed_host_directory: self.policy().unsandboxed_host_directory.clone(),
-            http: self.policy().http.clone(),
-            max_concurrency: self.policy().max_concurrency,
-            retries: self.policy().retries,
-            rename: self.policy().rename.clone(),
+                .then(|| self.grants().programs.clone()),
+            files: self.grants().files.clone(),
+            unsandboxed_host_directory: self.grants().unsandboxed_host_directory.clone(),
+            http: self.grants().http.clone(),
+            max_concurrency: self.grants().max_concurrency,
+            retries: self.grants().retries,
+            rename: self.grants().rename.clone(),
             init: self.template().init().clone(),
             preparation: PreparationReport {
                 from_cache: preparation.from_cache,

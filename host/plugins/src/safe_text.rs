@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 /// Text that neither a terminal obeys nor a reader misreads.
-pub(crate) fn make_string_safe(text: String) -> String {
+pub fn make_string_safe(text: String) -> String {
     // Printable ASCII, newlines and tabs are most of what tools say.
     if text
         .bytes()
@@ -20,7 +20,7 @@ pub(crate) fn make_string_safe(text: String) -> String {
 }
 
 /// The same on every string of a JSON value, keys included.
-pub(crate) fn make_value_safe(value: Value) -> Value {
+pub fn make_value_safe(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(make_string_safe(text)),
         Value::Array(items) => items.into_iter().map(make_value_safe).collect(),

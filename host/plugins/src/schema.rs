@@ -11,8 +11,6 @@ use std::collections::HashMap;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json};
 
-use crate::arguments::Size;
-
 /// Longest schema, in bytes of compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// Deepest nesting of values inside a schema.
@@ -32,6 +30,40 @@ const PATTERN_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MAX_P
 const PATTERN_BYTES_A_STEP: u64 = 1024;
 /// Steps of one division in arbitrary precision.
 const MULTIPLE_OF_STEPS: usize = 16;
+
+/// What there is to validate.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Size {
+    /// Values, and names of members.
+    pub(crate) values: u64,
+    /// Bytes of strings and of names.
+    pub(crate) text_bytes: u64,
+}
+
+impl Size {
+    /// Adds up a value; false where it is nested more than `depth` deep.
+    pub(crate) fn measure(&mut self, value: &Value, depth: usize) -> bool {
+        self.values += 1;
+        match value {
+            Value::Object(members) => {
+                depth > 0
+                    && members.iter().all(|(name, member)| {
+                        self.values += 1;
+                        self.text_bytes += name.len() as u64;
+                        self.measure(member, depth - 1)
+                    })
+            }
+            Value::Array(items) => {
+                depth > 0 && items.iter().all(|item| self.measure(item, depth - 1))
+            }
+            Value::String(text) => {
+                self.text_bytes += text.len() as u64;
+                true
+            }
+            _ => true,
+        }
+    }
+}
 
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -152,6 +184,11 @@ impl ToolSchema {
     /// The schema itself, key order as written.
     pub fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// Whether arguments fit, however long it takes to see: for arguments of our own.
+    pub fn accepts(&self, arguments: &Value) -> bool {
+        self.validator.is_valid(arguments)
     }
 
     pub(crate) fn validator(&self) -> &Validator {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rlf_http::{HostRule, HttpRules, SecretRule};
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::manifest::{Gate, PluginManifest};
-use rlf_plugins::policy::PluginPolicy;
 use rlf_sandbox::ScratchFiles;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn alternatives(example: &str) -> Vec<String> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    plugins: BTreeMap<String, PluginPolicy>,
+    plugins: BTreeMap<String, PluginGrants>,
 }
 
 /// Names of the fields of a value, and of those in it that are asked for.
@@ -72,17 +72,17 @@ fn the_manifest_in_the_documents_has_every_key_and_is_read() {
 fn the_policy_in_the_documents_has_every_key_and_is_read() {
     let example = &examples(&read("docs/plugins.md"))[1];
     let read: Configuration = rlf_config::parse(example, "docs/plugins.md").unwrap();
-    let policy = &read.plugins["wiki"];
+    let grants = &read.plugins["wiki"];
     // The numbers are the defaults.
-    assert_eq!(policy.limits, PluginPolicy::default().limits);
-    assert_eq!(policy.retries, PluginPolicy::default().retries);
-    let files = policy.files.clone().unwrap();
+    assert_eq!(grants.limits, PluginGrants::default().limits);
+    assert_eq!(grants.retries, PluginGrants::default().retries);
+    let files = grants.files.clone().unwrap();
     let defaults = ScratchFiles {
         outputs: files.outputs.clone(),
         ..ScratchFiles::default()
     };
     assert_eq!(files, defaults);
-    let http = policy.http.clone().unwrap();
+    let http = grants.http.clone().unwrap();
     let defaults = HttpRules {
         hosts: http.hosts.clone(),
         secrets: http.secrets.clone(),
@@ -98,12 +98,12 @@ fn the_policy_in_the_documents_has_every_key_and_is_read() {
         let line: toml::Value = toml::from_str(&line).unwrap();
         instead.extend(keys_of(&line));
         let parsed = toml::to_string(&line).unwrap();
-        rlf_config::parse::<PluginPolicy>(&parsed, "a comment of docs/plugins.md").unwrap();
+        rlf_config::parse::<PluginGrants>(&parsed, "a comment of docs/plugins.md").unwrap();
     }
-    let known = PluginPolicy {
+    let known = PluginGrants {
         files: Some(ScratchFiles::default()),
         http: Some(HttpRules::default()),
-        ..PluginPolicy::default()
+        ..PluginGrants::default()
     };
     let known = serde_json::to_value(known).unwrap();
     let both = |shown: BTreeSet<String>| shown.union(&instead).cloned().collect::<BTreeSet<_>>();

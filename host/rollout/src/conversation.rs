@@ -6,8 +6,8 @@ use rlf_dialogue::episode::{Episode, Reply};
 use rlf_dialogue::message::{Content, Message, plain_text};
 use rlf_dialogue::protocol::ProtocolSpec;
 use rlf_dialogue::task::Task;
-use rlf_plugins::environment::Session;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_environments::session::EnvironmentSession;
+use rlf_plugins::turn::TurnContext;
 
 use crate::user::{Persona, STOP, Speaker, TaskUserError, User, UserTurn, Utterance, player_of};
 
@@ -57,7 +57,7 @@ impl Conversation {
     /// trajectory.
     pub(crate) async fn answer(
         &mut self,
-        session: &mut Session,
+        session: &mut EnvironmentSession,
         text: &str,
         context: &TurnContext,
         episode: &mut Episode,
@@ -112,7 +112,7 @@ impl Conversation {
 
 /// Passes a text to the environment and notes in the episode how the environment took it.
 pub(crate) async fn tell(
-    session: &mut Session,
+    session: &mut EnvironmentSession,
     text: &str,
     context: &TurnContext,
     episode: &mut Episode,

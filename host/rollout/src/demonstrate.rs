@@ -7,8 +7,8 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
-use rlf_plugins::reward::Grading;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
+use rlf_rewards::grading::Grading;
 
 use crate::engine::RolloutEngine;
 use crate::error::RolloutError;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::split::Split;
-use rlf_plugins::environment::Environments;
-use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::tool_manager::ToolManager;
+use rlf_environments::environments::Environments;
 use rlf_policy::Sampler;
+use rlf_rewards::reward_stack::RewardStack;
+use rlf_tools::tool_manager::ToolManager;
 
 use crate::generate::Generator;
 use crate::shown_tools::ShownTools;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rlf_dialogue::episode::NextInput;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
 use rlf_policy::DrawKey;
 
 use crate::engine::{RolloutEngine, RolloutSettings};

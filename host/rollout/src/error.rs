@@ -1,8 +1,8 @@
 //! Errors of a rollout.
 
 use rlf_dialogue::dialogue::DialogueError;
-use rlf_plugins::environment::OpenError;
-use rlf_plugins::tool_manager::ToolError;
+use rlf_environments::environments::OpenError;
+use rlf_tools::tool_manager::ToolError;
 
 use crate::generate::GenerateError;
 use crate::shown_tools::ShownToolsError;

@@ -7,7 +7,7 @@ use rlf_dialogue::group::Group;
 use rlf_dialogue::score::ExclusionCause;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
-use rlf_plugins::reward::Grading;
+use rlf_rewards::grading::Grading;
 use tokio::task::JoinSet;
 
 use crate::engine::{RolloutEngine, RolloutSettings};

@@ -10,8 +10,9 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::environment::{Environments, OpenError, Session};
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::session::EnvironmentSession;
+use rlf_plugins::turn::TurnContext;
 
 use crate::conversation::{Conversation, tell};
 use crate::engine::EpisodeContext;
@@ -73,7 +74,7 @@ impl<E: Into<RolloutError>> From<E> for SetupError {
 /// The surroundings of one trajectory: environment session, tools, and what was said before the model's first turn.
 pub(crate) struct TaskEnvironment<'a> {
     context: &'a EpisodeContext,
-    session: Option<Session>,
+    session: Option<EnvironmentSession>,
     /// Names of the tools that the task asks for; `None` means all of them.
     wanted: Option<Vec<String>>,
     plugin_tools: Vec<ToolDefinition>,
@@ -218,7 +219,7 @@ impl<'a> TaskEnvironment<'a> {
         let own = self
             .session
             .iter()
-            .flat_map(Session::tools)
+            .flat_map(EnvironmentSession::tools)
             .filter(is_wanted);
         let all = own.chain(&self.plugin_tools).cloned().collect();
         Ok(self.view.apply(all, &self.task)?)
@@ -252,9 +253,13 @@ impl<'a> TaskEnvironment<'a> {
                 {
                     episode.change_tools(self.tools()?);
                 }
-                if let Some(why) = self.session.as_ref().and_then(Session::lost) {
+                if let Some(why) = self.session.as_ref().and_then(EnvironmentSession::lost) {
                     episode.abort_with(outcomes.clone(), format!("environment: {why}"));
-                } else if self.session.as_ref().is_some_and(Session::is_terminated) {
+                } else if self
+                    .session
+                    .as_ref()
+                    .is_some_and(EnvironmentSession::is_terminated)
+                {
                     episode.push_last_outcomes(outcomes.clone());
                 } else {
                     episode.push_outcomes(outcomes.clone());

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::manifest::Gate;
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
 
@@ -44,10 +44,10 @@ impl Exposure {
                 ));
             }
         }
-        let policies: BTreeMap<&str, &PluginPolicy> = registry
+        let policies: BTreeMap<&str, &PluginGrants> = registry
             .plugins()
             .iter()
-            .map(|plugin| (plugin.name(), plugin.policy()))
+            .map(|plugin| (plugin.name(), plugin.grants()))
             .collect();
         let owners: BTreeMap<&str, &str> = registry
             .plugins()
@@ -114,7 +114,7 @@ fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, S
 /// What a plugin leads to outside the sandbox, itself or by the tools it may call.
 fn reach(
     name: &str,
-    policies: &BTreeMap<&str, &PluginPolicy>,
+    policies: &BTreeMap<&str, &PluginGrants>,
     owners: &BTreeMap<&str, &str>,
     seen: &mut BTreeSet<String>,
 ) -> Option<String> {
@@ -122,10 +122,10 @@ fn reach(
         return None;
     }
     let policy = policies.get(name)?;
-    if policy.grants.contains(&Gate::Http) || policy.http.is_some() {
+    if policy.gates.contains(&Gate::Http) || policy.http.is_some() {
         return Some("a network".into());
     }
-    if policy.grants.contains(&Gate::Model) {
+    if policy.gates.contains(&Gate::Model) {
         return Some("a model".into());
     }
     if policy.unsandboxed_host_directory.is_some() {
@@ -134,7 +134,7 @@ fn reach(
     let called = policy
         .tools
         .iter()
-        .filter(|_| policy.grants.contains(&Gate::Tools));
+        .filter(|_| policy.gates.contains(&Gate::Tools));
     called
         .filter_map(|tool| owners.get(tool.as_str()))
         .find_map(|owner| reach(owner, policies, owners, seen))
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn reaches(policies: &str, name: &str) -> Option<String> {
-        let policies: BTreeMap<String, PluginPolicy> =
+        let policies: BTreeMap<String, PluginGrants> =
             rlf_config::parse(policies, "c.toml").unwrap();
         let policies = policies
             .iter()

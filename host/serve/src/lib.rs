@@ -25,14 +25,19 @@
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
 //!
+//! use rlf_plugins::kind::Kinds;
 //! use rlf_plugins::registry::Registry;
-//! use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
+//! use rlf_interpreters::InterpreterLoader;
+//! use rlf_rewards::RewardLoader;
+//! use rlf_tools::ToolLoader;
+//! use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 //! use rlf_sandbox::{Sandbox, SandboxConfig};
 //! use rlf_serve::{ServeConfig, Server};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let sandbox = Sandbox::new(&SandboxConfig::default())?;
-//! let registry = Registry::load(Path::new("target/plugins"), &BTreeMap::new(), &sandbox);
+//! const KINDS: Kinds = &[&ToolLoader, &RewardLoader, &InterpreterLoader];
+//! let registry = Registry::load(Path::new("target/plugins"), &BTreeMap::new(), KINDS, &sandbox);
 //! let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
 //! let workers = sandbox.pools().workers;
 //! let server = Server::bind(ServeConfig::default(), &registry, tools, workers).await?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use rlf_plugins::interpreter::RunSpec;
-use rlf_plugins::interpreter::program::{File, Program, ProgramLimits, RunError, RunReport};
+use rlf_interpreters::interpreter::RunSpec;
+use rlf_interpreters::program::{File, Program, RunError, RunReport};
+use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::{Clock, Ending, Output, Stopped};
 
 use crate::answer::{Refusal, json};
@@ -92,7 +93,7 @@ pub(crate) async fn run(
     service
         .metrics
         .ran(&note.what, &note.ended, note.took, report.cpu);
-    let policy = interpreter.plugin().policy();
+    let policy = interpreter.plugin().grants();
     let run = result(&report, time.min(policy.programs.time))?;
     let found: Vec<(String, Vec<u8>)> = report
         .files

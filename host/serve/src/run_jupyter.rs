@@ -8,9 +8,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rlf_plugins::interpreter::RunSpec;
-use rlf_plugins::interpreter::notebook::{CellReport, Display, NotebookRequest};
-use rlf_plugins::interpreter::program::{File, Outcome, ProgramLimits};
+use rlf_interpreters::interpreter::RunSpec;
+use rlf_interpreters::notebook::{CellReport, Display, NotebookRequest};
+use rlf_interpreters::program::{File, Outcome};
+use rlf_plugins::programs::ProgramLimits;
 use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
@@ -55,7 +56,7 @@ pub(crate) async fn run(
             return Ok(noted(json(&RunJupyterResponse::not_run(message)), note));
         }
     };
-    let policy = &interpreter.plugin().policy().programs;
+    let policy = &interpreter.plugin().grants().programs;
     let mut left = request.total_timeout.limit().unwrap_or(Duration::ZERO);
     let each = request.cell_timeout.limit();
     let limits = ProgramLimits {

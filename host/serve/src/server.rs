@@ -12,7 +12,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::ToolManager;
+use rlf_tools::tool_manager::ToolManager;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 

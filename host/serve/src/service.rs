@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rlf_plugins::interpreter::{Interpreter, Interpreters};
+use rlf_interpreters::interpreter::{Interpreter, Interpreters};
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::ToolManager;
+use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::access::Access;

@@ -7,7 +7,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
 //! The reward and the interpreter, loaded.
 
+use crate::KINDS;
 use std::collections::BTreeMap;
 
 use rlf_dialogue::message::{Message, Role};
@@ -7,12 +8,12 @@ use rlf_dialogue::score::{Graded, Score};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::reward::Grading;
-use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
+use rlf_rewards::grading::Grading;
+use rlf_rewards::reward_stack::RewardStack;
 use rlf_sandbox::{ComponentInfo, Sandbox, SandboxConfig};
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::Value;
 use xtask::guests::Family;
 use xtask::project::Project;
@@ -45,7 +46,7 @@ impl Bench {
                 text.extend([key, " = ", value, "\n"]);
             }
         }
-        let policies: BTreeMap<String, PluginPolicy> =
+        let policies: BTreeMap<String, PluginGrants> =
             rlf_config::parse(&text, "policies.toml").expect("well written");
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(project.host_target().join("end-to-end/cache/code-tests")),
@@ -53,7 +54,7 @@ impl Bench {
         })
         .expect("the machine can hold a sandbox");
         let wanted = |name: &str| ["tests", "python"].contains(&name);
-        let registry = Registry::load_where(&plugins, &policies, &sandbox, wanted);
+        let registry = Registry::load_where(&plugins, &policies, KINDS, &sandbox, wanted);
         assert_eq!(registry.problems(), []);
         let tools =
             ToolManager::new(&registry, &ToolManagerConfig::default()).expect("no tools clash");

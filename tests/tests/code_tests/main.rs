@@ -9,3 +9,11 @@ mod limits;
 mod mbpp;
 mod solutions;
 mod weak;
+
+/// Every kind of plugins, as the program loads them.
+const KINDS: rlf_plugins::kind::Kinds = &[
+    &rlf_tools::ToolLoader,
+    &rlf_rewards::RewardLoader,
+    &rlf_interpreters::InterpreterLoader,
+    &rlf_environments::EnvironmentLoader,
+];

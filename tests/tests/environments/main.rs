@@ -7,3 +7,11 @@ mod room;
 mod scene;
 mod session;
 mod trajectory;
+
+/// Every kind of plugins, as the program loads them.
+const KINDS: rlf_plugins::kind::Kinds = &[
+    &rlf_tools::ToolLoader,
+    &rlf_rewards::RewardLoader,
+    &rlf_interpreters::InterpreterLoader,
+    &rlf_environments::EnvironmentLoader,
+];

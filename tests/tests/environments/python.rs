@@ -1,10 +1,12 @@
 //! The environments in Python that come with the project, in the interpreter.
 
+use crate::KINDS;
 use std::collections::BTreeMap;
 
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_plugins::environment::{EnvironmentConfig, Environments, Session};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_environments::environments::{EnvironmentConfig, Environments};
+use rlf_environments::session::EnvironmentSession;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{InitMode, Sandbox, SandboxConfig};
 use serde_json::json;
@@ -81,7 +83,7 @@ fn worlds(servers: &str) -> (Registry, Environments) {
     let plugins = xtask::plugins::ready(&project, Family::FirstParty)
         .unwrap_or_else(|error| panic!("{error:#}"));
     let text = format!("[worlds]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
-    let policies: BTreeMap<String, PluginPolicy> =
+    let policies: BTreeMap<String, PluginGrants> =
         rlf_config::parse(&text, "policies.toml").expect("policies are well written");
     let sandbox = Sandbox::new(&SandboxConfig {
         sessions: Some(4),
@@ -89,7 +91,9 @@ fn worlds(servers: &str) -> (Registry, Environments) {
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");
-    let registry = Registry::load_where(&plugins, &policies, &sandbox, |name| name == "worlds");
+    let registry = Registry::load_where(&plugins, &policies, KINDS, &sandbox, |name| {
+        name == "worlds"
+    });
     assert_eq!(registry.problems(), []);
     let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig::default());
     (registry, environments)
@@ -107,7 +111,7 @@ fn sessions_begin_where_the_files_are_loaded() {
 }
 
 /// A session of [`GLUTTON`] that begins with so many calls. The rest is what it lives in.
-async fn glutton(calls: u64) -> (Session, tempfile::TempDir, Registry) {
+async fn glutton(calls: u64) -> (EnvironmentSession, tempfile::TempDir, Registry) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Glutton.py"), GLUTTON).expect("can be written");
     let servers = folder.path().display().to_string();

@@ -1,5 +1,6 @@
 //! The environment of `tests/guests/world`, loaded, and what is asked of its sessions.
 
+use crate::KINDS;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -7,11 +8,13 @@ use std::time::Duration;
 
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, ToolCall};
-use rlf_plugins::environment::{EnvironmentConfig, Environments, Session};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_environments::environments::{EnvironmentConfig, Environments};
+use rlf_environments::session::EnvironmentSession;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use xtask::guests::Family;
@@ -51,9 +54,9 @@ pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene 
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");
-    let policies: BTreeMap<String, PluginPolicy> =
+    let policies: BTreeMap<String, PluginGrants> =
         rlf_config::parse(policies, "policies.toml").expect("policies are well written");
-    let registry = Registry::load(folder.path(), &policies, &sandbox);
+    let registry = Registry::load(folder.path(), &policies, KINDS, &sandbox);
     assert_eq!(registry.problems(), []);
     let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig { idle });
     let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("the defaults");
@@ -80,11 +83,11 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl Scene {
-    pub(crate) async fn open(&self, task: Value) -> Session {
+    pub(crate) async fn open(&self, task: Value) -> EnvironmentSession {
         self.open_seeded(task, 7).await
     }
 
-    pub(crate) async fn open_seeded(&self, task: Value, seed: u64) -> Session {
+    pub(crate) async fn open_seeded(&self, task: Value, seed: u64) -> EnvironmentSession {
         self.environments
             .open("world", "test", &task, seed)
             .await
@@ -100,7 +103,11 @@ pub(crate) fn turn(number: u32) -> TurnContext {
     }
 }
 
-pub(crate) async fn call(session: &mut Session, name: &str, arguments: Value) -> CallOutcome {
+pub(crate) async fn call(
+    session: &mut EnvironmentSession,
+    name: &str,
+    arguments: Value,
+) -> CallOutcome {
     let call = ToolCall {
         call_id: "test/0/0".into(),
         name: name.into(),
@@ -115,11 +122,11 @@ pub(crate) fn shown(outcome: &CallOutcome) -> String {
     observation.map_or_else(String::new, |seen| plain_text(&seen.content))
 }
 
-pub(crate) async fn count(session: &Session) -> Value {
+pub(crate) async fn count(session: &EnvironmentSession) -> Value {
     state(session).await["count"].clone()
 }
 
-pub(crate) async fn state(session: &Session) -> Value {
+pub(crate) async fn state(session: &EnvironmentSession) -> Value {
     let text = session.state().await.expect("it has a state");
     serde_json::from_str(&text).expect("canonical JSON")
 }

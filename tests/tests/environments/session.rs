@@ -2,8 +2,8 @@
 
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::tool::Ended;
-use rlf_plugins::environment::OpenError;
-use rlf_plugins::environment::snapshot::SnapshotError;
+use rlf_environments::environments::OpenError;
+use rlf_environments::snapshot::SnapshotError;
 use serde_json::json;
 
 use crate::scene::{add, call, count, scene, shown, state, turn};
@@ -66,7 +66,7 @@ async fn the_seed_decides_everything_random() {
 async fn tools_come_and_go_and_those_that_went_cannot_be_called() {
     let scene = scene();
     let mut session = scene.open(json!({})).await;
-    let names = |session: &rlf_plugins::environment::Session| -> Vec<String> {
+    let names = |session: &rlf_environments::session::EnvironmentSession| -> Vec<String> {
         session.tools().map(|tool| tool.name.clone()).collect()
     };
     assert!(!names(&session).contains(&"secret".to_owned()));

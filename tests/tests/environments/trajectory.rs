@@ -9,8 +9,8 @@ use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Graded, Message, Role, Split, Task,
     Tokenizer,
 };
-use rlf_plugins::reward_stack::RewardStack;
 use rlf_policy::{Purpose, Sampler, SamplingParams};
+use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;

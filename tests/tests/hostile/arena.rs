@@ -1,5 +1,6 @@
 //! Hostile plugins and a neighbour in one sandbox, and what has to hold after every attack.
 
+use crate::KINDS;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, ToolCall};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{ComponentInfo, InUse, Sandbox, SandboxConfig};
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use xtask::guests::Family;
 use xtask::project::Project;
 
-use crate::stubs::{ANY_OBJECT, Beside, StubTool, tools_beside};
+use rlf_stub_plugins::{ANY_OBJECT, Beside, StubTool, tools_beside};
 
 /// How long the neighbour may take; alone it takes a hundredth of a millisecond.
 const NEIGHBOUR: &str = "[calculator]\nlimits.wall_ms = 5000\n";
@@ -131,9 +133,9 @@ impl Plan {
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a small sandbox");
-        let policies: BTreeMap<String, PluginPolicy> =
+        let policies: BTreeMap<String, PluginGrants> =
             rlf_config::parse(&self.policies, "policies.toml").expect("policies are well written");
-        let registry = Registry::load(self.folder.path(), &policies, &sandbox);
+        let registry = Registry::load(self.folder.path(), &policies, KINDS, &sandbox);
         let tools = ToolManager::new(&registry, &ToolManagerConfig::default())
             .expect("the settings are the defaults");
         Arena {

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan};
-use crate::stubs::Beside;
+use rlf_stub_plugins::Beside;
 
 /// Makes numbers of the arguments' bytes in every way that processors differ in: the bits of a NaN, fused or separate
 /// multiplication, minima of zeros and NaNs, conversions out of range. Returns them mixed, in hexadecimal.

@@ -1,6 +1,7 @@
 //! A component is loaded, for real, if and only if every gate it uses is asked for by its author, granted by the
 //! operator to this very component, and there.
 
+use crate::KINDS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::LazyLock;
@@ -10,7 +11,7 @@ use rlf_plugins::manifest::Gate;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 
-use crate::stubs::{ANY_OBJECT, Beside, ECHO, StubTool, tools_beside};
+use rlf_stub_plugins::{ANY_OBJECT, Beside, ECHO, StubTool, tools_beside};
 
 /// A tool that imports all these gates, and asks them for nothing.
 fn component(gates: &BTreeSet<Gate>) -> Vec<u8> {
@@ -73,7 +74,7 @@ proptest! {
             policy.push_str("tools = [\"echo\"]\n");
         }
         let policies = rlf_config::parse(&policy, "c.toml").unwrap();
-        let registry = Registry::load(folder.path(), &policies, &SANDBOX);
+        let registry = Registry::load(folder.path(), &policies, KINDS, &SANDBOX);
 
         // Those with something behind them in this version.
         let there = BTreeSet::from([Gate::Tools, Gate::Http, Gate::RealClock, Gate::RealRandom]);

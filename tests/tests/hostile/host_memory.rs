@@ -4,7 +4,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
 use crate::arena::{Plan, assert_ended, assert_limit, limit};
-use crate::stubs::Beside;
+use rlf_stub_plugins::Beside;
 
 /// Timers and randomness; what randomness returns goes to a memory of its own.
 const IMPORTS: &str = r#"

@@ -7,7 +7,7 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_tests::Host;
 use serde_json::Value;
 
-use crate::stubs::{ANY_OBJECT, Beside, ECHO, StubTool, tools, tools_beside};
+use rlf_stub_plugins::{ANY_OBJECT, Beside, ECHO, StubTool, tools, tools_beside};
 
 fn tool(name: &'static str, schema: &'static str) -> Vec<u8> {
     tools(&[StubTool {

@@ -22,6 +22,10 @@ mod scores;
 mod time;
 mod trajectories;
 
-// Tiny components in WAT, the same that the tests of `rlf-plugins` use.
-#[path = "../../../host/plugins/tests/support/mod.rs"]
-mod stubs;
+/// Every kind of plugins, as the program loads them.
+const KINDS: rlf_plugins::kind::Kinds = &[
+    &rlf_tools::ToolLoader,
+    &rlf_rewards::RewardLoader,
+    &rlf_interpreters::InterpreterLoader,
+    &rlf_environments::EnvironmentLoader,
+];

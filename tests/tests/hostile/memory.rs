@@ -4,7 +4,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
 use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
-use crate::stubs::Beside;
+use rlf_stub_plugins::Beside;
 
 const LIMIT: u64 = 32 << 20;
 

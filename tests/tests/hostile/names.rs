@@ -6,7 +6,7 @@ use rlf_dialogue::tool::Ended;
 use serde_json::json;
 
 use crate::arena::{Arena, Plan, shown};
-use crate::stubs::{ANY_OBJECT, ECHO, StubTool, tools};
+use rlf_stub_plugins::{ANY_OBJECT, ECHO, StubTool, tools};
 
 /// A component that is none of ours, with a tool of this name.
 fn stranger(tool: &'static str) -> Vec<u8> {

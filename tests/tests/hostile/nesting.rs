@@ -7,7 +7,7 @@ use rlf_dialogue::tool::{Ended, Fault, ToolCall};
 use serde_json::{Value, json};
 
 use crate::arena::{Plan, assert_ended, assert_limit, call, shown, turn};
-use crate::stubs::{Beside, DOWN};
+use rlf_stub_plugins::{Beside, DOWN};
 
 /// Arguments of `delegate` that make one call.
 fn delegate(tool: &str, arguments: &Value) -> Value {

@@ -4,7 +4,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
 use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
-use crate::stubs::{Beside, ECHO};
+use rlf_stub_plugins::{Beside, ECHO};
 
 #[tokio::test]
 async fn ten_gigabytes_of_output_end_at_the_limit() {

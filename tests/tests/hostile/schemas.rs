@@ -4,7 +4,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan, assert_ended, call, shown};
-use crate::stubs::{ECHO, StubTool, tools};
+use rlf_stub_plugins::{ECHO, StubTool, tools};
 
 /// Plugins of one tool each, which is called like its plugin and returns its arguments.
 fn arena(schemas: &[(&'static str, Value)]) -> Arena {

@@ -5,8 +5,8 @@ use rlf_dialogue::score::{ExclusionCause, Graded};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::reward::Grading;
-use rlf_plugins::reward_stack::RewardStack;
+use rlf_rewards::grading::Grading;
+use rlf_rewards::reward_stack::RewardStack;
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan};

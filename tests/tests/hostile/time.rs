@@ -4,7 +4,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
 use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
-use crate::stubs::Beside;
+use rlf_stub_plugins::Beside;
 
 /// So that only the CPU budget can be reached.
 const BUDGET: &str = "limits.cpu_ms = 200\nlimits.wall_ms = 60000\n";

@@ -10,9 +10,9 @@ use rlf_dialogue::{
     BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Ended, ExclusionCause, Fault, Graded,
     Message, Role, Split, Task, Tokenizer,
 };
-use rlf_plugins::environment::{EnvironmentConfig, Environments};
-use rlf_plugins::reward_stack::RewardStack;
+use rlf_environments::environments::{EnvironmentConfig, Environments};
 use rlf_policy::{Purpose, Sampler, SamplingParams};
+use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;
 use rlf_rollout::shown_tools::ShownTools;
@@ -20,7 +20,7 @@ use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan, call, turn};
-use crate::stubs::{ANY_OBJECT, DOWN, ECHO, FLAKY, IDEMPOTENT, SPIN, StubTool, TRAP, tools};
+use rlf_stub_plugins::{ANY_OBJECT, DOWN, ECHO, FLAKY, IDEMPOTENT, SPIN, StubTool, TRAP, tools};
 
 /// A model that calls a tool and then answers, whatever it sees.
 struct Script {

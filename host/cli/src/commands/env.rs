@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
-use rlf_plugins::environment::Environments;
-use rlf_plugins::environment::check::{Finding, Scenario};
-use rlf_plugins::environment::sources::PythonEnvironment;
-use rlf_plugins::policy::PluginPolicy;
+use rlf_environments::check::Finding;
+use rlf_environments::environments::Environments;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::python_environment::PythonEnvironment;
+use rlf_plugins::python_environment::Scenario;
 use rlf_plugins::registry::Registry;
 use serde_json::{Map, Value, json};
 
@@ -117,14 +119,17 @@ fn find(
         .map(PythonEnvironment::names)
         .transpose()
         .map_err(|error| anyhow!(error))?;
-    let mut policies: BTreeMap<String, PluginPolicy> = operator.policies.clone();
+    let mut policies: BTreeMap<String, PluginGrants> = operator.policies.clone();
     if python || decided.entry.is_some() || !decided.settings.is_empty() {
         policies.insert(name.clone(), policy.clone());
     }
     let directory = directory(&options.plugins.plugins, path);
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let registry =
-        loading(|| Registry::load_where(&directory, &policies, &sandbox, |alias| alias == name));
+    let registry = loading(|| {
+        Registry::load_where(&directory, &policies, KINDS, &sandbox, |alias| {
+            alias == name
+        })
+    });
     if let Some(problem) = registry
         .problems()
         .iter()

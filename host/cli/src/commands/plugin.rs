@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_config::nearest;
@@ -19,8 +20,8 @@ use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::problem::one_line;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
 use rlf_sandbox::Sandbox;
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
@@ -117,7 +118,7 @@ fn list(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = loading(|| Registry::load(directory, &operator.policies, sandbox));
+    let registry = loading(|| Registry::load(directory, &operator.policies, KINDS, sandbox));
     let explained = |problem: &Problem| {
         let policy = operator.policies.get(&problem.plugin);
         operator.explained(problem, &policy.cloned().unwrap_or_default())
@@ -202,7 +203,7 @@ fn find(
     let calls_others = !decided.policy.tools.is_empty();
     let runs = |other: &str| decided.policy.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
-    let registry = loading(|| Registry::load_where(directory, &policies, sandbox, wanted));
+    let registry = loading(|| Registry::load_where(directory, &policies, KINDS, sandbox, wanted));
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
@@ -210,7 +211,7 @@ fn find(
     if let Some(problem) = registry.problems().iter().find(about) {
         return Ok(Err(operator.explained(problem, &decided.policy)));
     }
-    let registry = loading(|| Registry::load(directory, &policies, sandbox));
+    let registry = loading(|| Registry::load(directory, &policies, KINDS, sandbox));
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -236,7 +237,7 @@ fn check(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match loading(|| Registry::load_one(path, &decided.policy, sandbox)) {
+    match loading(|| Registry::load_one(path, &decided.policy, KINDS, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
             inspect::loaded(&plugin, decided, as_json, Some(&heading))

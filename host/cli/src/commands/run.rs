@@ -10,11 +10,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_plugins::interpreter::program::{File, Program, RunError, RunReport};
-use rlf_plugins::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_interpreters::program::{File, Program, RunError, RunReport};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Stream, Tee};
@@ -246,12 +247,12 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     sandbox.instances = sandbox.instances.or(Some(1));
     let sandbox = crate::assemble::sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
-        loading(|| Registry::load_where(directory, &policies, &sandbox, wanted))
+        loading(|| Registry::load_where(directory, &policies, KINDS, &sandbox, wanted))
     };
     let mut registry = load(&|name| name == language);
     if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
         policies.remove(language);
-        registry = loading(|| Registry::load(directory, &policies, &sandbox));
+        registry = loading(|| Registry::load(directory, &policies, KINDS, &sandbox));
     }
     let interpreters = Interpreters::new(&registry);
     if let Some(interpreter) = interpreters.get(language) {
@@ -279,7 +280,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
 
 /// A policy for a plugin that is not there is no reason to stop looking.
 fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
-    problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Policy
+    problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Grants
 }
 
 /// `PATH` or `PATH=NAME` of the command line as the file that the program finds.

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, anyhow};
 use rlf_plugins::follower::Follower;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::ToolManager;
 use rlf_serve::{ServeConfig, Server};
+use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::Notify;
 
 use crate::arguments;
@@ -28,7 +29,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow!(error))?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let directory = &options.plugins.plugins;
-    let registry = loading(|| Registry::load(directory, &operator.policies, &sandbox));
+    let registry = loading(|| Registry::load(directory, &operator.policies, KINDS, &sandbox));
     for problem in registry.problems() {
         warn(&problem.to_string());
     }

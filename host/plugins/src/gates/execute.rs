@@ -7,17 +7,14 @@
 
 use std::sync::Arc;
 
-use rlf_dialogue::tool::{Ended, Fault};
 use rlf_sandbox::{OpenGate, State, Stopped};
 use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use crate::bindings::code::{Compiled, Exception, Program as GuestProgram, Report};
+use super::nesting::{Nesting, ProgramRunner};
+use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
-use crate::gates::Nesting;
-use crate::interpreter::program::{Program, RunError, report_to_guest};
-use crate::interpreter::{Interpreter, RunSpec};
 
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
 mod bindings {
@@ -82,27 +79,13 @@ fn interpreter(
     nesting: &Nesting,
     plugins: &[String],
     language: &str,
-) -> Result<Interpreter, Error> {
+) -> Result<Arc<dyn ProgramRunner>, Error> {
     nesting.interpreter(plugins, language).ok_or_else(|| {
         let language: String = language.chars().take(64).collect();
         Error::NotFound(format!(
             "no interpreter that is open to this plugin runs {language:?}; there are: {}",
             plugins.join(", ")
         ))
-    })
-}
-
-/// What the plugin is answered, or the end of its own call.
-fn answer(error: RunError) -> Result<Error, Stopped> {
-    Ok(match error {
-        RunError::InvalidArguments(text) => Error::InvalidArguments(text),
-        RunError::NotFound(text) => Error::NotFound(text),
-        RunError::Exhausted(text) => Error::Exhausted(text),
-        RunError::Broken(text) => Error::Internal(text),
-        RunError::Unavailable(text) => {
-            let reason = format!("a program could not be run: {text}");
-            return Err(Stopped::unavailable(reason));
-        }
     })
 }
 
@@ -125,14 +108,10 @@ impl wit::Host for View<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let compiling = async move { interpreter.compile(&name, &source).await };
-        Ok(match self.0.outside(compiling).await {
-            Ok(Ok(compiled)) => Ok(Ok(compiled.into())),
-            Ok(Err(exception)) => Ok(Err(exception.into())),
-            Err(error) => Err(answer(error)?),
-        })
+        Ok(self.0.outside(compiling).await?)
     }
 
-    async fn run(&mut self, programs: Vec<GuestProgram>) -> Result<Vec<Result<Report, Error>>> {
+    async fn run(&mut self, programs: Vec<Program>) -> Result<Vec<Result<Report, Error>>> {
         let most = self.0.limits().nested_calls;
         if programs.len() > most as usize {
             let asked = programs.len() as u64;
@@ -145,20 +124,16 @@ impl wit::Host for View<'_> {
         let mut runs = JoinSet::new();
         for (index, program) in programs.into_iter().enumerate() {
             let label = nesting.count(most);
-            let (language, program) = Program::from_guest(program);
-            let found =
-                label.and_then(|label| Ok((label, interpreter(&nesting, &plugins, &language)?)));
+            let found = label.and_then(|label| {
+                let interpreter = interpreter(&nesting, &plugins, &program.language)?;
+                Ok((label, interpreter))
+            });
             runs.spawn(async move {
                 let (label, interpreter) = match found {
                     Ok(found) => found,
                     Err(error) => return (index, Ok(Err(error))),
                 };
-                let spec = RunSpec {
-                    label,
-                    deadline: Some(deadline),
-                    ..RunSpec::default()
-                };
-                (index, report(interpreter.run(program, spec).await))
+                (index, interpreter.run(program, label, deadline).await)
             });
         }
         // Their results wait in the host's memory together.
@@ -181,30 +156,6 @@ impl wit::Host for View<'_> {
         };
         let answers = self.0.outside(all).await?;
         Ok(answers.into_iter().map(|(_, report)| report).collect())
-    }
-}
-
-/// What a plugin is told of a run; or the end of its own call, where something was missing that is neither
-/// its doing nor the program's.
-fn report(
-    run: Result<crate::interpreter::program::RunReport, RunError>,
-) -> Result<Result<Report, Error>, Stopped> {
-    match run {
-        Ok(report) if report.fault() == Fault::Infrastructure => {
-            // Its caller's deadline is its own, and the machine may not be to blame for a short one.
-            let mend = if report.ended() == Ended::Timeout {
-                "; `limits.wall_ms` of the plugin that runs it has to cover all programs of a call"
-            } else {
-                ""
-            };
-            let why = report.stopped.map(|stopped| stopped.reason);
-            let why = why.unwrap_or_default();
-            Err(Stopped::unavailable(format!(
-                "a program could not be run to its end: {why}{mend}"
-            )))
-        }
-        Ok(report) => Ok(Ok(report_to_guest(report))),
-        Err(error) => Ok(Err(answer(error)?)),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use rlf_http::{FetchError, HttpCall, HttpClient, HttpError, HttpRules, Request, Value};
 use rlf_sandbox::{OpenGate, State};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::rlf::plugin::types::Error;
-use crate::concurrently::all;
 
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
 mod bindings {
@@ -29,9 +29,9 @@ pub(crate) struct HttpGate {
 }
 
 impl HttpGate {
-    pub(crate) fn open(policy: &HttpRules) -> Result<Self, HttpError> {
+    pub(crate) fn open(rules: &HttpRules) -> Result<Self, HttpError> {
         Ok(Self {
-            client: HttpClient::open(policy)?,
+            client: HttpClient::open(rules)?,
         })
     }
 }
@@ -74,7 +74,7 @@ impl wit::Host for View<'_> {
                 .map(|_| Err(Error::Denied("no host is open to this plugin".into())))
                 .collect());
         };
-        let fetching = all(requests.into_iter().map(|request| {
+        let fetching = join_all(requests.into_iter().map(|request| {
             let fetches = Arc::clone(&fetches);
             async move { fetches.fetch(request_from_guest(request)).await }
         }));

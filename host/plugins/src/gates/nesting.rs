@@ -1,29 +1,75 @@
-//! What a call has to know of itself to make others, or to run programs.
+//! Calls that are made from inside a call: what the gates `tools` and `execute` lead to.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
+use rlf_sandbox::{BoxFuture, Caller, Stopped};
+
+use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
-use crate::interpreter::Interpreter;
-use crate::tool_manager::{ToolManager, TurnContext};
+use crate::turn::TurnContext;
+
+/// What a plugin can reach from inside a call, by the names that its grants open. `rlf-tools` implements it.
+pub trait NestedCalls: fmt::Debug + Send + Sync {
+    /// The definitions of these tools, in this order.
+    fn definitions(&self, names: &[String]) -> Vec<ToolDefinition>;
+
+    /// The largest arguments that a tool takes, in bytes; `None` where there is no such tool.
+    fn arguments_bytes(&self, name: &str) -> Option<u64>;
+
+    /// Makes a call for a guest.
+    fn call<'a>(
+        &'a self,
+        call: ToolCall,
+        turn: &'a TurnContext,
+        caller: Caller,
+    ) -> BoxFuture<'a, CallOutcome>;
+
+    /// The interpreter of a language, among these plugins.
+    fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>>;
+}
+
+/// What a plugin is answered, or the end of its own call where something was missing that is neither its doing nor the
+/// program's.
+pub type ProgramAnswer<T> = Result<Result<T, Error>, Stopped>;
+
+/// Runs programs for plugins that are granted `execute`. `rlf-interpreters` implements it.
+pub trait ProgramRunner: Send + Sync {
+    /// Compiles a module for programs to import. The innermost error is what is wrong with the source.
+    fn compile<'a>(
+        &'a self,
+        name: &'a str,
+        source: &'a str,
+    ) -> BoxFuture<'a, ProgramAnswer<Result<Compiled, Exception>>>;
+
+    /// Runs a program to its end, but not past the deadline. `label` names it in logs.
+    fn run(
+        &self,
+        program: Program,
+        label: String,
+        deadline: Instant,
+    ) -> BoxFuture<'_, ProgramAnswer<Report>>;
+}
 
 /// What a call has to know of itself to make others. Handed to the sandbox with the call.
-pub(crate) struct Nesting {
-    pub(super) manager: ToolManager,
+pub struct Nesting {
+    pub(super) calls: Arc<dyn NestedCalls>,
     pub(super) turn: TurnContext,
     call_id: String,
     made: AtomicU32,
     /// Interpreters that were asked for, by language.
-    found: Mutex<BTreeMap<String, Interpreter>>,
+    found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
 }
 
 impl Nesting {
     /// For a call with this id, whose own calls derive their seeds from `turn.seed`.
-    pub(crate) fn new(manager: &ToolManager, turn: TurnContext, call_id: &str) -> Arc<Self> {
+    pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Arc<Self> {
         Arc::new(Self {
-            manager: manager.clone(),
+            calls,
             turn,
             call_id: call_id.to_owned(),
             made: AtomicU32::new(0),
@@ -32,27 +78,30 @@ impl Nesting {
     }
 
     /// The interpreter of a language, among these plugins.
-    pub(super) fn interpreter(&self, plugins: &[String], language: &str) -> Option<Interpreter> {
+    pub(super) fn interpreter(
+        &self,
+        plugins: &[String],
+        language: &str,
+    ) -> Option<Arc<dyn ProgramRunner>> {
         // The same from the first asking to the last: what one compiled, another may not read.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(interpreter) = found.get(language) {
-            return Some(interpreter.clone());
+            return Some(Arc::clone(interpreter));
         }
-        let interpreters = self.manager.interpreters();
-        let interpreter = interpreters.of_plugins(plugins, language)?.pinned();
-        found.insert(language.to_owned(), interpreter.clone());
+        let interpreter = self.calls.interpreter(plugins, language)?;
+        found.insert(language.to_owned(), Arc::clone(&interpreter));
         Some(interpreter)
     }
 
-    /// Counts one more call or program, of `most`: its id, or the answer where there were so many already.
-    pub(super) fn count(&self, most: u32) -> Result<String, Error> {
+    /// Counts one more call or program, of `max`: its id, or the answer where there were so many already.
+    pub(super) fn count(&self, max: u32) -> Result<String, Error> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        if number < most {
+        if number < max {
             return Ok(format!("{}/{number}", self.call_id));
         }
-        self.made.store(most, Ordering::Relaxed);
+        self.made.store(max, Ordering::Relaxed);
         Err(Error::Exhausted(format!(
-            "a call makes {most} others at the most (nested_calls)"
+            "a call makes {max} others at the most (nested_calls)"
         )))
     }
 }

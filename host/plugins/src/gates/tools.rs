@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
+use super::nesting::Nesting;
 use crate::bindings::types::{Error, ToolDefinition};
 use crate::convert::{definition_to_guest, ended_to_guest, observation_to_guest};
-use crate::gates::Nesting;
 
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)] // generated
 mod bindings {
@@ -74,9 +74,7 @@ impl wit::Host for View<'_> {
         let Some((names, nesting)) = self.open() else {
             return Ok(Vec::new());
         };
-        // Their names were checked when the manager was made.
-        let definitions = nesting.manager.definitions(Some(&names));
-        let definitions = definitions.unwrap_or_default();
+        let definitions = nesting.calls.definitions(&names);
         Ok(definitions.iter().map(definition_to_guest).collect())
     }
 
@@ -112,8 +110,7 @@ impl wit::Host for View<'_> {
             calls.spawn(async move {
                 let answer = match call {
                     Ok(call) => {
-                        let manager = &nesting.manager;
-                        let outcome = manager.invoke_from(call, &nesting.turn, caller).await;
+                        let outcome = nesting.calls.call(call, &nesting.turn, caller).await;
                         // Text again as soon as it is there: as a value it takes many times as much.
                         response(&outcome).map(Ok)
                     }
@@ -155,7 +152,7 @@ fn allowed(
         )));
     }
     // Before they are parsed: what they take in memory then is many times their length.
-    let allowed = nesting.manager.arguments_bytes(&request.name);
+    let allowed = nesting.calls.arguments_bytes(&request.name);
     let (length, allowed) = (request.arguments.len() as u64, allowed.unwrap_or_default());
     if length > allowed {
         return Err(Error::InvalidArguments(format!(

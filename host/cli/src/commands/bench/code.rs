@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail, ensure};
-use rlf_plugins::interpreter::notebook::NotebookRequest;
-use rlf_plugins::interpreter::program::{Program, ProgramLimits};
-use rlf_plugins::interpreter::{Interpreter, Interpreters, RunSpec};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_interpreters::notebook::NotebookRequest;
+use rlf_interpreters::program::Program;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::programs::ProgramLimits;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 use tokio::runtime::Runtime;
@@ -210,9 +212,9 @@ impl Build {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         let programs = u32::try_from(alive.max(256)).unwrap_or(u32::MAX);
-        let policy = PluginPolicy {
+        let policy = PluginGrants {
             path: Some(path.to_owned()),
-            ..PluginPolicy::default()
+            ..PluginGrants::default()
         };
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(cache.to_owned()),
@@ -225,7 +227,7 @@ impl Build {
         })?;
         let policies = BTreeMap::from([("python".to_owned(), policy)]);
         let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let registry = Registry::load(empty.path(), &policies, &sandbox);
+        let registry = Registry::load(empty.path(), &policies, KINDS, &sandbox);
         if let Some(problem) = registry.problems().first() {
             bail!("{problem}");
         }

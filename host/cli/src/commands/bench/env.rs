@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
-use rlf_plugins::environment::check::Scenario;
-use rlf_plugins::environment::sources::PythonEnvironment;
+use rlf_plugins::python_environment::PythonEnvironment;
+use rlf_plugins::python_environment::Scenario;
 use tokio::runtime::Runtime;
 
 use self::memory::Reached;

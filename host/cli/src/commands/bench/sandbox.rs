@@ -6,14 +6,16 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail, ensure};
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::bench::{warm as warm_calls, while_held};
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{Sandbox, SandboxConfig, bench};
+use rlf_tools::bench::{warm as warm_calls, while_held};
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -222,18 +224,18 @@ fn loading(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<(
 }
 
 fn load(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<Registry> {
-    let policy = |data: &[(&str, &Path)]| PluginPolicy {
+    let policy = |data: &[(&str, &Path)]| PluginGrants {
         data: data
             .iter()
             .map(|(slot, path)| ((*slot).to_owned(), path.to_path_buf()))
             .collect(),
-        ..PluginPolicy::default()
+        ..PluginGrants::default()
     };
     let policies = [
         ("calculator".to_owned(), policy(&[])),
         ("search".to_owned(), policy(&[("corpus", corpus)])),
     ];
-    let registry = Registry::load_where(plugins, &policies.into(), sandbox, |name| {
+    let registry = Registry::load_where(plugins, &policies.into(), KINDS, sandbox, |name| {
         matches!(name, "calculator" | "search")
     });
     if let Some(problem) = registry.problems().first() {

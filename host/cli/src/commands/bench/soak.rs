@@ -7,12 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail};
 use rlf_dialogue::tool::ToolCall;
-use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{InUse, Limits, SandboxConfig};
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 
 /// What is asked of the sandbox, out of 1,000 calls. The rest computes and behaves.
@@ -43,17 +45,17 @@ pub(super) struct Options<'a> {
 pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     let sandbox = crate::assemble::sandbox(&SandboxConfig::default())?;
     say!("{}\n", sandbox.describe());
-    let strict = PluginPolicy {
+    let strict = PluginGrants {
         path: Some(options.misbehaving.join("misbehave")),
         limits: Limits {
             cpu: Duration::from_millis(20),
             memory_bytes: 32 << 20,
             ..Limits::default()
         },
-        ..PluginPolicy::default()
+        ..PluginGrants::default()
     };
     let policies = BTreeMap::from([("misbehave".to_owned(), strict)]);
-    let registry = Registry::load_where(options.plugins, &policies, &sandbox, |name| {
+    let registry = Registry::load_where(options.plugins, &policies, KINDS, &sandbox, |name| {
         matches!(name, "calculator" | "misbehave")
     });
     if let Some(problem) = registry.problems().first() {

@@ -6,16 +6,18 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail, ensure};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_interpreters::functions::{CALL_FUNCTION, TOOLS_FILE, module};
 use rlf_plugins::arguments::validate;
-use rlf_plugins::interpreter::functions::{CALL_FUNCTION, TOOLS_FILE, module};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::schema::ToolSchema;
-use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::Sandbox;
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -121,12 +123,13 @@ fn write(row: &Row, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn load(plugins: &Path, functions: &Path, sandbox: &Sandbox) -> anyhow::Result<ToolManager> {
-    let policy = PluginPolicy {
+    let policy = PluginGrants {
         functions: Some(functions.to_owned()),
-        ..PluginPolicy::default()
+        ..PluginGrants::default()
     };
     let policies = BTreeMap::from([("python".to_owned(), policy)]);
-    let registry = Registry::load_where(plugins, &policies, sandbox, |name| name == "python");
+    let registry =
+        Registry::load_where(plugins, &policies, KINDS, sandbox, |name| name == "python");
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail};
-use rlf_plugins::interpreter::{Interpreter, Interpreters};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_interpreters::interpreter::{Interpreter, Interpreters};
+use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 
@@ -109,12 +110,14 @@ fn interpreter(
     build: Option<&PathBuf>,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Interpreter> {
-    let policy = PluginPolicy {
+    let policy = PluginGrants {
         path: build.cloned(),
-        ..PluginPolicy::default()
+        ..PluginGrants::default()
     };
     let policies = BTreeMap::from([(language.to_owned(), policy)]);
-    let registry = Registry::load_where(directory, &policies, sandbox, |name| name == language);
+    let registry = Registry::load_where(directory, &policies, KINDS, sandbox, |name| {
+        name == language
+    });
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::tool::Ended;
-use rlf_plugins::interpreter::notebook::{CellReport, NotebookRequest};
-use rlf_plugins::interpreter::program::{Compiled, File, Outcome, Program, ProgramLimits};
-use rlf_plugins::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::notebook::{CellReport, NotebookRequest};
+use rlf_interpreters::program::{Compiled, File, Outcome, Program};
+use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::Output;
 use serde::Deserialize;
 

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::environment::{Environments, Session};
+use rlf_environments::environments::Environments;
+use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
 use crate::arguments::Import;
@@ -32,7 +34,7 @@ pub(super) fn run(
     let operator = Operator::load(import.config.as_deref())?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let registry =
-        loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
+        loading(|| Registry::load(&import.plugins.plugins, &operator.policies, KINDS, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
     // Where there is none at all, it is not the rows that are wrong.
@@ -221,7 +223,7 @@ async fn replay(
 }
 
 /// What is wrong with the names of a call's arguments: most tools pass over those that they do not know.
-fn unknown_argument(session: &Session, tool: &str, arguments: &Value) -> Option<String> {
+fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value) -> Option<String> {
     let schema = &session
         .tools()
         .find(|offered| offered.name == tool)?
@@ -246,7 +248,7 @@ fn unknown_argument(session: &Session, tool: &str, arguments: &Value) -> Option<
     ))
 }
 
-async fn state(session: &Session) -> anyhow::Result<Value> {
+async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
     rlf_json::from_str(&text).context("the environment's state is no JSON")
 }

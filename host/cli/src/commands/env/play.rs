@@ -11,10 +11,11 @@ use rlf_dialogue::episode::Reply;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_dialogue::trajectory::EnvironmentFeedback;
-use rlf_plugins::environment::difference::difference;
-use rlf_plugins::environment::snapshot::Snapshot;
-use rlf_plugins::environment::{Environments, Session};
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_environments::difference::difference;
+use rlf_environments::environments::Environments;
+use rlf_environments::session::EnvironmentSession;
+use rlf_environments::snapshot::Snapshot;
+use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
 use crate::display::printable;
@@ -53,7 +54,7 @@ struct Play<'a> {
     environments: &'a Environments,
     name: &'a str,
     begin: Begin,
-    session: Session,
+    session: EnvironmentSession,
     /// What the acts began from, if not from the task.
     base: Option<Snapshot>,
     acts: Vec<Act>,
@@ -143,7 +144,11 @@ fn prompted(interactive: bool) -> impl Iterator<Item = std::io::Result<String>> 
     })
 }
 
-async fn open(environments: &Environments, name: &str, begin: &Begin) -> anyhow::Result<Session> {
+async fn open(
+    environments: &Environments,
+    name: &str,
+    begin: &Begin,
+) -> anyhow::Result<EnvironmentSession> {
     Ok(environments
         .open(name, "command-line", &begin.task, begin.seed)
         .await?)
@@ -363,7 +368,11 @@ enum Done {
     Heard(Reply, EnvironmentFeedback),
 }
 
-async fn perform(session: &mut Session, act: &Act, number: usize) -> anyhow::Result<Done> {
+async fn perform(
+    session: &mut EnvironmentSession,
+    act: &Act,
+    number: usize,
+) -> anyhow::Result<Done> {
     let context = TurnContext {
         trajectory_id: "command-line".into(),
         turn: u32::try_from(number).unwrap_or(u32::MAX),

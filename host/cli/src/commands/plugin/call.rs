@@ -8,7 +8,8 @@ use rlf_config::nearest;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::plugin::{Plugin, Printed};
-use rlf_plugins::tool_manager::{ToolManager, TurnContext};
+use rlf_plugins::turn::TurnContext;
+use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Value, json};
 
 use crate::display::printable;

@@ -9,8 +9,9 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::reward::{Grading, grade_alone};
-use rlf_plugins::tool_manager::ToolManager;
+use rlf_rewards::grading::Grading;
+use rlf_rewards::reward::grade_alone;
+use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 
 use super::call::show_printed;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use console::{Term, style};
-use rlf_plugins::interpreter::ProgramPolicy;
 use rlf_plugins::manifest::{Gate, PluginKind, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
+use rlf_plugins::programs::ProgramGrants;
 use rlf_plugins::registry::Identity;
 use rlf_plugins::report::PluginReport;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
@@ -90,7 +90,7 @@ pub(super) fn loaded(
             &screen,
             "programs",
             &of_programs(programs),
-            &of_programs(&ProgramPolicy::default()),
+            &of_programs(&ProgramGrants::default()),
             &[],
         );
         limits(
@@ -410,13 +410,13 @@ fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hid
 }
 
 /// The limits of programs, with what is kept of their output where the operator does not say.
-fn of_programs(policy: &ProgramPolicy) -> Value {
+fn of_programs(policy: &ProgramGrants) -> Value {
     let mut limits = json!(policy);
     if policy.output_bytes.is_none() {
         limits["output_bytes"] = json!(format!(
             "{} to {}",
-            bytes(ProgramPolicy::KEPT_BYTES),
-            bytes(ProgramPolicy::MOST_KEPT_BYTES)
+            bytes(ProgramGrants::KEPT_BYTES),
+            bytes(ProgramGrants::MAX_KEPT_BYTES)
         ));
     }
     limits

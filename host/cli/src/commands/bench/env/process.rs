@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 use async_trait::async_trait;
-use rlf_plugins::environment::check::Scenario;
+use rlf_plugins::python_environment::Scenario;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 

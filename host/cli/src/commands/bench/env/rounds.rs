@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
-use rlf_plugins::environment::check::Scenario;
+use rlf_plugins::python_environment::Scenario;
 use serde_json::Value;
 use tokio::task::JoinSet;
 

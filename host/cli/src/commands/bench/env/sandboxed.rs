@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::assemble::KINDS;
 use anyhow::{Context, bail, ensure};
 use async_trait::async_trait;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::environment::check::Scenario;
-use rlf_plugins::environment::snapshot::Snapshot;
-use rlf_plugins::environment::sources::PythonEnvironment;
-use rlf_plugins::environment::{EnvironmentConfig, Environments, Session};
-use rlf_plugins::policy::PluginPolicy;
+use rlf_environments::environments::{EnvironmentConfig, Environments};
+use rlf_environments::session::EnvironmentSession;
+use rlf_environments::snapshot::Snapshot;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::python_environment::PythonEnvironment;
+use rlf_plugins::python_environment::Scenario;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::tool_manager::TurnContext;
+use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::Value;
 
@@ -30,14 +32,14 @@ pub(super) struct World {
     pub(super) title: String,
     plugins: PathBuf,
     cache: PathBuf,
-    policy: PluginPolicy,
+    policy: PluginGrants,
 }
 
 impl World {
     pub(super) fn retail(options: &Options<'_>, cache: &Path) -> Self {
-        let policy = PluginPolicy {
+        let policy = PluginGrants {
             data: BTreeMap::from([("retail".to_owned(), options.retail.to_owned())]),
-            ..PluginPolicy::default()
+            ..PluginGrants::default()
         };
         Self::new(
             RETAIL,
@@ -49,12 +51,12 @@ impl World {
     }
 
     pub(super) fn python(options: &Options<'_>, cache: &Path, file: &Path, server: &str) -> Self {
-        let policy = PluginPolicy {
+        let policy = PluginGrants {
             plugin: Some("python".to_owned()),
             environment: Some(PythonEnvironment {
                 servers: Some(file.to_owned()),
             }),
-            ..PluginPolicy::default()
+            ..PluginGrants::default()
         };
         Self::new(
             "worlds",
@@ -70,7 +72,7 @@ impl World {
         title: String,
         options: &Options<'_>,
         cache: &Path,
-        policy: PluginPolicy,
+        policy: PluginGrants,
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -100,7 +102,7 @@ impl World {
             ..config
         })?;
         let policies = BTreeMap::from([(self.name.clone(), self.policy.clone())]);
-        let registry = Registry::load_where(&self.plugins, &policies, &sandbox, |alias| {
+        let registry = Registry::load_where(&self.plugins, &policies, KINDS, &sandbox, |alias| {
             alias == self.name
         });
         if let Some(problem) = registry.problems().first() {
@@ -189,7 +191,7 @@ impl Way for InSandbox {
 
 /// A session in a sandbox.
 pub(super) struct Acting {
-    session: Session,
+    session: EnvironmentSession,
     scenario: Arc<Scenario>,
     start: Option<Snapshot>,
     last: Option<Snapshot>,

@@ -1,0 +1,224 @@
+//! All environments of a registry, and how sessions are opened in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rlf_dialogue::task::Task;
+use rlf_plugins::convert::error_text;
+use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::registry::Registry;
+use rlf_plugins::seed;
+use rlf_sandbox::Sandbox;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::pool::{SessionCounts, SessionPool};
+use crate::session::EnvironmentSession;
+use crate::slot::Slot;
+
+/// `[environments]` of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EnvironmentConfig {
+    /// How long a session may wait for its trajectory before its instance is freed, with a snapshot in its place. Key
+    /// `idle_ms`, default 60,000 ms. How many have an instance at once is `sandbox.sessions`.
+    #[serde(rename = "idle_ms", with = "rlf_plugins::milliseconds")]
+    pub idle: Duration,
+}
+
+impl Default for EnvironmentConfig {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Why a session could not be opened.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    /// No plugin is such an environment.
+    #[error("there is no environment `{name}`{hint}")]
+    NoSuchEnvironment {
+        /// The name asked for.
+        name: String,
+        /// Why it is missing, or what there is instead.
+        hint: String,
+    },
+    /// The environment does not take the task.
+    #[error("environment `{environment}` does not open the task: {reason}")]
+    Refused {
+        /// Its name.
+        environment: String,
+        /// In the environment's own words.
+        reason: String,
+    },
+    /// The environment broke, or broke the contract, or there was no room for it.
+    #[error("environment `{environment}` broke while it opened the task: {reason}")]
+    Broke {
+        /// Its name.
+        environment: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// All environments of a registry. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Environments {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    by_name: BTreeMap<String, Environment>,
+    missing: BTreeMap<String, String>,
+    pool: Arc<SessionPool>,
+}
+
+#[derive(Debug)]
+struct Environment {
+    plugin: Arc<Plugin>,
+    counters: Arc<CallCounters>,
+}
+
+impl Environments {
+    /// Those of a registry, with the sandbox that its plugins were loaded in.
+    pub fn new(registry: &Registry, sandbox: &Sandbox, config: &EnvironmentConfig) -> Self {
+        let environments = registry
+            .plugins()
+            .iter()
+            .filter(|plugin| plugin.is_environment());
+        let by_name = environments
+            .map(|plugin| {
+                let environment = Environment {
+                    plugin: Arc::clone(plugin),
+                    counters: Arc::default(),
+                };
+                (plugin.name().to_owned(), environment)
+            })
+            .collect();
+        let missing = registry
+            .problems()
+            .iter()
+            .map(|problem| (problem.plugin.clone(), problem.to_string()))
+            .collect();
+        let idle = config.idle.max(Duration::from_millis(1));
+        Self {
+            inner: Arc::new(Inner {
+                by_name,
+                missing,
+                pool: SessionPool::new(sandbox.pools().sessions, idle),
+            }),
+        }
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.by_name.keys().map(String::as_str)
+    }
+
+    /// The plugin that is the environment of this name.
+    pub fn plugin(&self, name: &str) -> Result<&Arc<Plugin>, OpenError> {
+        self.find(name).map(|environment| &environment.plugin)
+    }
+
+    /// The seed of a task's world: the same in every run and for every sample, so that what its gold calls lead to is too.
+    pub fn seed(task: &Task) -> u64 {
+        seed::derive(0, "environment", &[&task.source, &task.id])
+    }
+
+    /// Opens a task in the environment `name`. `label` names the session in logs, `seed` decides everything random in it.
+    pub async fn open(
+        &self,
+        name: &str,
+        label: &str,
+        setup: &Value,
+        seed: u64,
+    ) -> Result<EnvironmentSession, OpenError> {
+        let environment = self.find(name)?;
+        let broke = |reason: String| OpenError::Broke {
+            environment: name.to_owned(),
+            reason,
+        };
+        let setup = if setup.is_null() {
+            "{}".to_owned()
+        } else {
+            setup.to_string()
+        };
+        let opened = Slot::open(
+            environment.plugin.latest(),
+            Arc::clone(&self.inner.pool),
+            label.to_owned(),
+            setup,
+            seed,
+        )
+        .await;
+        let opened = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => {
+                return Err(OpenError::Refused {
+                    environment: name.to_owned(),
+                    reason: error_text(&error),
+                });
+            }
+            Err(stopped) => return Err(broke(stopped.to_string())),
+        };
+        let pool = Arc::clone(&self.inner.pool);
+        EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
+            .map_err(broke)
+    }
+
+    /// What the pool of sessions did so far.
+    pub fn sessions(&self) -> SessionCounts {
+        self.inner.pool.counts()
+    }
+
+    /// How the calls of each environment ended so far.
+    pub fn counts(&self) -> BTreeMap<String, CallCounts> {
+        (self.inner.by_name.iter())
+            .map(|(name, environment)| (name.clone(), environment.counters.snapshot()))
+            .collect()
+    }
+
+    /// An error if an environment has trapped in more than `max_trap_share` of its calls since `earlier`.
+    pub fn check_health(
+        &self,
+        earlier: &BTreeMap<String, CallCounts>,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
+        for (name, environment) in &self.inner.by_name {
+            let before = earlier.get(name).copied().unwrap_or_default();
+            let counts = environment.counters.snapshot().since(&before);
+            counts.check_health(name, max_trap_share, environment.plugin.last_trap())?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> Result<&Environment, OpenError> {
+        self.inner.by_name.get(name).ok_or_else(|| {
+            let hint = if let Some(why) = self.inner.missing.get(name) {
+                format!(", because it was not loaded: {why}")
+            } else if let Some(near) = rlf_config::nearest(name, self.names()) {
+                format!("; did you mean `{near}`?")
+            } else {
+                let names: Vec<&str> = self.names().collect();
+                match names.as_slice() {
+                    [] => format!(
+                        "; no {} is loaded; a configuration makes one of Python files under [plugins.{name}], with \
+                         `plugin = \"python\"` and `environment.servers`",
+                        PluginKind::Environment.as_str()
+                    ),
+                    names => format!("; there are: {}", names.join(", ")),
+                }
+            };
+            OpenError::NoSuchEnvironment {
+                name: name.to_owned(),
+                hint,
+            }
+        })
+    }
+}

@@ -1,0 +1,369 @@
+//! A session of an environment that is written in Python: an interpreter's session whose image has the environment loaded
+//! already, so that what would be a cell elsewhere is a request to it. plugins/python/README.md has the requests.
+
+use std::sync::Arc;
+
+use rlf_interpreters::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::language::{PYTHON, language};
+use rlf_interpreters::notebook::{Notebook, NotebookRequest};
+use rlf_interpreters::program::{Outcome, RunError};
+use rlf_plugins::bindings::{environment, types};
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::programs::ProgramLimits;
+use rlf_sandbox::Stopped;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, within};
+
+/// A live session. Dropping it frees its instance.
+#[derive(Debug)]
+pub(crate) struct PythonSession {
+    notebook: Notebook,
+    plugin: Arc<Plugin>,
+    memory: u64,
+}
+
+/// A tool as Python describes it.
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    #[serde(default)]
+    description: String,
+    input_schema: Value,
+    #[serde(default)]
+    output_schema: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    content: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Opened {
+    #[serde(default)]
+    messages: Vec<Said>,
+    #[serde(default)]
+    tools: Vec<Definition>,
+}
+
+#[derive(Deserialize)]
+struct Called {
+    text: String,
+    failed: bool,
+    #[serde(default)]
+    terminated: bool,
+    #[serde(default)]
+    reward: Option<f64>,
+    #[serde(default)]
+    tools: Option<Vec<Definition>>,
+}
+
+#[derive(Deserialize)]
+struct Heard {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    terminated: bool,
+}
+
+#[derive(Deserialize)]
+struct Judged {
+    success: bool,
+    score: f64,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failed {
+    kind: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl PythonSession {
+    pub(crate) async fn begin(
+        plugin: &Arc<Plugin>,
+        origin: SessionOrigin,
+        label: &str,
+        time: Time,
+    ) -> Answer<(Self, Started)> {
+        let Some(language) = language(plugin, PYTHON) else {
+            return Err(Stopped::unavailable(format!(
+                "plugin `{}` does not run {PYTHON}",
+                plugin.name()
+            )));
+        };
+        let interpreter = Interpreter::pinned_to(plugin, language);
+        let request = NotebookRequest {
+            seed: origin.seed(),
+            ..NotebookRequest::default()
+        };
+        let spec = RunSpec {
+            label: label.to_owned(),
+            lifetime: Some(LIFETIME),
+            ..RunSpec::default()
+        };
+        let opened = within(time.wall, interpreter.open_notebook(request, spec)).await?;
+        let notebook = match opened {
+            Ok(notebook) => notebook,
+            Err(error) => return Err(stopped_by(&error)),
+        };
+        let mut session = Self {
+            notebook,
+            plugin: Arc::clone(plugin),
+            memory: 0,
+        };
+        let opened = match origin {
+            SessionOrigin::Open { task, seed } => {
+                session.ask::<Opened>("open", json!([task, seed]), time)
+            }
+            SessionOrigin::Restore { snapshot, .. } => {
+                let text = String::from_utf8_lossy(&snapshot).into_owned();
+                return session.restore(text, time).await;
+            }
+        };
+        let opened = match opened.await? {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let state = match session.state(time).await? {
+            Ok(state) => state,
+            Err(error) => return Ok(Err(error)),
+        };
+        let start = environment::Start {
+            messages: opened.messages.into_iter().map(message).collect(),
+            tools: opened.tools.into_iter().map(definition).collect(),
+        };
+        let start = Some(start);
+        Ok(Ok((session, Started { start, state })))
+    }
+
+    async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, Started)> {
+        if let Err(error) = self
+            .ask::<Value>("restore", json!([snapshot]), time)
+            .await?
+        {
+            return Ok(Err(error));
+        }
+        match self.state(time).await? {
+            Ok(state) => Ok(Ok((self, Started { start: None, state }))),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    pub(crate) async fn call(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        time: Time,
+    ) -> Answer<Stepped> {
+        let called = match self
+            .ask::<Called>("call", json!([name, arguments]), time)
+            .await?
+        {
+            // Its memory is used up, and what it did until then does not count.
+            Err(error @ types::Error::Exhausted(_)) => return Ok(Err(error)),
+            called => called,
+        };
+        let step = called.map(|called| environment::Step {
+            observation: text(called.text, called.failed),
+            reward: called.reward,
+            terminated: called.terminated,
+            tools: called
+                .tools
+                .map(|tools| tools.into_iter().map(definition).collect()),
+        });
+        self.stepped(step, time).await
+    }
+
+    pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<Stepped> {
+        let heard = self.ask::<Heard>("say", json!([said]), time).await?;
+        let step = heard.map(|heard| environment::Step {
+            observation: types::Observation {
+                content: heard.text.map(types::Content::Text).into_iter().collect(),
+                failed: false,
+                metrics: Vec::new(),
+                extra: Vec::new(),
+            },
+            reward: None,
+            terminated: heard.terminated,
+            tools: None,
+        });
+        self.stepped(step, time).await
+    }
+
+    async fn stepped(
+        &mut self,
+        step: Result<environment::Step, types::Error>,
+        time: Time,
+    ) -> Answer<Stepped> {
+        let state = self.state(time).await?;
+        Ok(state.map(|state| Stepped { step, state }))
+    }
+
+    pub(crate) async fn state(&mut self, time: Time) -> Answer<String> {
+        self.text("state", json!([]), time).await
+    }
+
+    pub(crate) async fn snapshot(&mut self, time: Time) -> Answer<Vec<u8>> {
+        let text = self.text("snapshot", json!([]), time).await?;
+        Ok(text.map(String::into_bytes))
+    }
+
+    pub(crate) async fn verify(
+        &mut self,
+        answer: Option<&str>,
+        reference: &str,
+        time: Time,
+    ) -> Answer<types::Verdict> {
+        let judged = self
+            .ask::<Judged>("verify", json!([answer, reference]), time)
+            .await?;
+        Ok(judged.map(|judged| types::Verdict {
+            success: judged.success,
+            score: judged.score,
+            reason: judged.reason,
+        }))
+    }
+
+    /// The scenarios that came with the files, as JSON.
+    pub(crate) async fn scenarios(&mut self, time: Time) -> Answer<String> {
+        self.text("scenarios", json!([]), time).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&mut self, what: &str, with: Value, time: Time) -> Answer<T> {
+        let text = match self.text(what, with, time).await? {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(serde_json::from_str(&text).map_err(|error| {
+            types::Error::Internal(format!(
+                "`{what}` gave no answer of the expected form: {error}"
+            ))
+        }))
+    }
+
+    /// One request; its answer is JSON, or an error of the environment's.
+    async fn text(&mut self, what: &str, with: Value, time: Time) -> Answer<String> {
+        let request = json!([what, with]).to_string();
+        let limits = ProgramLimits {
+            time: Some(time.budget),
+            ..ProgramLimits::default()
+        };
+        let report = within(time.wall, self.notebook.execute(&request, limits)).await?;
+        let report = report.map_err(|error| stopped_by(&error))?;
+        if let Some(stopped) = report.stopped {
+            return Err(stopped);
+        }
+        self.memory = report.memory;
+        self.plugin
+            .keep_printed(report.stdout.captured(), report.stderr.captured());
+        let answer = match (report.outcome, report.value) {
+            (Some(Outcome::Completed), Some(value)) => value,
+            (Some(Outcome::Raised(error) | Outcome::Rejected(error)), _) => {
+                let what = format!("{}: {}", error.kind, error.message);
+                return Ok(Err(types::Error::Internal(what)));
+            }
+            (outcome, _) => {
+                let what = format!("`{what}` ended without an answer: {outcome:?}");
+                return Ok(Err(types::Error::Internal(what)));
+            }
+        };
+        Ok(unwrapped(what, &answer))
+    }
+}
+
+/// `{"answer":..}` or `{"error":..}`. An answer is a text of JSON, which is left as it is.
+fn unwrapped(what: &str, value: &str) -> Result<String, types::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Failing {
+        error: Failed,
+    }
+    let answer = value.strip_prefix("{\"answer\":");
+    if let Some(answer) = answer.and_then(|rest| rest.strip_suffix('}')) {
+        return Ok(answer.to_owned());
+    }
+    Err(match serde_json::from_str::<Failing>(value) {
+        Ok(failing) => guest_error(failing.error),
+        Err(error) => types::Error::Internal(format!(
+            "`{what}` gave neither an answer nor an error: {error}"
+        )),
+    })
+}
+
+fn guest_error(failed: Failed) -> types::Error {
+    let message = failed.message;
+    match failed.kind.as_str() {
+        "invalid-arguments" => types::Error::InvalidArguments(message),
+        "not-found" => types::Error::NotFound(message),
+        "denied" => types::Error::Denied(message),
+        "exhausted" => types::Error::Exhausted(message),
+        "unavailable" => types::Error::Unavailable(message),
+        _ => types::Error::Internal(message),
+    }
+}
+
+fn stopped_by(error: &RunError) -> Stopped {
+    Stopped::unavailable(error.to_string())
+}
+
+fn text(text: String, failed: bool) -> types::Observation {
+    types::Observation {
+        content: vec![types::Content::Text(text)],
+        failed,
+        metrics: Vec::new(),
+        extra: Vec::new(),
+    }
+}
+
+fn message(said: Said) -> types::Message {
+    types::Message {
+        role: match said.role.as_str() {
+            "system" => types::Role::System,
+            "assistant" => types::Role::Assistant,
+            "tool" => types::Role::Tool,
+            _ => types::Role::User,
+        },
+        content: vec![types::Content::Text(said.content)],
+    }
+}
+
+fn definition(definition: Definition) -> types::ToolDefinition {
+    types::ToolDefinition {
+        name: definition.name,
+        description: definition.description,
+        input_schema: definition.input_schema.to_string(),
+        output_schema: definition.output_schema.map(|schema| schema.to_string()),
+        hints: types::Hints::empty(),
+        extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{types, unwrapped};
+
+    #[test]
+    fn a_state_that_looks_like_an_error_is_a_state() {
+        let state = r#"{"error":{"kind":"internal","message":"no"}}"#;
+        let answer = unwrapped("state", &format!("{{\"answer\":{state}}}"));
+        assert_eq!(answer.unwrap(), state);
+        let refused = unwrapped("state", state);
+        assert!(matches!(refused, Err(types::Error::Internal(why)) if why == "no"));
+        let neither = unwrapped("state", "{}");
+        assert!(
+            matches!(neither, Err(types::Error::Internal(why)) if why.contains("neither an answer"))
+        );
+    }
+}

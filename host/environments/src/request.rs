@@ -1,0 +1,120 @@
+//! What is asked of an instance that serves a session: from what it begins, how long it may take, what it answers.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use rlf_plugins::bindings::{environment, types};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::plugin::Plugin;
+use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
+use tokio::sync::oneshot;
+
+/// What an environment answers, or why its instance was stopped.
+pub(crate) type Answer<T> = Result<Result<T, types::Error>, Stopped>;
+
+/// The longest that an instance serves one session. One that is older comes back from a snapshot.
+pub(crate) const LIFETIME: Duration = rlf_sandbox::MAX_DURATION;
+
+/// What one request may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Time {
+    /// CPU time, and again time as the guest sees it.
+    pub(crate) budget: Duration,
+    /// Real time.
+    pub(crate) wall: Duration,
+}
+
+impl Time {
+    pub(crate) fn for_plugin(plugin: &Plugin) -> Self {
+        let grants = plugin.grants();
+        match plugin.kind() {
+            PluginKind::Interpreter => Self {
+                budget: grants.programs.time,
+                wall: grants.programs.deadline,
+            },
+            _ => Self {
+                budget: grants.limits.cpu,
+                wall: grants.limits.wall,
+            },
+        }
+    }
+}
+
+/// How a session comes to be.
+#[derive(Debug, Clone)]
+pub(crate) enum SessionOrigin {
+    /// As the task has it.
+    Open {
+        /// JSON.
+        task: String,
+        /// Of everything random.
+        seed: u64,
+    },
+    /// As an earlier one was.
+    Restore {
+        /// What that one gave.
+        snapshot: Vec<u8>,
+        /// As it was opened with.
+        seed: u64,
+    },
+}
+
+impl SessionOrigin {
+    pub(crate) fn seed(&self) -> u64 {
+        match self {
+            Self::Open { seed, .. } | Self::Restore { seed, .. } => *seed,
+        }
+    }
+}
+
+/// What a session begins with.
+pub(crate) struct Started {
+    /// What the environment says first; nothing of a session that goes on.
+    pub(crate) start: Option<environment::Start>,
+    /// Canonical JSON.
+    pub(crate) state: String,
+}
+
+/// What a call, or something that was said, came to.
+pub(crate) struct Stepped {
+    pub(crate) step: Result<environment::Step, types::Error>,
+    /// Canonical JSON, after it.
+    pub(crate) state: String,
+}
+
+/// The answer, if it comes inside its time; nothing where nobody is there to give one.
+pub(crate) async fn in_time<T>(
+    time: Time,
+    answered: oneshot::Receiver<T>,
+) -> Result<Option<T>, Stopped> {
+    within(time.wall, answered).await.map(Result::ok)
+}
+
+/// Waits for so long at the most. Past it the machine was too busy: a guest that computes reaches its budget first.
+pub(crate) async fn within<T>(
+    wall: Duration,
+    waiting: impl Future<Output = T>,
+) -> Result<T, Stopped> {
+    let deadline = Instant::now() + wall;
+    tokio::time::timeout_at(deadline.into(), waiting)
+        .await
+        .map_err(|_| {
+            let allowed = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+            let limit = LimitReached {
+                name: "wall_ms".into(),
+                value: allowed,
+                used: allowed,
+            };
+            Stopped {
+                ended: Ending::Timeout { clock: Clock::Wall },
+                reason: format!("out of time while running ({limit})"),
+                limit: Some(limit),
+                backtrace: None,
+            }
+        })
+}
+
+/// Nobody knows why it ended.
+pub(crate) fn gone() -> Stopped {
+    Stopped::unavailable("the session's instance is gone")
+}

@@ -1,0 +1,504 @@
+//! What a trajectory does in its world: calls, words, and the judgement of where they led.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_dialogue::episode::Reply;
+use rlf_dialogue::message::{Content, Message};
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
+use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
+use rlf_plugins::arguments::canonical_json;
+use rlf_plugins::bindings::{environment, types};
+use rlf_plugins::convert::{definition_to_guest, error_text, finite};
+use rlf_plugins::counters::CallCounters;
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::offered_tools::{Checking, LoadedTool, check_tools};
+use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::seed;
+use rlf_plugins::turn::TurnContext;
+use serde_json::Value;
+
+use crate::contract::{message_from_guest, verdict_from_guest};
+use crate::pool::SessionPool;
+use crate::request::Time;
+use crate::slot::{Action, Opened, SessionError, Slot};
+use crate::snapshot::{Snapshot, SnapshotError};
+
+/// Where an episode led.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ending {
+    /// Canonical state.
+    pub state: Option<Value>,
+    /// How the environment judges it.
+    pub verdict: Option<Verdict>,
+    /// Why one of them is not there.
+    pub problem: Option<String>,
+}
+
+/// A trajectory's world. Dropping it frees what it has.
+#[derive(Debug)]
+pub struct EnvironmentSession {
+    slot: Arc<Slot>,
+    pool: Arc<SessionPool>,
+    number: u64,
+    counters: Arc<CallCounters>,
+    messages: Vec<Message>,
+    tools: Vec<LoadedTool>,
+    tools_changed: bool,
+    terminated: bool,
+    /// Hash of the last state.
+    state: String,
+    /// Why the trajectory cannot go on.
+    lost: Option<String>,
+    /// Calls that were stopped, by name and arguments.
+    stopped: BTreeSet<(String, String)>,
+    seed: u64,
+    acts: u64,
+}
+
+impl Drop for EnvironmentSession {
+    fn drop(&mut self) {
+        self.pool.leave(self.number);
+    }
+}
+
+impl EnvironmentSession {
+    pub(crate) fn new(
+        opened: Opened,
+        pool: Arc<SessionPool>,
+        counters: Arc<CallCounters>,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let Opened { slot, start, state } = opened;
+        if start.tools.is_empty() && slot.plugin.kind() == PluginKind::Interpreter {
+            return Err(
+                "its `setup` names no `servers` with tools, and brings no `functions`".into(),
+            );
+        }
+        let tools = offered(start.tools, &slot.plugin)?;
+        let messages = start
+            .messages
+            .into_iter()
+            .map(message_from_guest)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("broke the contract: {error}"))?;
+        let number = pool.enter(&slot);
+        Ok(Self {
+            slot,
+            pool,
+            number,
+            counters,
+            messages,
+            tools,
+            tools_changed: false,
+            terminated: false,
+            state,
+            lost: None,
+            stopped: BTreeSet::new(),
+            seed,
+            acts: 0,
+        })
+    }
+
+    /// What the environment says first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The tools on offer now.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
+        self.tools.iter().map(|tool| &tool.definition)
+    }
+
+    /// Whether there are other tools than when this was last asked.
+    pub fn take_tools_changed(&mut self) -> bool {
+        std::mem::take(&mut self.tools_changed)
+    }
+
+    /// Whether the environment has ended the episode.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated
+    }
+
+    /// Why the trajectory cannot go on, if it cannot.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// Calls one of its tools. Never fails: what went wrong is in the outcome.
+    pub async fn call(&mut self, call: ToolCall, context: &TurnContext) -> CallOutcome {
+        let started = Instant::now();
+        let (end, step_reward) = self.run(&call, context).await;
+        let wall = started.elapsed();
+        self.counters.count(end.ended, end.fault, wall);
+        CallOutcome {
+            call_id: call.call_id,
+            name: call.name,
+            ended: end.ended,
+            fault: end.fault,
+            observation: end.observation,
+            step_reward,
+            state: self.lost.is_none().then(|| self.state.clone()),
+            detail: end.detail,
+            wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            component: self.slot.plugin.hash().to_owned(),
+        }
+    }
+
+    async fn run(&mut self, call: &ToolCall, context: &TurnContext) -> (CallEnd, Option<f64>) {
+        let nothing = |end| (end, None);
+        if self.terminated {
+            let text = "error: the episode is over; this call was not made";
+            return nothing(CallEnd::by_model(Ended::Denied, text));
+        }
+        let Some(tool) = self
+            .tools
+            .iter()
+            .find(|tool| tool.definition.name == call.name)
+        else {
+            let text = format!("error: there is no tool {:?} now", call.name);
+            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
+        };
+        let limits = &self.slot.plugin.grants().limits;
+        let arguments = canonical_json(&call.arguments);
+        if arguments.len() as u64 > limits.arguments_bytes {
+            let text = invalid_arguments(&format!(
+                "they have {} bytes; at most {} are allowed",
+                arguments.len(),
+                bytes(limits.arguments_bytes)
+            ));
+            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
+        }
+        if let Err(explanation) = tool.check(&call.arguments) {
+            let text = invalid_arguments(&explanation);
+            return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
+        }
+        let (name, most) = (tool.own_name.clone(), limits.result_bytes);
+        // As the model wrote them: a world in Python may see the order of keys.
+        let arguments_as_written = call.arguments.to_string();
+        let act = |attempt| Action::Call {
+            name: name.clone(),
+            arguments: arguments_as_written.clone(),
+            context: self.context(&call.call_id, attempt, context),
+        };
+        match self.act(act).await {
+            Ok((Ok(step), state)) => self.take_step(step, state, most),
+            Ok((Err(error), state)) => {
+                self.state = state;
+                // Python runs out of memory by an exception.
+                let is_stop = matches!(error, types::Error::Exhausted(_))
+                    && self.slot.plugin.kind() == PluginKind::Interpreter;
+                let is_meant = !is_stop && !matches!(error, types::Error::Internal(_));
+                let end = CallEnd::from_result(Err(error), most);
+                if is_stop {
+                    self.note_stop(call, arguments, "its memory is used up");
+                }
+                nothing(if is_meant { end } else { without_effect(end) })
+            }
+            Err(SessionError::Lost(why)) => {
+                self.lost = Some(why.clone());
+                nothing(CallEnd::by_infrastructure(Ended::Unavailable, why))
+            }
+            Err(SessionError::Stopped(stopped)) => {
+                let end = CallEnd::from_stopped(&stopped);
+                if end.ended == Ended::Trap {
+                    self.slot.plugin.note_trap(&end);
+                }
+                self.note_stop(call, arguments, &stopped.to_string());
+                nothing(without_effect(end))
+            }
+        }
+    }
+
+    /// Acts in its world, and again where the machine had no room or no time for it: what is stopped has had no effect.
+    async fn act(
+        &self,
+        act: impl Fn(u32) -> Action,
+    ) -> Result<(Result<environment::Step, types::Error>, String), SessionError> {
+        let plugin = &self.slot.plugin;
+        let most = plugin.grants().limits.result_bytes;
+        let is_kept = |step: &environment::Step| {
+            check_step(step, plugin).is_ok()
+                && took_effect(&CallEnd::from_result(Ok(step.observation.clone()), most))
+        };
+        let mut attempt = 0;
+        loop {
+            let acted = self.slot.act(act(attempt), is_kept).await;
+            if !self.is_tried_again(&acted, attempt) {
+                return acted;
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Asks what changes nothing, and again where the machine had no room or no time for it. An error says why there is no
+    /// answer.
+    async fn ask<T, F>(&self, ask: impl Fn() -> F) -> Result<T, String>
+    where
+        F: Future<Output = Result<Result<T, types::Error>, SessionError>>,
+    {
+        let mut attempt = 0;
+        loop {
+            let answer = ask().await;
+            if !self.is_tried_again(&answer, attempt) {
+                return told(answer);
+            }
+            attempt += 1;
+        }
+    }
+
+    fn is_tried_again<T>(&self, answer: &Result<T, SessionError>, attempt: u32) -> bool {
+        let Err(SessionError::Stopped(stopped)) = answer else {
+            return false;
+        };
+        let again = attempt < self.slot.plugin.grants().retries
+            && CallEnd::from_stopped(stopped).may_be_retried();
+        if again {
+            self.counters.count_retry();
+        }
+        again
+    }
+
+    /// The second time that the same call is stopped is the end of the trajectory.
+    fn note_stop(&mut self, call: &ToolCall, arguments: String, why: &str) {
+        if !self.stopped.insert((call.name.clone(), arguments)) {
+            let name = &call.name;
+            self.lost = Some(format!(
+                "the same call to `{name}` was stopped twice: {why}"
+            ));
+        }
+    }
+
+    fn take_step(
+        &mut self,
+        step: environment::Step,
+        state: String,
+        most: u64,
+    ) -> (CallEnd, Option<f64>) {
+        self.state = state;
+        let tools = match check_step(&step, &self.slot.plugin) {
+            Ok(tools) => tools,
+            Err(why) => {
+                let end = CallEnd::by_plugin(format!("broke the contract: {why}"));
+                self.slot.plugin.note_trap(&end);
+                return (end, None);
+            }
+        };
+        let end = CallEnd::from_result(Ok(step.observation), most);
+        if !took_effect(&end) {
+            return (without_effect(end), None);
+        }
+        self.acts += 1;
+        self.terminated |= step.terminated;
+        if let Some(tools) = tools {
+            self.tools = tools;
+            self.tools_changed = true;
+        }
+        (end, step.reward)
+    }
+
+    /// Tells it what the model said without calling a tool. An error says why the trajectory cannot go on.
+    pub async fn say(
+        &mut self,
+        text: &str,
+        context: &TurnContext,
+    ) -> Result<(Reply, EnvironmentFeedback), String> {
+        let started = Instant::now();
+        // A user may leave in the turn that they are spoken to.
+        let call_id = format!(
+            "{}/{}/say-{}",
+            context.trajectory_id, context.turn, self.acts
+        );
+        let act = |attempt| Action::Say {
+            text: text.to_owned(),
+            context: self.context(&call_id, attempt, context),
+        };
+        let most = self.slot.plugin.grants().limits.result_bytes;
+        let (end, step_reward) = match self.act(act).await {
+            Ok((Ok(step), state)) => self.take_step(step, state, most),
+            Ok((Err(error), _)) => (CallEnd::from_result(Err(error), most), None),
+            Err(SessionError::Lost(why)) => {
+                (CallEnd::by_infrastructure(Ended::Unavailable, why), None)
+            }
+            Err(SessionError::Stopped(stopped)) => (CallEnd::from_stopped(&stopped), None),
+        };
+        self.counters.count(end.ended, end.fault, started.elapsed());
+        let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation) else {
+            let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
+            return Err(format!("the environment did not hear the model out: {why}"));
+        };
+        let heard = EnvironmentFeedback {
+            step_reward,
+            state: Some(self.state.clone()),
+        };
+        let said = observation.content;
+        let reply = if self.terminated {
+            Reply::Ended
+        } else if said.is_empty() {
+            Reply::Silence
+        } else {
+            Reply::Said(said)
+        };
+        Ok((reply, heard))
+    }
+
+    /// What the guest knows of one act. Its seed is the same for the same acts in the same world; the names say whose they
+    /// are, and no world may depend on them.
+    fn context(&self, call_id: &str, attempt: u32, turn: &TurnContext) -> types::CallContext {
+        let number = self.acts.to_string();
+        let time = Time::for_plugin(&self.slot.plugin);
+        types::CallContext {
+            call_id: call_id.to_owned(),
+            attempt,
+            trajectory_id: turn.trajectory_id.clone(),
+            turn: turn.turn,
+            seed: seed::derive(self.seed, "act", &[&number]),
+            budget_ms: u32::try_from(time.wall.as_millis()).unwrap_or(u32::MAX),
+            extra: Vec::new(),
+        }
+    }
+
+    /// Canonical state, as the environment writes it.
+    pub async fn state(&self) -> Result<String, String> {
+        self.ask(|| self.slot.state()).await
+    }
+
+    /// Everything that the session is, to be restored in this or another instance of the same component.
+    pub async fn snapshot(&self) -> Result<Snapshot, String> {
+        let data = self.ask(|| self.slot.snapshot()).await?;
+        Ok(Snapshot {
+            component: self.slot.plugin.world_hash(),
+            tools: self.tools().cloned().collect(),
+            acts: self.acts,
+            data,
+        })
+    }
+
+    /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
+    pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        snapshot.check(&self.slot.plugin.world_hash())?;
+        let tools =
+            loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
+        match self.slot.restore(snapshot.data.clone()).await {
+            Ok(Ok(state)) => {
+                self.state = state;
+                self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
+                self.tools = tools;
+                self.terminated = false;
+                self.acts = snapshot.acts;
+                self.stopped.clear();
+                Ok(())
+            }
+            Ok(Err(error)) => Err(SnapshotError::Refused(error_text(&error))),
+            Err(error) => Err(SnapshotError::Refused(why(error))),
+        }
+    }
+
+    /// How the environment judges the state it is in.
+    pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
+        let verdict = self
+            .ask(|| self.slot.verify(answer, reference.to_string()))
+            .await?;
+        verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
+    }
+
+    /// Where the episode led: the state, and how the environment judges it.
+    pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
+        let state = self.state().await.and_then(|text| {
+            rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+        });
+        let verdict = self.verify(answer, reference).await;
+        let problem = [state.as_ref().err(), verdict.as_ref().err()]
+            .into_iter()
+            .flatten()
+            .next()
+            .cloned();
+        Ending {
+            state: state.ok(),
+            verdict: verdict.ok(),
+            problem,
+        }
+    }
+
+    /// Frees its instance as if it had waited long; whether it had one.
+    pub async fn evict(&self) -> bool {
+        self.slot.evict(None).await
+    }
+}
+
+/// Tools of a snapshot, checked as when they were first offered.
+fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+    let rename = &plugin.grants().rename;
+    let own_name = |tool: &ToolDefinition| {
+        let own = rename.iter().find(|(_, new)| **new == tool.name);
+        let name = own.map_or(&tool.name, |(own, _)| own).clone();
+        ToolDefinition {
+            name,
+            ..tool.clone()
+        }
+    };
+    let own = tools
+        .iter()
+        .map(|tool| definition_to_guest(&own_name(tool)));
+    offered(own.collect(), plugin)
+}
+
+/// Tools as an environment offers them. One in Python checks their arguments itself: functions of FastMCP take more than
+/// their schemas say, and published functions take what their code takes.
+fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+    let checking = match plugin.kind() {
+        PluginKind::Interpreter => Checking::Tool,
+        _ => Checking::Host,
+    };
+    check_tools(tools, plugin.grants(), checking)
+}
+
+/// What a session told, or why it did not.
+fn told<T>(answer: Result<Result<T, types::Error>, SessionError>) -> Result<T, String> {
+    match answer {
+        Ok(Ok(told)) => Ok(told),
+        Ok(Err(error)) => Err(error_text(&error)),
+        Err(error) => Err(why(error)),
+    }
+}
+
+fn why(error: SessionError) -> String {
+    match error {
+        SessionError::Stopped(stopped) => stopped.to_string(),
+        SessionError::Lost(why) => why,
+    }
+}
+
+/// Whether what the environment returned is taken: what is too large, or against the contract, is as if never asked for.
+fn took_effect(end: &CallEnd) -> bool {
+    matches!(end.ended, Ended::Ok | Ended::Failed)
+}
+
+/// What the model reads of a call that was stopped: its own words, and that it changed nothing.
+fn without_effect(mut end: CallEnd) -> CallEnd {
+    if let Some(observation) = &mut end.observation {
+        for part in &mut observation.content {
+            if let Content::Text(text) = part {
+                text.push_str("; it has had no effect");
+            }
+        }
+    }
+    end
+}
+
+/// The tools that a step brings, if it does; an error says what the contract does not allow.
+fn check_step(
+    step: &environment::Step,
+    plugin: &Plugin,
+) -> Result<Option<Vec<LoadedTool>>, String> {
+    if let Some(reward) = step.reward {
+        finite(reward, || "the reward of a step".to_owned()).map_err(|error| error.to_string())?;
+    }
+    step.tools
+        .clone()
+        .map(|tools| offered(tools, plugin))
+        .transpose()
+}

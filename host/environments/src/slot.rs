@@ -1,0 +1,458 @@
+//! One session, with or without an instance: what it was opened with, its last snapshot, and the calls since then, from
+//! which it comes back when it was evicted or a call broke it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rlf_plugins::bindings::{environment, types};
+use rlf_plugins::convert::error_text;
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::plugin::Plugin;
+use rlf_sandbox::{BoxFuture, Stopped};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::live::LiveSession;
+use crate::pool::{Evictable, Reservation, SessionPool};
+use crate::request::{SessionOrigin, Started, Stepped, Time};
+
+/// What is done to a session and leaves a trace in it.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    Call {
+        name: String,
+        arguments: String,
+        context: types::CallContext,
+    },
+    Say {
+        text: String,
+        context: types::CallContext,
+    },
+}
+
+/// One session, with or without an instance.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) plugin: Arc<Plugin>,
+    pool: Arc<SessionPool>,
+    label: String,
+    task: String,
+    seed: u64,
+    inner: tokio::sync::Mutex<Inner>,
+    /// Since when it has an instance that nobody uses.
+    waiting: Mutex<Option<Instant>>,
+    /// What it has set aside while it waits, in the pool's units.
+    held: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    live: Option<(LiveSession, Reservation)>,
+    snapshot: Option<Vec<u8>>,
+    /// Since the snapshot, or since it was opened.
+    log: Vec<Action>,
+    /// Of the state after the log.
+    state: String,
+    watched: bool,
+    broke: bool,
+}
+
+/// A session that begins.
+pub(crate) struct Opened {
+    pub(crate) slot: Arc<Slot>,
+    /// What the environment says first.
+    pub(crate) start: environment::Start,
+    /// Hash of the state.
+    pub(crate) state: String,
+}
+
+/// Why a session cannot go on.
+pub(crate) enum SessionError {
+    /// The guest was stopped in what was asked of it now; the session is as it was before.
+    Stopped(Stopped),
+    /// It cannot come back.
+    Lost(String),
+}
+
+impl Slot {
+    /// Opens a session.
+    pub(crate) async fn open(
+        plugin: Arc<Plugin>,
+        pool: Arc<SessionPool>,
+        label: String,
+        task: String,
+        seed: u64,
+    ) -> Result<Result<Opened, types::Error>, Stopped> {
+        let slot = Arc::new(Self {
+            plugin,
+            pool,
+            label,
+            task,
+            seed,
+            inner: tokio::sync::Mutex::default(),
+            waiting: Mutex::new(None),
+            held: AtomicUsize::new(0),
+        });
+        let pool = Arc::clone(&slot.pool);
+        let _idle = pool.note_idle_at_the_end();
+        let mut inner = slot.inner.lock().await;
+        let started = match slot.begin(&mut inner, None).await? {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Err(error) = readable(&started.state) {
+            return Ok(Err(error));
+        }
+        let state = state_hash(&started.state);
+        inner.state.clone_from(&state);
+        let start = started.start.unwrap_or(environment::Start {
+            messages: Vec::new(),
+            tools: Vec::new(),
+        });
+        slot.rest(&mut inner);
+        drop(inner);
+        Ok(Ok(Opened { slot, start, state }))
+    }
+
+    /// Gives it an instance.
+    async fn begin(
+        &self,
+        inner: &mut Inner,
+        snapshot: Option<Vec<u8>>,
+    ) -> Result<Result<Started, types::Error>, Stopped> {
+        let time = Time::for_plugin(&self.plugin);
+        let mut held = self.pool.hold(time.wall).await?;
+        let more = self.limit().saturating_sub(held.bytes());
+        let _room = self.pool.room(more, time.wall).await?;
+        let seed = self.seed;
+        let origin = match snapshot {
+            Some(snapshot) => SessionOrigin::Restore { snapshot, seed },
+            None => SessionOrigin::Open {
+                task: self.task.clone(),
+                seed,
+            },
+        };
+        let begun = LiveSession::begin(&self.plugin, origin, &self.label).await?;
+        Ok(begun.map(|(live, started)| {
+            held.baseline = live.memory();
+            inner.live = Some((live, held));
+            started
+        }))
+    }
+
+    /// The most memory that it may have.
+    fn limit(&self) -> u64 {
+        let grants = self.plugin.grants();
+        if self.plugin.kind() == PluginKind::Interpreter {
+            grants.programs.memory_bytes
+        } else {
+            grants.limits.memory_bytes
+        }
+    }
+
+    /// Does something and keeps it in the log where it took effect. Beside what came of it, the hash of the state then.
+    pub(crate) async fn act(
+        self: &Arc<Self>,
+        act: Action,
+        is_kept: impl Fn(&environment::Step) -> bool,
+    ) -> Result<(Result<environment::Step, types::Error>, String), SessionError> {
+        let _idle = self.pool.note_idle_at_the_end();
+        let mut inner = self.inner.lock().await;
+        let _room = self.running(&mut inner).await?;
+        let time = Time::for_plugin(&self.plugin);
+        let live = instance(&mut inner)?;
+        let Stepped { step, state } = match perform(live, &act, time).await {
+            Ok(Ok(stepped)) => stepped,
+            Ok(Err(error)) => {
+                self.drop_instance(&mut inner);
+                return Ok((Err(error), inner.state.clone()));
+            }
+            Err(stopped) => {
+                // The memory that it was stopped in is nobody's to go on with.
+                self.drop_instance(&mut inner);
+                return Err(SessionError::Stopped(stopped));
+            }
+        };
+        let step = readable(&state).and(step);
+        let state = state_hash(&state);
+        let took_effect = step.as_ref().is_ok_and(is_kept);
+        if took_effect {
+            inner.log.push(act);
+            inner.state.clone_from(&state);
+        } else if state != inner.state {
+            // A call that failed has no effect, whatever it did before it failed.
+            self.drop_instance(&mut inner);
+        }
+        let state = inner.state.clone();
+        self.rest(&mut inner);
+        Ok((step, state))
+    }
+
+    /// Canonical state, as JSON.
+    pub(crate) async fn state(
+        self: &Arc<Self>,
+    ) -> Result<Result<String, types::Error>, SessionError> {
+        let _idle = self.pool.note_idle_at_the_end();
+        let mut inner = self.inner.lock().await;
+        let _room = self.running(&mut inner).await?;
+        let state = instance(&mut inner)?
+            .state(Time::for_plugin(&self.plugin))
+            .await;
+        self.after(&mut inner, state)
+    }
+
+    /// What the session thinks of its own end.
+    pub(crate) async fn verify(
+        self: &Arc<Self>,
+        answer: Option<&str>,
+        reference: String,
+    ) -> Result<Result<types::Verdict, types::Error>, SessionError> {
+        let _idle = self.pool.note_idle_at_the_end();
+        let mut inner = self.inner.lock().await;
+        let _room = self.running(&mut inner).await?;
+        let time = Time::for_plugin(&self.plugin);
+        let verdict = instance(&mut inner)?.verify(answer, reference, time).await;
+        self.after(&mut inner, verdict)
+    }
+
+    /// Complete and self-contained.
+    pub(crate) async fn snapshot(
+        self: &Arc<Self>,
+    ) -> Result<Result<Vec<u8>, types::Error>, SessionError> {
+        let _idle = self.pool.note_idle_at_the_end();
+        let mut inner = self.inner.lock().await;
+        let _room = self.running(&mut inner).await?;
+        let time = Time::for_plugin(&self.plugin);
+        let snapshot = instance(&mut inner)?.snapshot(time).await;
+        self.after(&mut inner, snapshot)
+    }
+
+    /// Puts the session back to an earlier snapshot, and gives the hash of the state that it had.
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        snapshot: Vec<u8>,
+    ) -> Result<Result<String, types::Error>, SessionError> {
+        let _idle = self.pool.note_idle_at_the_end();
+        let mut inner = self.inner.lock().await;
+        // Its place first: there may be no other. What cannot be restored comes back as it was.
+        inner.live = None;
+        self.set_waiting(None);
+        match self.begin(&mut inner, Some(snapshot.clone())).await {
+            Ok(Ok(started)) => {
+                inner.snapshot = Some(snapshot);
+                inner.log.clear();
+                let state = state_hash(&started.state);
+                inner.state.clone_from(&state);
+                self.rest(&mut inner);
+                Ok(Ok(state))
+            }
+            Ok(Err(error)) => Ok(Err(error)),
+            Err(stopped) => Err(SessionError::Stopped(stopped)),
+        }
+    }
+
+    /// Since when it has an instance that nobody uses.
+    fn waiting_since(&self) -> Option<Instant> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Snapshots it and frees its instance, if it waits, and has done so for `least`; whether it did.
+    pub(crate) async fn evict(&self, least: Option<Duration>) -> bool {
+        let Ok(mut inner) = self.inner.try_lock() else {
+            return false;
+        };
+        let waited = self.waiting_since().map(|since| since.elapsed());
+        if waited < least || waited.is_none() {
+            return false;
+        }
+        let Some((mut live, held)) = inner.live.take() else {
+            return false;
+        };
+        self.set_waiting(None);
+        if !inner.log.is_empty() {
+            // One that cannot is played again from where it last could, or from its origin.
+            if let Ok(Ok(snapshot)) = live.snapshot(Time::for_plugin(&self.plugin)).await {
+                inner.snapshot = Some(snapshot);
+                inner.log.clear();
+            }
+        }
+        drop(live);
+        drop(held);
+        self.pool.evicted.fetch_add(1, Relaxed);
+        self.pool.note_idle();
+        true
+    }
+
+    /// Gives it an instance if it has none, and sets aside what it may need while it runs.
+    async fn running(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+    ) -> Result<OwnedSemaphorePermit, SessionError> {
+        self.revive(inner).await?;
+        let held = inner.live.as_ref().map_or(0, |(_, held)| held.bytes());
+        let more = self.limit().saturating_sub(held);
+        let wall = Time::for_plugin(&self.plugin).wall;
+        self.pool.room(more, wall).await.map_err(|stopped| {
+            self.rest(inner);
+            SessionError::Stopped(stopped)
+        })
+    }
+
+    /// Gives it an instance in the state that it was in, if it has none.
+    async fn revive(&self, inner: &mut Inner) -> Result<(), SessionError> {
+        self.set_waiting(None);
+        if inner.live.is_some() {
+            return Ok(());
+        }
+        let began = match self.begin(inner, inner.snapshot.clone()).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => {
+                let what = format!("it cannot come back: {}", error_text(&error));
+                return Err(SessionError::Lost(what));
+            }
+            Err(stopped) => return Err(SessionError::Stopped(stopped)),
+        };
+        let time = Time::for_plugin(&self.plugin);
+        let mut state = began.state;
+        let log = std::mem::take(&mut inner.log);
+        let mut played = Ok(());
+        if let Some((live, _)) = &mut inner.live {
+            for act in &log {
+                match perform(live, act, time).await {
+                    Ok(Ok(stepped)) => state = stepped.state,
+                    Ok(Err(error)) => played = Err(error_text(&error)),
+                    Err(stopped) => played = Err(stopped.to_string()),
+                }
+                if played.is_err() {
+                    break;
+                }
+            }
+        }
+        inner.log = log;
+        if let Err(why) = played {
+            self.drop_instance(inner);
+            let what = format!("a call that had worked failed when it was played again: {why}");
+            return Err(SessionError::Lost(what));
+        }
+        if state_hash(&state) != inner.state {
+            self.drop_instance(inner);
+            return Err(SessionError::Lost(
+                "it came back in another state than it had; the environment's snapshots, or its calls, are not \
+                 deterministic (`rlf-host env check` says which)"
+                    .into(),
+            ));
+        }
+        let counter = if std::mem::take(&mut inner.broke) {
+            &self.pool.recovered
+        } else {
+            &self.pool.revived
+        };
+        counter.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn after<T>(
+        self: &Arc<Self>,
+        inner: &mut Inner,
+        asked: Result<Result<T, types::Error>, Stopped>,
+    ) -> Result<Result<T, types::Error>, SessionError> {
+        match asked {
+            Ok(answer) => {
+                self.rest(inner);
+                Ok(answer)
+            }
+            Err(stopped) => {
+                self.drop_instance(inner);
+                Err(SessionError::Stopped(stopped))
+            }
+        }
+    }
+
+    fn drop_instance(&self, inner: &mut Inner) {
+        inner.live = None;
+        inner.broke = true;
+        self.set_waiting(None);
+        self.pool.note_idle();
+    }
+
+    /// It waits from now on, and is looked after where it waits long.
+    fn rest(self: &Arc<Self>, inner: &mut Inner) {
+        let Some((live, held)) = &mut inner.live else {
+            return;
+        };
+        self.pool.settle(held, live.memory());
+        self.held.store(SessionPool::units(held.bytes()), Relaxed);
+        self.set_waiting(Some(Instant::now()));
+        if !std::mem::replace(&mut inner.watched, true) {
+            let (slot, idle) = (Arc::downgrade(self), self.pool.idle());
+            tokio::spawn(async move {
+                let mut pause = idle;
+                loop {
+                    tokio::time::sleep(pause).await;
+                    let Some(slot) = slot.upgrade() else {
+                        return;
+                    };
+                    slot.evict(Some(idle)).await;
+                    let waited = slot.waiting_since().map(|since| since.elapsed());
+                    pause = idle
+                        .saturating_sub(waited.unwrap_or_default())
+                        .max(idle / 8);
+                }
+            });
+        }
+    }
+
+    fn set_waiting(&self, since: Option<Instant>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+}
+
+impl Evictable for Slot {
+    fn waiting_since(&self) -> Option<Instant> {
+        self.waiting_since()
+    }
+
+    fn held_units(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    fn evict(&self) -> BoxFuture<'_, bool> {
+        Box::pin(self.evict(None))
+    }
+}
+
+/// Names a state: the first 128 bits of its BLAKE3, hexadecimal.
+pub(crate) fn state_hash(state: &str) -> String {
+    blake3::hash(state.as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// A state that cannot be read would be lost where the episode ends.
+fn readable(state: &str) -> Result<(), types::Error> {
+    match rlf_json::from_str::<serde_json::Value>(state) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(types::Error::Internal(format!(
+            "its state is no JSON that can be read: {error}"
+        ))),
+    }
+}
+
+fn instance(inner: &mut Inner) -> Result<&mut LiveSession, SessionError> {
+    let live = inner.live.as_mut().map(|(live, _)| live);
+    live.ok_or_else(|| SessionError::Lost("it has no instance".into()))
+}
+
+async fn perform(
+    live: &mut LiveSession,
+    act: &Action,
+    time: Time,
+) -> Result<Result<Stepped, types::Error>, Stopped> {
+    match act.clone() {
+        Action::Call {
+            name,
+            arguments,
+            context,
+        } => live.call(&name, arguments, context, time).await,
+        Action::Say { text, context } => live.say(&text, context, time).await,
+    }
+}

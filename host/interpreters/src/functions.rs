@@ -1,0 +1,416 @@
+//! Functions as tools: a folder of Python files and the schemas of their functions, called in the interpreter,
+//! with no component built for any of them.
+//!
+//! The folder has `tools.json`, a list of definitions as OpenAI's API and FTRL's rows write them (`name`, `description`,
+//! `parameters`, inside `{"type": "function", "function": ..}` or bare), and for every tool `NAME.py` with a function
+//! of that name. A file is a module of its own: what stands beside the function is there when it is called.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rlf_dialogue::message::Content;
+use rlf_dialogue::tool::{Ended, Fault, Hints, Observation, ToolDefinition};
+use rlf_plugins::bindings::types;
+use rlf_plugins::manifest::is_valid_name;
+use rlf_plugins::outcome::CallEnd;
+use rlf_plugins::plugin::{Plugin, ToolRequest};
+use rlf_plugins::safe_text::make_string_safe;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::interpreter::{self, Interpreter, RunSpec};
+use crate::language::{PYTHON, language};
+use crate::program::{Compiled, File, Program};
+use crate::tool;
+
+/// The list of definitions in a folder.
+pub const TOOLS_FILE: &str = "tools.json";
+
+/// Larger files are refused, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// Calls one of them, by the module, the function and two files.
+pub const CALL_FUNCTION: &str = include_str!("call_function.py");
+/// Imports a module as a call does, and says whether the function is there.
+const FIND_FUNCTION: &str = include_str!("find_function.py");
+const ARGUMENTS: &str = "/arguments.json";
+const ANSWER: &str = "/answer.json";
+
+/// The functions of a folder: the sources by tool, and what models are shown.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct FunctionSources {
+    folder: PathBuf,
+    pub(crate) definitions: Vec<ToolDefinition>,
+    pub(crate) sources: BTreeMap<String, String>,
+}
+
+/// Why a function cannot be offered, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FunctionProblem {
+    pub(crate) what: String,
+    pub(crate) mend: String,
+}
+
+/// Compiled functions by tool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Functions {
+    modules: BTreeMap<String, Compiled>,
+}
+
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(
+        alias = "input_schema",
+        alias = "inputSchema",
+        default = "no_parameters"
+    )]
+    parameters: Value,
+}
+
+fn no_parameters() -> Value {
+    serde_json::json!({ "type": "object", "properties": {} })
+}
+
+impl FunctionSources {
+    /// Reads a folder. The error says what is wrong, and where.
+    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
+        let open = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
+        let read = |name: &str| -> Result<String, String> {
+            let shown = folder.join(name);
+            let failed =
+                |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
+            let metadata = open.metadata(name).map_err(|error| failed(&error))?;
+            if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+                let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
+                return Err(failed(&why));
+            }
+            open.read_to_string(name).map_err(|error| failed(&error))
+        };
+        let tools = read(TOOLS_FILE)?;
+        let tools: Value = serde_json::from_str(&tools)
+            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
+        let definitions = Self::definitions(&tools)
+            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
+        let mut sources = BTreeMap::new();
+        for definition in &definitions {
+            let source = read(&format!("{}.py", definition.name))?;
+            sources.insert(definition.name.clone(), source);
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            definitions,
+            sources,
+        })
+    }
+
+    fn definitions(tools: &Value) -> Result<Vec<ToolDefinition>, String> {
+        let tools = tools.as_array().ok_or(
+            "it is no list; write [{\"name\": .., \"description\": .., \"parameters\": ..}]",
+        )?;
+        tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| {
+                let function = tool.get("function").unwrap_or(tool);
+                let definition = Definition::deserialize(function)
+                    .map_err(|error| format!("tool {index}: {error}"))?;
+                if !is_valid_name(&definition.name) || !is_identifier(&definition.name) {
+                    return Err(format!(
+                        "tool {index}: {:?} cannot be the name of a function and of its file",
+                        definition.name
+                    ));
+                }
+                Ok(ToolDefinition {
+                    name: definition.name,
+                    description: definition.description,
+                    input_schema: definition.parameters,
+                    output_schema: None,
+                    // A program that finds nothing but its arguments.
+                    hints: Hints {
+                        read_only: true,
+                        idempotent: true,
+                        ..Hints::default()
+                    },
+                    extra: Vec::new(),
+                })
+            })
+            .collect()
+    }
+
+    /// Compiles every source and sees that its function is there.
+    pub(crate) async fn compile(&self, plugin: &Plugin) -> Result<Functions, FunctionProblem> {
+        if language(plugin, PYTHON).is_none() {
+            return Err(FunctionProblem {
+                what: format!("`functions` are in {PYTHON}, which this interpreter does not run"),
+                mend: format!("leave `functions` out of [plugins.{}]", plugin.name()),
+            });
+        }
+        let mut modules = BTreeMap::new();
+        for (name, source) in &self.sources {
+            let compiled = interpreter::compile(plugin, PYTHON, &module(name), source).await;
+            let compiled = match compiled {
+                Ok(Ok(compiled)) => compiled,
+                Ok(Err(exception)) => {
+                    let error = format!("{}: {}", exception.kind, exception.message);
+                    return Err(self.broken(name, &error));
+                }
+                Err(error) => return Err(self.untried(name, &error.to_string())),
+            };
+            self.find(plugin, name, &compiled).await?;
+            modules.insert(name.clone(), compiled);
+        }
+        Ok(Functions { modules })
+    }
+
+    /// Imports a file as its calls will: what they would all fail at is known now.
+    async fn find(
+        &self,
+        plugin: &Plugin,
+        name: &str,
+        module: &Compiled,
+    ) -> Result<(), FunctionProblem> {
+        let program = Program {
+            code: FIND_FUNCTION.to_owned(),
+            arguments: vec![
+                "find_function.py".to_owned(),
+                module.name.clone(),
+                name.to_owned(),
+                ANSWER.to_owned(),
+            ],
+            fetch: vec![ANSWER.to_owned()],
+            modules: vec![module.clone()],
+            ..Program::default()
+        };
+        let spec = RunSpec {
+            label: format!("{}: find {name}", plugin.name()),
+            ..RunSpec::default()
+        };
+        let report = interpreter::run(plugin, PYTHON, program, spec)
+            .await
+            .map_err(|error| self.untried(name, &error.to_string()))?;
+        if let Some(stopped) = &report.stopped {
+            return Err(if stopped.ended.is_infrastructure() {
+                self.untried(name, &stopped.reason)
+            } else {
+                let error = format!("importing it was stopped: {}", stopped.reason);
+                self.broken(name, &error)
+            });
+        }
+        let found = (report.files.first())
+            .and_then(|file| serde_json::from_slice::<Found>(&file.data).ok())
+            .ok_or_else(|| self.broken(name, "importing it ends the program"))?;
+        let place = self.place(name);
+        let what = match found {
+            Found {
+                error: Some(error), ..
+            } => return Err(self.broken(name, &format!("importing it fails: {error}"))),
+            Found { kind: None, .. } => format!("{place} has no function `{name}`"),
+            Found {
+                kind: Some(kind),
+                callable: false,
+                ..
+            } => format!("`{name}` in {place} is no function, but of type {kind}"),
+            Found { .. } => return Ok(()),
+        };
+        let others = match found.others.as_slice() {
+            [] => "it defines no function at all".to_owned(),
+            others => format!("it defines: {}", others.join(", ")),
+        };
+        Err(FunctionProblem {
+            what: format!("{what}, which {TOOLS_FILE} names; {others}"),
+            mend: format!("define `def {name}(..)` there, or correct the name in {TOOLS_FILE}"),
+        })
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.folder.join(format!("{name}.py")).display().to_string()
+    }
+
+    /// What is wrong with a file, without the name that it has inside.
+    fn broken(&self, name: &str, error: &str) -> FunctionProblem {
+        let error = error.replace(&module(name), name);
+        FunctionProblem {
+            what: format!("{}: {error}", self.place(name)),
+            mend: format!("correct it, or leave `{name}` out of {TOOLS_FILE}"),
+        }
+    }
+
+    /// Nothing is known of the file.
+    fn untried(&self, name: &str, why: &str) -> FunctionProblem {
+        FunctionProblem {
+            what: format!("{} cannot be tried: {why}", self.place(name)),
+            mend: "try again, with less running beside it".to_owned(),
+        }
+    }
+}
+
+/// What an import showed.
+#[derive(Deserialize)]
+struct Found {
+    /// What the module raised.
+    error: Option<String>,
+    /// The type of what has the function's name.
+    kind: Option<String>,
+    callable: bool,
+    /// The functions that the file defines.
+    others: Vec<String>,
+}
+
+/// The module of a function's file, under a name that no program imports by accident.
+pub fn module(function: &str) -> String {
+    format!("rlf_functions_{function}")
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit()) && !name.contains('-')
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    failed: bool,
+    text: String,
+}
+
+/// Calls a function.
+pub(crate) async fn call(
+    plugin: &Arc<Plugin>,
+    functions: &Functions,
+    request: ToolRequest,
+) -> CallEnd {
+    let compiled = functions.modules.get(&request.name);
+    let (Some(language), Some(compiled)) = (language(plugin, PYTHON), compiled) else {
+        return CallEnd::by_plugin(format!("it has no function {} any more", request.name));
+    };
+    let program = Program {
+        code: CALL_FUNCTION.to_owned(),
+        arguments: vec![
+            "call_function.py".to_owned(),
+            compiled.name.clone(),
+            request.name.clone(),
+            ARGUMENTS.to_owned(),
+            ANSWER.to_owned(),
+        ],
+        files: vec![File {
+            path: ARGUMENTS.to_owned(),
+            data: request.arguments.clone().into_bytes(),
+        }],
+        fetch: vec![ANSWER.to_owned()],
+        modules: vec![compiled.clone()],
+        seed: request.context.seed,
+        ..Program::default()
+    };
+    let report = match tool::run(&Interpreter::pinned_to(plugin, language), program, &request).await
+    {
+        Ok(report) => report,
+        Err(end) => return end,
+    };
+    // Of its author's, never of the model's.
+    let (stdout, mut stderr) = (report.stdout.captured(), report.stderr.captured());
+    stderr.text = stderr.text.replace(&compiled.name, &request.name);
+    let errors = stderr.text.clone();
+    plugin.keep_printed(stdout, stderr);
+    let answer = (report.files.iter())
+        .find(|file| file.path == ANSWER)
+        .and_then(|file| serde_json::from_slice::<Answer>(&file.data).ok());
+    let Some(answer) = answer else {
+        return match &report.stopped {
+            Some(stopped) => CallEnd::from_stopped(stopped),
+            None => CallEnd::by_model(Ended::Exited, "error: the function ended without a result")
+                .with_detail(errors),
+        };
+    };
+    let most = plugin.grants().limits.result_bytes;
+    if answer.text.len() as u64 > most {
+        return CallEnd::from_result(Ok(too_much(answer.text)), most);
+    }
+    CallEnd {
+        ended: if answer.failed {
+            Ended::Failed
+        } else {
+            Ended::Ok
+        },
+        fault: Fault::Model,
+        observation: Some(Observation {
+            content: vec![Content::Text(make_string_safe(answer.text))],
+            failed: answer.failed,
+            metrics: Vec::new(),
+            extra: Vec::new(),
+        }),
+        detail: (answer.failed && !errors.is_empty()).then(|| last_of(errors.trim()).to_owned()),
+    }
+}
+
+/// The end of a text that may be long.
+fn last_of(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(999);
+    &text[start.map_or(0, |(at, _)| at)..]
+}
+
+/// A result beyond its limit, in the words that all tools have for it.
+fn too_much(text: String) -> types::Observation {
+    types::Observation {
+        content: vec![types::Content::Text(text)],
+        failed: false,
+        metrics: Vec::new(),
+        extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn refusal(files: &[(&str, &str)]) -> String {
+        let folder = folder(files);
+        let error = FunctionSources::read(folder.path()).unwrap_err();
+        error.replace(&folder.path().display().to_string(), ".")
+    }
+
+    #[test]
+    fn definitions_are_read_bare_and_as_openai_writes_them() {
+        let folder = folder(&[
+            (
+                TOOLS_FILE,
+                r#"[{"type": "function", "function": {"name": "a", "description": "A.", "parameters": {"type": "object"}}},
+                    {"name": "b"}]"#,
+            ),
+            ("a.py", "def a(): return 1\n"),
+            ("b.py", "def b(): return 2\n"),
+        ]);
+        let read = FunctionSources::read(folder.path()).unwrap();
+        let names: Vec<&str> = read.definitions.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(read.definitions[0].description, "A.");
+        assert_eq!(read.definitions[1].input_schema, no_parameters());
+        assert_eq!(read.sources["b"], "def b(): return 2\n");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_folder_is_said_with_its_place() {
+        assert!(refusal(&[]).starts_with("cannot read ./tools.json: "));
+        assert!(refusal(&[(TOOLS_FILE, "[")]).starts_with("./tools.json: EOF"));
+        assert!(refusal(&[(TOOLS_FILE, "{}")]).starts_with("./tools.json: it is no list"));
+        let missing = refusal(&[(TOOLS_FILE, r#"[{"name": "a"}]"#)]);
+        assert!(missing.starts_with("cannot read ./a.py: "), "{missing}");
+        for name in ["../a", "a/b", "1a", "a-b", ""] {
+            let text = format!(r#"[{{"name": "{name}"}}]"#);
+            let said = refusal(&[(TOOLS_FILE, &text)]);
+            assert!(said.contains("cannot be the name of a function"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Interpreters: plugins that run programs, one fresh instance for each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rlf_plugins::bindings::{code, types};
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
+use rlf_plugins::registry::Registry;
+use rlf_sandbox::{CallReport, CallSpec, Clock, Ending, Stopped, Tee};
+
+use crate::language::{Language, indices, languages};
+use crate::program::{Compiled, Exception, Outcome, Program, RunError, RunReport, check_fetched};
+
+/// How a run stands in the world around it.
+#[derive(Debug, Clone, Default)]
+pub struct RunSpec {
+    /// Names it in logs.
+    pub label: String,
+    /// Earlier than the policy's, where the caller has less time left.
+    pub deadline: Option<Instant>,
+    /// How long a notebook may be open, in place of the policy's deadline.
+    pub lifetime: Option<Duration>,
+    /// Who is shown what it prints, as it prints it.
+    pub tee: Option<Tee>,
+}
+
+/// A language of a loaded interpreter plugin. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Interpreter {
+    plugin: Arc<Plugin>,
+    language: Language,
+    /// Whether what replaced the plugin on disk serves later runs.
+    follows: bool,
+}
+
+impl Interpreter {
+    /// The interpreter of a language in this very plugin, whatever replaces it on disk.
+    pub fn pinned_to(plugin: &Arc<Plugin>, language: &Language) -> Self {
+        Self {
+            plugin: Arc::clone(plugin),
+            language: language.clone(),
+            follows: false,
+        }
+    }
+
+    /// What it runs.
+    pub fn language(&self) -> &Language {
+        &self.language
+    }
+
+    /// The plugin that it is part of.
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    /// The plugin that serves a run which begins now.
+    pub(crate) fn serving(&self) -> Arc<Plugin> {
+        if self.follows {
+            self.plugin.latest()
+        } else {
+            Arc::clone(&self.plugin)
+        }
+    }
+
+    /// Runs a program from start to end, in an instance of its own. An error is what is wrong with the
+    /// request; what the program did is in the report.
+    pub async fn run(&self, program: Program, spec: RunSpec) -> Result<RunReport, RunError> {
+        run(&self.serving(), &self.language.id, program, spec).await
+    }
+
+    /// Compiles a module for programs to import. Nothing of it runs. The inner error is what is wrong
+    /// with the source.
+    pub async fn compile(
+        &self,
+        name: &str,
+        source: &str,
+    ) -> Result<Result<Compiled, Exception>, RunError> {
+        compile(&self.serving(), &self.language.id, name, source).await
+    }
+}
+
+/// See [`Interpreter::run`].
+pub(crate) async fn run(
+    plugin: &Plugin,
+    language: &str,
+    program: Program,
+    spec: RunSpec,
+) -> Result<RunReport, RunError> {
+    program.check(&plugin.grants().programs)?;
+    let indices = indices(plugin)?;
+    let call = call_spec(plugin, &program.limits, program.seed, spec);
+    let wanted = program.limits;
+    let request = program.into_guest(language, &plugin.grants().programs);
+    let report = plugin
+        .template()
+        .call(call, move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_execute(store, &request).await
+            })
+        })
+        .await;
+    let grants = &plugin.grants().programs;
+    report_of(
+        report,
+        |run| (run.outcome.into(), run.files),
+        grants,
+        &wanted,
+    )
+}
+
+/// See [`Interpreter::compile`].
+pub(crate) async fn compile(
+    plugin: &Plugin,
+    language: &str,
+    name: &str,
+    source: &str,
+) -> Result<Result<Compiled, Exception>, RunError> {
+    let indices = indices(plugin)?;
+    let spec = RunSpec {
+        label: format!("{}: compile {name}", plugin.name()),
+        ..RunSpec::default()
+    };
+    let call = call_spec(plugin, &ProgramLimits::default(), 0, spec);
+    let (language, name, source) = (language.to_owned(), name.to_owned(), source.to_owned());
+    let report = plugin
+        .template()
+        .call(call, move |store, instance| {
+            Box::pin(async move {
+                let guest = indices.load(&mut *store, &instance)?;
+                guest.call_compile(store, &language, &name, &source).await
+            })
+        })
+        .await;
+    match report.outcome {
+        Ok(compiled) => Ok(compiled.map(Into::into).map_err(Into::into)),
+        Err(stopped) => Err(RunError::from_stopped(stopped)),
+    }
+}
+
+/// A call in which a program may use what it asks for, within what the operator allows.
+pub(crate) fn call_spec(
+    plugin: &Plugin,
+    wanted: &ProgramLimits,
+    seed: u64,
+    spec: RunSpec,
+) -> CallSpec {
+    let grants = &plugin.grants().programs;
+    let most_memory = plugin.template().max_memory_bytes();
+    let mut limits = grants.limits(&plugin.grants().limits, wanted, most_memory);
+    limits.wall = spec.lifetime.unwrap_or(limits.wall);
+    CallSpec {
+        label: spec.label,
+        seed,
+        limits: Some(limits),
+        deadline: spec.deadline,
+        virtual_time: Some(grants.time(wanted)),
+        tee: spec.tee,
+        ..CallSpec::default()
+    }
+}
+
+/// What became of a run, whether the guest returned or was stopped.
+fn report_of<R>(
+    report: CallReport<Result<R, types::Error>>,
+    read: impl FnOnce(R) -> (Outcome, Vec<code::File>),
+    grants: &ProgramGrants,
+    wanted: &ProgramLimits,
+) -> Result<RunReport, RunError> {
+    let mut run = RunReport {
+        stopped: None,
+        outcome: None,
+        stdout: report.stdout,
+        stderr: report.stderr,
+        files: Vec::new(),
+        cpu: report.cpu,
+        wall: report.wall,
+        queued: report.queued,
+        memory_peak: report.memory_peak,
+    };
+    match report.outcome {
+        Ok(Ok(returned)) => {
+            let (outcome, files) = read(returned);
+            let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
+            check_fetched(grants, bytes, wanted)?;
+            run.outcome = Some(outcome);
+            run.files = files.into_iter().map(Into::into).collect();
+        }
+        Ok(Err(error)) => return Err(RunError::from_guest(error)),
+        // `os._exit` and the like: an end like others.
+        Err(Stopped {
+            ended: Ending::Exited { code },
+            ..
+        }) => run.outcome = Some(Outcome::Exited(code)),
+        Err(stopped) => run.stopped = Some(in_words_of_programs(stopped)),
+    }
+    Ok(run)
+}
+
+/// What stopped a program, with the name that [`ProgramGrants`] has for the limit: an instance has other ones.
+pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
+    stopped.reason = stopped.reason.replace("the plugin", "the program");
+    if let Some(limit) = &mut stopped.limit {
+        let before = limit.to_string();
+        let of_program = matches!(
+            stopped.ended,
+            Ending::Timeout {
+                clock: Clock::Virtual
+            }
+        );
+        limit.name = match limit.name.as_str() {
+            "wall_ms" if !of_program => "deadline_ms".to_owned(),
+            "cpu_ms" | "wall_ms" => "time_ms".to_owned(),
+            other => other.to_owned(),
+        };
+        stopped.reason = stopped.reason.replace(&before, &limit.to_string());
+    }
+    stopped
+}
+
+/// The interpreters of a registry, by the languages that they run. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Interpreters {
+    by_language: Arc<BTreeMap<String, Interpreter>>,
+}
+
+impl Interpreters {
+    /// All that are loaded. Where several run a language, the plugin that is called like it does, else the first
+    /// by name; those that only serve functions (`functions` of a grants) are left out.
+    pub fn new(registry: &Registry) -> Self {
+        let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
+        let run_programs = registry
+            .plugins()
+            .iter()
+            .filter(|plugin| plugin.grants().functions.is_none() && !plugin.is_environment());
+        for plugin in run_programs {
+            for language in languages(plugin) {
+                let is_namesake = plugin.name() == language.id;
+                if is_namesake || !by_language.contains_key(&language.id) {
+                    let interpreter = Interpreter {
+                        plugin: Arc::clone(plugin),
+                        language: language.clone(),
+                        follows: true,
+                    };
+                    by_language.insert(language.id.clone(), interpreter);
+                }
+            }
+        }
+        Self {
+            by_language: Arc::new(by_language),
+        }
+    }
+
+    /// All of them, by language.
+    pub fn all(&self) -> impl Iterator<Item = &Interpreter> {
+        self.by_language.values()
+    }
+
+    /// The one that runs a language.
+    pub fn get(&self, language: &str) -> Option<&Interpreter> {
+        self.by_language.get(language)
+    }
+}

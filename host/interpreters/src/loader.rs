@@ -1,0 +1,171 @@
+//! How the core loads an interpreter, and calls the tools that one offers.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use rlf_plugins::bindings::interpreter;
+use rlf_plugins::convert::definition_to_guest;
+use rlf_plugins::gates::ProgramRunner;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::kind::{KindLoader, LoadPlan};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::outcome::CallEnd;
+use rlf_plugins::plugin::{Exports, Plugin, ToolList, ToolRequest};
+use rlf_plugins::problem::{LoadRefusal, ProblemKind};
+use rlf_plugins::programs::ProgramLimits;
+use rlf_sandbox::{BoxFuture, FilesReport, Pool};
+
+use crate::functions::{self, FunctionSources, Functions};
+use crate::interpreter::Interpreter;
+use crate::language::{Loaded, check_languages, language, languages};
+use crate::tool;
+
+/// Loads plugins that run programs.
+#[derive(Debug)]
+pub struct InterpreterLoader;
+
+impl KindLoader for InterpreterLoader {
+    fn kind(&self) -> PluginKind {
+        PluginKind::Interpreter
+    }
+
+    fn plan(
+        &self,
+        alias: &str,
+        grants: &PluginGrants,
+        max_memory_bytes: u64,
+    ) -> Result<LoadPlan, LoadRefusal> {
+        check(alias, grants)?;
+        let refused = |key: &str, what: String| {
+            let mend = format!("correct `{key}` in [plugins.{alias}], or what lies there");
+            LoadRefusal::new(ProblemKind::Grants, what, mend)
+        };
+        let sources = (grants.functions.as_deref())
+            .map(FunctionSources::read)
+            .transpose()
+            .map_err(|what| refused("functions", what))?;
+        let environment = (grants.environment.as_ref())
+            .map(|environment| environment.read())
+            .transpose()
+            .map_err(|what| refused("environment", what))?;
+        let programs = &grants.programs;
+        let wanted = ProgramLimits::default();
+        let mut limits = programs.limits(&grants.limits, &wanted, max_memory_bytes);
+        // Of what loading takes; programs have limits of their own.
+        limits.memory_bytes = max_memory_bytes;
+        let pool = if environment.is_some() {
+            Pool::Sessions
+        } else {
+            Pool::Programs
+        };
+        let plan = LoadPlan::new(pool, grants, |pre| {
+            let indices = Arc::new(interpreter::GuestIndices::new(pre)?);
+            let loaded = Loaded {
+                indices,
+                languages: OnceLock::new(),
+            };
+            Ok(Arc::new(InterpreterExports {
+                loaded,
+                sources,
+                functions: OnceLock::new(),
+            }))
+        });
+        Ok(LoadPlan {
+            files: Some(programs.files()),
+            limits,
+            environment,
+            ..plan
+        })
+    }
+}
+
+/// Refuses grants that no interpreter can have.
+fn check(alias: &str, grants: &PluginGrants) -> Result<(), LoadRefusal> {
+    let what = if grants.files.is_some() || grants.unsandboxed_host_directory.is_some() {
+        "an interpreter gives every program files of its own (`programs.file_bytes`)"
+    } else if grants.functions.is_some() && grants.environment.is_some() {
+        "`functions` are tools without a state, and `environment` is worlds with one: it is either"
+    } else {
+        return Ok(());
+    };
+    let mend = format!("leave it out of [plugins.{alias}]");
+    Err(LoadRefusal::new(ProblemKind::Grants, what, mend))
+}
+
+struct InterpreterExports {
+    loaded: Loaded,
+    /// The functions that it offers as tools, if its grants name a folder of them.
+    sources: Option<FunctionSources>,
+    functions: OnceLock<Functions>,
+}
+
+impl InterpreterExports {
+    /// Asks which languages it runs.
+    async fn list_languages(&self, plugin: &Plugin) -> Result<(), LoadRefusal> {
+        let refused = |what| LoadRefusal::new(ProblemKind::Component, what, "mend the interpreter");
+        let indices = Arc::clone(&self.loaded.indices);
+        let listed = plugin
+            .ask("languages", move |store, instance| {
+                Box::pin(async move {
+                    let guest = indices.load(&mut *store, &instance)?;
+                    guest.call_languages(store).await
+                })
+            })
+            .await
+            .map_err(|stopped| refused(format!("languages did not return: {stopped}")))?;
+        let languages = check_languages(listed).map_err(refused)?;
+        self.loaded.languages.get_or_init(|| languages);
+        Ok(())
+    }
+}
+
+impl Exports for InterpreterExports {
+    fn as_any(&self) -> &dyn Any {
+        &self.loaded
+    }
+
+    fn list<'a>(
+        &'a self,
+        plugin: &'a Plugin,
+    ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>> {
+        Box::pin(async move {
+            self.list_languages(plugin).await?;
+            if plugin.is_environment() {
+                return Ok(None);
+            }
+            let definitions = match &self.sources {
+                Some(sources) => {
+                    let compiled = sources.compile(plugin).await.map_err(|problem| {
+                        LoadRefusal::new(ProblemKind::Grants, problem.what, problem.mend)
+                    })?;
+                    self.functions.get_or_init(|| compiled);
+                    sources.definitions.clone()
+                }
+                None => languages(plugin).iter().map(tool::definition).collect(),
+            };
+            Ok(Some(ToolList {
+                listed: definitions.iter().map(definition_to_guest).collect(),
+                mend: format!("correct `functions` of [plugins.{}]", plugin.name()),
+            }))
+        })
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        plugin: &'a Arc<Plugin>,
+        request: ToolRequest,
+    ) -> BoxFuture<'a, (CallEnd, FilesReport)> {
+        Box::pin(async move {
+            let end = match self.functions.get() {
+                Some(functions) => functions::call(plugin, functions, request).await,
+                None => tool::call(plugin, request).await,
+            };
+            (end, FilesReport::default())
+        })
+    }
+
+    fn interpreter(&self, plugin: &Arc<Plugin>, id: &str) -> Option<Arc<dyn ProgramRunner>> {
+        let language = language(plugin, id)?;
+        Some(Arc::new(Interpreter::pinned_to(&plugin.latest(), language)))
+    }
+}

@@ -1,0 +1,327 @@
+//! Notebooks: what one cell leaves, the next one finds.
+//!
+//! A notebook keeps an instance, and a place among programs, from when it is opened until it is dropped. Each cell
+//! has limits of its own. A cell that had to be stopped ends the notebook: the memory that it was stopped in is
+//! nobody's to go on with.
+
+use std::time::Duration;
+
+use rlf_plugins::bindings::{code, interpreter, types};
+use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
+use rlf_sandbox::{CallReport, Output, State, Stopped};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+use crate::interpreter::{Interpreter, RunSpec, call_spec, in_words_of_programs};
+use crate::language::indices;
+use crate::program::{Compiled, File, Outcome, RunError, check_fetched, check_given};
+
+/// What a notebook starts with.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NotebookRequest {
+    /// Lie there when it starts.
+    pub files: Vec<File>,
+    /// What cells can import beside the library.
+    pub modules: Vec<Compiled>,
+    /// Of everything random.
+    pub seed: u64,
+    /// What the notebook may use in all its cells of memory, output and files. Its time is that of the policy for each
+    /// cell.
+    pub limits: ProgramLimits,
+}
+
+impl NotebookRequest {
+    fn check(&self, grants: &ProgramGrants) -> Result<(), RunError> {
+        let files = self.files.iter().map(|file| file.data.len());
+        let modules = self.modules.iter().map(|module| module.data.len());
+        check_given(grants, files.chain(modules).sum::<usize>() as u64)
+    }
+}
+
+/// Rich output with its media type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Display {
+    /// Such as `text/html`.
+    pub media_type: String,
+    /// Text as UTF-8, images as they are.
+    pub data: Vec<u8>,
+}
+
+/// What is known of a cell that is over.
+#[derive(Debug, Clone)]
+pub struct CellReport {
+    /// How it ended by itself; nothing where it was stopped.
+    pub outcome: Option<Outcome>,
+    /// What stopped it and its notebook, if something did.
+    pub stopped: Option<Stopped>,
+    /// Value of a trailing expression, as text.
+    pub value: Option<String>,
+    /// What it showed beside its value, in order.
+    pub displays: Vec<Display>,
+    /// What it printed.
+    pub stdout: Output,
+    /// What it printed as errors.
+    pub stderr: Output,
+    /// CPU time; of a cell that was stopped, none.
+    pub cpu: Duration,
+    /// What it took of its time: CPU time or time as it saw it, whichever is more; of a cell that was stopped, none.
+    pub time: Duration,
+    /// Most memory that the notebook has had so far, in bytes; of a cell that was stopped, 0.
+    pub memory: u64,
+}
+
+impl CellReport {
+    fn stopped(stopped: Stopped, [stdout, stderr]: [Output; 2]) -> Self {
+        Self {
+            outcome: None,
+            stopped: Some(stopped),
+            value: None,
+            displays: Vec::new(),
+            stdout,
+            stderr,
+            cpu: Duration::ZERO,
+            time: Duration::ZERO,
+            memory: 0,
+        }
+    }
+}
+
+/// An open notebook. Dropping it frees its instance.
+#[derive(Debug)]
+pub struct Notebook {
+    requests: mpsc::Sender<Request>,
+    guest: Option<JoinHandle<CallReport<()>>>,
+    grants: ProgramGrants,
+    limits: code::Limits,
+}
+
+enum Request {
+    Cell {
+        code: String,
+        time: Duration,
+        limits: code::Limits,
+        answer: oneshot::Sender<Result<Executed, types::Error>>,
+    },
+    Fetch {
+        paths: Vec<String>,
+        time: Duration,
+        answer: oneshot::Sender<Vec<code::File>>,
+    },
+}
+
+/// A cell that ran to its end.
+struct Executed {
+    cell: interpreter::Cell,
+    printed: [Output; 2],
+    cpu: Duration,
+    virtual_time: Duration,
+    memory: u64,
+}
+
+impl Drop for Notebook {
+    fn drop(&mut self) {
+        if let Some(guest) = &self.guest {
+            guest.abort();
+        }
+    }
+}
+
+impl Interpreter {
+    /// Opens a notebook, for `spec.deadline` at the longest, or as long as the policy lets a run take.
+    pub async fn open_notebook(
+        &self,
+        request: NotebookRequest,
+        spec: RunSpec,
+    ) -> Result<Notebook, RunError> {
+        if !self.language().sessions {
+            return Err(RunError::NotFound(format!(
+                "there are no notebooks in {}",
+                self.language().id
+            )));
+        }
+        let plugin = self.serving();
+        let indices = indices(&plugin)?;
+        let grants = plugin.grants().programs.clone();
+        request.check(&grants)?;
+        let limits = request.limits.into_guest(&grants);
+        let call = call_spec(&plugin, &request.limits, request.seed, spec);
+        let language = self.language().id.clone();
+        let (requests, inbox) = mpsc::channel(1);
+        let (opened, is_open) = oneshot::channel();
+        let guest = tokio::spawn(async move {
+            plugin
+                .template()
+                .call(call, move |store, instance| {
+                    Box::pin(async move {
+                        let guest = indices.load(&mut *store, &instance)?;
+                        let files: Vec<code::File> =
+                            request.files.into_iter().map(Into::into).collect();
+                        let modules: Vec<code::Compiled> =
+                            request.modules.into_iter().map(Into::into).collect();
+                        let sessions = guest.session();
+                        let session = sessions
+                            .call_open(&mut *store, &language, &files, &modules, request.seed)
+                            .await?;
+                        let session = match session {
+                            Ok(session) => session,
+                            Err(error) => {
+                                let _ = opened.send(Err(error));
+                                return Ok(());
+                            }
+                        };
+                        let _ = opened.send(Ok(()));
+                        serve(store, &guest, session, inbox).await
+                    })
+                })
+                .await
+        });
+        let mut notebook = Notebook {
+            requests,
+            guest: Some(guest),
+            grants,
+            limits,
+        };
+        match is_open.await {
+            Ok(Ok(())) => Ok(notebook),
+            Ok(Err(error)) => Err(RunError::from_guest(error)),
+            Err(_) => Err(RunError::from_stopped(notebook.end().await.0)),
+        }
+    }
+}
+
+/// Answers requests until nobody makes any more.
+async fn serve(
+    store: &mut Store<State>,
+    guest: &interpreter::Guest,
+    session: ResourceAny,
+    mut inbox: mpsc::Receiver<Request>,
+) -> wasmtime::Result<()> {
+    let sessions = guest.session();
+    loop {
+        let next = store.data().outside(next(inbox)).await;
+        let (Some(request), rest) = next else {
+            return session.resource_drop_async(store).await;
+        };
+        inbox = rest;
+        match request {
+            Request::Cell {
+                code,
+                time,
+                limits,
+                answer,
+            } => {
+                store.data().renew(time, time);
+                let cell = sessions
+                    .call_execute(&mut *store, session, &code, limits)
+                    .await?;
+                let printed = store.data().take_output();
+                let (cpu, virtual_time) = store.data().used();
+                let memory = store.data().memory_bytes();
+                let _ = answer.send(cell.map(|cell| Executed {
+                    cell,
+                    printed,
+                    cpu,
+                    virtual_time,
+                    memory,
+                }));
+            }
+            Request::Fetch {
+                paths,
+                time,
+                answer,
+            } => {
+                store.data().renew(time, time);
+                let files = sessions.call_fetch(&mut *store, session, &paths).await?;
+                let _ = answer.send(files);
+            }
+        }
+    }
+}
+
+/// The next request, with where those after it come from.
+async fn next(mut inbox: mpsc::Receiver<Request>) -> (Option<Request>, mpsc::Receiver<Request>) {
+    (inbox.recv().await, inbox)
+}
+
+impl Notebook {
+    /// Runs a cell. Once one was stopped, all later ones are as well. An error is what is wrong with the request.
+    pub async fn execute(
+        &mut self,
+        code: &str,
+        limits: ProgramLimits,
+    ) -> Result<CellReport, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let time = self.grants.time(&limits);
+        let request = Request::Cell {
+            code: code.to_owned(),
+            time,
+            limits: code::Limits {
+                wall_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX),
+                ..self.limits
+            },
+            answer,
+        };
+        if self.requests.send(request).await.is_ok() {
+            match answered.await {
+                Ok(Ok(executed)) => {
+                    let cell = executed.cell;
+                    let [stdout, stderr] = executed.printed;
+                    let displays = cell.displays.into_iter().map(|blob| Display {
+                        media_type: blob.media_type,
+                        data: blob.data,
+                    });
+                    return Ok(CellReport {
+                        outcome: Some(cell.outcome.into()),
+                        stopped: None,
+                        value: cell.value,
+                        displays: displays.collect(),
+                        stdout,
+                        stderr,
+                        cpu: executed.cpu,
+                        time: executed.cpu.max(executed.virtual_time),
+                        memory: executed.memory,
+                    });
+                }
+                Ok(Err(error)) => return Err(RunError::from_guest(error)),
+                Err(_) => {}
+            }
+        }
+        let (stopped, printed) = self.end().await;
+        Ok(CellReport::stopped(stopped, printed))
+    }
+
+    /// Takes files; missing ones are left out. An error where the notebook was stopped, or they are more than is allowed.
+    pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let (paths, time) = (paths.to_vec(), self.grants.time);
+        let request = Request::Fetch {
+            paths,
+            time,
+            answer,
+        };
+        let _ = self.requests.send(request).await;
+        let Ok(files) = answered.await else {
+            return Err(RunError::from_stopped(self.end().await.0));
+        };
+        let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
+        check_fetched(&self.grants, bytes, &ProgramLimits::default())?;
+        Ok(files.into_iter().map(Into::into).collect())
+    }
+
+    /// Why there is no answer, and what was printed meanwhile.
+    async fn end(&mut self) -> (Stopped, [Output; 2]) {
+        let gone = || Stopped::unavailable("the notebook is over");
+        let Some(guest) = self.guest.take() else {
+            return (gone(), Default::default());
+        };
+        match guest.await {
+            Ok(report) => (
+                report.outcome.err().map_or_else(gone, in_words_of_programs),
+                [report.stdout, report.stderr],
+            ),
+            Err(_) => (gone(), Default::default()),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Programs for plugins that are granted the gate `execute`.
+
+use std::time::Instant;
+
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_plugins::bindings::code::{self, Report};
+use rlf_plugins::bindings::types::Error;
+use rlf_plugins::gates::{ProgramAnswer, ProgramRunner};
+use rlf_sandbox::{BoxFuture, Stopped};
+
+use crate::interpreter::{Interpreter, RunSpec};
+use crate::program::{Program, RunError, RunReport, report_to_guest};
+
+impl ProgramRunner for Interpreter {
+    fn compile<'a>(
+        &'a self,
+        name: &'a str,
+        source: &'a str,
+    ) -> BoxFuture<'a, ProgramAnswer<Result<code::Compiled, code::Exception>>> {
+        Box::pin(async move {
+            Ok(match self.compile(name, source).await {
+                Ok(Ok(compiled)) => Ok(Ok(compiled.into())),
+                Ok(Err(exception)) => Ok(Err(exception.into())),
+                Err(error) => Err(answer(error)?),
+            })
+        })
+    }
+
+    fn run(
+        &self,
+        program: code::Program,
+        label: String,
+        deadline: Instant,
+    ) -> BoxFuture<'_, ProgramAnswer<Report>> {
+        Box::pin(async move {
+            let spec = RunSpec {
+                label,
+                deadline: Some(deadline),
+                ..RunSpec::default()
+            };
+            report(self.run(Program::from_guest(program), spec).await)
+        })
+    }
+}
+
+/// What the plugin is answered, or the end of its own call.
+fn answer(error: RunError) -> Result<Error, Stopped> {
+    Ok(match error {
+        RunError::InvalidArguments(text) => Error::InvalidArguments(text),
+        RunError::NotFound(text) => Error::NotFound(text),
+        RunError::Exhausted(text) => Error::Exhausted(text),
+        RunError::Broken(text) => Error::Internal(text),
+        RunError::Unavailable(text) => {
+            let reason = format!("a program could not be run: {text}");
+            return Err(Stopped::unavailable(reason));
+        }
+    })
+}
+
+/// What a plugin is told of a run; or the end of its own call, where something was missing that is neither
+/// its doing nor the program's.
+fn report(run: Result<RunReport, RunError>) -> ProgramAnswer<Report> {
+    match run {
+        Ok(report) if report.fault() == Fault::Infrastructure => {
+            // Its caller's deadline is its own, and the machine may not be to blame for a short one.
+            let mend = if report.ended() == Ended::Timeout {
+                "; `limits.wall_ms` of the plugin that runs it has to cover all programs of a call"
+            } else {
+                ""
+            };
+            let why = report.stopped.map(|stopped| stopped.reason);
+            let why = why.unwrap_or_default();
+            Err(Stopped::unavailable(format!(
+                "a program could not be run to its end: {why}{mend}"
+            )))
+        }
+        Ok(report) => Ok(Ok(report_to_guest(report))),
+        Err(error) => Ok(Err(answer(error)?)),
+    }
+}

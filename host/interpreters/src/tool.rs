@@ -1,0 +1,179 @@
+//! A program as a tool: the model writes code, and reads what it prints.
+
+use std::sync::Arc;
+
+use rlf_dialogue::message::Content;
+use rlf_dialogue::tool::{Ended, Fault, Hints, Observation, ToolDefinition};
+use rlf_plugins::outcome::{CallEnd, invalid_arguments};
+use rlf_plugins::plugin::{Plugin, ToolRequest};
+use rlf_plugins::safe_text::make_string_safe;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::interpreter::{Interpreter, RunSpec};
+use crate::language::{Language, language};
+use crate::program::{Outcome, Program, RunError, RunReport};
+
+/// The tool that runs programs of a language, as models are shown it.
+pub(crate) fn definition(language: &Language) -> ToolDefinition {
+    let name = capitalised(&language.id);
+    ToolDefinition {
+        name: language.id.clone(),
+        description: format!(
+            "Runs a {name} program and returns what it prints. Each call starts afresh, without files, network or what \
+             earlier calls defined; print what you want to see."
+        ),
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "code": { "type": "string", "description": format!("A complete {name} program.") },
+            },
+            "required": ["code"],
+            "additionalProperties": false,
+        }),
+        output_schema: None,
+        hints: Hints {
+            read_only: true,
+            idempotent: true,
+            ..Hints::default()
+        },
+        extra: Vec::new(),
+    }
+}
+
+fn capitalised(id: &str) -> String {
+    match id {
+        "javascript" => "JavaScript".to_owned(),
+        id => id[..1].to_uppercase() + &id[1..],
+    }
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    code: String,
+}
+
+/// Answers a call of the tool that runs programs.
+pub(crate) async fn call(plugin: &Arc<Plugin>, request: ToolRequest) -> CallEnd {
+    let Some(language) = language(plugin, &request.name) else {
+        return CallEnd::by_plugin(format!("it runs no {} any more", request.name));
+    };
+    let arguments: Arguments = match serde_json::from_str(&request.arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            return CallEnd::by_model(
+                Ended::InvalidArguments,
+                invalid_arguments(&error.to_string()),
+            );
+        }
+    };
+    let program = Program {
+        code: arguments.code,
+        seed: request.context.seed,
+        ..Program::default()
+    };
+    match run(&Interpreter::pinned_to(plugin, language), program, &request).await {
+        Ok(report) => of_report(&report),
+        Err(end) => end,
+    }
+}
+
+/// Runs a program for a call. What nobody but the machine can answer for is the call's end.
+pub(crate) async fn run(
+    interpreter: &Interpreter,
+    program: Program,
+    request: &ToolRequest,
+) -> Result<RunReport, CallEnd> {
+    let spec = RunSpec {
+        label: request.context.call_id.clone(),
+        deadline: Some(request.deadline),
+        ..RunSpec::default()
+    };
+    interpreter.run(program, spec).await.map_err(|error| {
+        let text = error.to_string();
+        match error {
+            RunError::Unavailable(_) => CallEnd::by_infrastructure(Ended::Unavailable, text),
+            RunError::Broken(_) => CallEnd::by_plugin(text),
+            RunError::InvalidArguments(_) | RunError::NotFound(_) | RunError::Exhausted(_) => {
+                CallEnd::by_model(
+                    Ended::InvalidArguments,
+                    invalid_arguments(&make_string_safe(text)),
+                )
+            }
+        }
+    })
+}
+
+/// What the model reads of a program that is over: what it printed, and what went wrong.
+fn of_report(report: &RunReport) -> CallEnd {
+    let stopped = report.stopped.as_ref().map(CallEnd::from_stopped);
+    if let Some(end) = stopped
+        .as_ref()
+        .filter(|end| end.fault == Fault::Infrastructure || end.fault == Fault::Nobody)
+    {
+        return end.clone();
+    }
+    let mut text = report.stdout.captured().text;
+    let errors = report.stderr.captured().text;
+    for part in [errors.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+    {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(part);
+    }
+    let said = match (&stopped, &report.outcome) {
+        (Some(end), _) => Some(said_from_stopped(end)),
+        // An exception has said so itself.
+        (None, Some(Outcome::Exited(code))) if *code != 0 && !text.is_empty() => {
+            Some(format!("(the program left with code {code})"))
+        }
+        (None, _) => None,
+    };
+    if let Some(said) = said {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&said);
+    }
+    if text.is_empty() {
+        text = match report.exit_code() {
+            Some(0) => "(the program printed nothing)".to_owned(),
+            code => format!(
+                "(the program printed nothing and left with code {})",
+                code.unwrap_or(1)
+            ),
+        };
+    }
+    let ended = stopped.as_ref().map_or(report.ended(), |end| end.ended);
+    CallEnd {
+        ended,
+        // What a program does to its interpreter is the doing of who wrote the program.
+        fault: Fault::Model,
+        observation: Some(Observation {
+            content: vec![Content::Text(text.trim_end_matches('\n').to_owned())],
+            failed: ended != Ended::Ok,
+            metrics: Vec::new(),
+            extra: Vec::new(),
+        }),
+        detail: report
+            .stopped
+            .as_ref()
+            .map(|stopped| stopped.reason.clone()),
+    }
+}
+
+/// What stopped a program, in the words for calls of tools.
+fn said_from_stopped(end: &CallEnd) -> String {
+    match &end.observation {
+        _ if end.ended == Ended::Trap => {
+            "error: the program broke the interpreter (its recursion may be too deep)".to_owned()
+        }
+        Some(observation) => rlf_dialogue::message::plain_text(&observation.content)
+            .replace("the tool", "the program")
+            .replace("the call", "the program"),
+        None => "error: the program was stopped".to_owned(),
+    }
+}

@@ -1,0 +1,330 @@
+//! `[plugins.<alias>]` of a configuration: what the operator lets a plugin have.
+//!
+//! A plugin's manifest can only ask; this file answers. Host paths come from here and from nowhere
+//! else. Without an entry a plugin loads under its folder's name with nothing granted.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use rlf_plugins::grants::PluginGrants;
+//!
+//! let grants_by_name: BTreeMap<String, PluginGrants> = rlf_config::parse(
+//!     r#"
+//! [hotpot-search]                    # the name here, for reports and rewards
+//! plugin = "search"                  # the folder in the plugin directory
+//! data.corpus = "data/hotpotqa/corpus.json"
+//! rename.search = "search_wikipedia" # so that two searches can stand side by side
+//! config.max_passage_chars = 600
+//! limits.wall_ms = 2000
+//! "#,
+//!     "example.toml",
+//! )?;
+//! assert_eq!(grants_by_name["hotpot-search"].folder("hotpot-search"), "search");
+//! # Ok::<(), rlf_config::ConfigError>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rlf_http::HttpRules;
+use rlf_sandbox::{Limits, ScratchFiles};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::manifest::{Gate, PluginManifest};
+use crate::programs::ProgramGrants;
+use crate::python_environment::PythonEnvironment;
+
+/// What the operator decides about one plugin under one name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PluginGrants {
+    /// False leaves the plugin out. Default: true.
+    pub enabled: bool,
+    /// The plugin's folder (or the stem of its bare `.wasm`) in the plugin directory. Default: the
+    /// alias. The same plugin may stand under several aliases, with different data or config.
+    pub plugin: Option<String>,
+    /// A plugin outside the plugin directory: its folder, or its `.wasm`. Not with `plugin`.
+    pub path: Option<PathBuf>,
+    /// BLAKE3 of the component, in hexadecimal. A component that is not this one loses its data,
+    /// files and grants until the pin is renewed. Needed for `grants`, wise for everything.
+    pub hash: Option<String>,
+    /// Handed to `init`, over what the manifest has under `config`. Default: empty.
+    pub config: Map<String, Value>,
+    /// What fills the plugin's data slots: slot to a file or a folder, read-only.
+    pub data: BTreeMap<String, PathBuf>,
+    /// A scratch directory: in memory, of its own for every call, with limits. Default: none, so
+    /// that the plugin finds no file system at all.
+    pub files: Option<ScratchFiles>,
+    /// A real directory of this machine, which the plugin finds at `/host` and may change: neither
+    /// deterministic nor isolated between calls, nor limited; what is written is counted. Not with
+    /// `files`. Default: none.
+    pub unsandboxed_host_directory: Option<PathBuf>,
+    /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
+    #[serde(rename = "grants")]
+    pub gates: BTreeSet<Gate>,
+    /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
+    pub http: Option<HttpRules>,
+    /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
+    pub tools: Vec<String>,
+    /// The interpreters that the gate `execute` leads to, by their names in this file. Default: none.
+    pub execute: Vec<String>,
+    /// Of an interpreter: a folder of Python functions with their schemas, which are offered as tools in place of the
+    /// tool that runs programs. Default: none.
+    pub functions: Option<PathBuf>,
+    /// Of an interpreter: environments in Python. The plugin is an environment then, and runs nothing else. Default: none.
+    pub environment: Option<PythonEnvironment>,
+    /// Of an interpreter: what one program may use. Every field has a default of its own.
+    pub programs: ProgramGrants,
+    /// What one call may use. Every field has a default of its own. Of an interpreter, `programs` says it of
+    /// programs, and this of the rest.
+    pub limits: Limits,
+    /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
+    /// as the sandbox has room for.
+    pub max_concurrency: Option<usize>,
+    /// How often a call is tried again when something it needs is unavailable, if the tool says
+    /// that repeating is harmless (`idempotent` or `read-only`); in an environment it is, since what
+    /// was stopped has had no effect. 0 or 1, default 1.
+    pub retries: u32,
+    /// New names for the plugin's tools: its own name to the one the model sees.
+    pub rename: BTreeMap<String, String>,
+}
+
+impl Default for PluginGrants {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            plugin: None,
+            path: None,
+            hash: None,
+            config: Map::new(),
+            data: BTreeMap::new(),
+            files: None,
+            unsandboxed_host_directory: None,
+            gates: BTreeSet::new(),
+            http: None,
+            tools: Vec::new(),
+            execute: Vec::new(),
+            functions: None,
+            environment: None,
+            programs: ProgramGrants::default(),
+            limits: Limits::default(),
+            max_concurrency: None,
+            retries: 1,
+            rename: BTreeMap::new(),
+        }
+    }
+}
+
+/// A policy that contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GrantsError {
+    #[error("`plugin` and `path` both say where the plugin is")]
+    TwoPlaces,
+    #[error("`hash` is not a BLAKE3 hash of 64 hexadecimal digits")]
+    BadHash,
+    #[error("`max_concurrency = 0` would let no call run")]
+    NoConcurrency,
+    #[error("{0}")]
+    Programs(String),
+    #[error("`retries = {0}`: a call is tried again once at most")]
+    TooManyRetries(u32),
+}
+
+impl GrantsError {
+    pub(crate) fn mend(&self) -> &'static str {
+        match self {
+            Self::TwoPlaces => {
+                "keep `path` for a plugin outside the plugin directory, else `plugin`"
+            }
+            Self::BadHash => "copy the hash that `rlf-host plugin inspect` prints",
+            Self::NoConcurrency => "write 1 or more, or leave it out",
+            Self::Programs(_) => "write more, or leave it out",
+            Self::TooManyRetries(_) => "write 0 or 1",
+        }
+    }
+}
+
+impl PluginGrants {
+    /// The folder in the plugin directory that an entry under `alias` is about.
+    pub fn folder<'a>(&'a self, alias: &'a str) -> &'a str {
+        self.plugin.as_deref().unwrap_or(alias)
+    }
+
+    /// Makes relative paths start at `base`, the folder of the file the policy was read from.
+    pub fn resolve_paths(&mut self, base: &Path) {
+        let paths = (self.path.iter_mut())
+            .chain(self.data.values_mut())
+            .chain(self.functions.iter_mut())
+            .chain(
+                self.environment
+                    .iter_mut()
+                    .flat_map(PythonEnvironment::paths_mut),
+            )
+            .chain(self.unsandboxed_host_directory.iter_mut());
+        for path in paths {
+            if path.is_relative() {
+                *path = base.join(&*path);
+            }
+        }
+        if let Some(http) = &mut self.http {
+            http.resolve_paths(base);
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), GrantsError> {
+        if self.plugin.is_some() && self.path.is_some() {
+            return Err(GrantsError::TwoPlaces);
+        }
+        let is_hash =
+            |hash: &String| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+        if self.hash.as_ref().is_some_and(|hash| !is_hash(hash)) {
+            return Err(GrantsError::BadHash);
+        }
+        if self.max_concurrency == Some(0) {
+            return Err(GrantsError::NoConcurrency);
+        }
+        self.programs.check().map_err(GrantsError::Programs)?;
+        if self.retries > 1 {
+            return Err(GrantsError::TooManyRetries(self.retries));
+        }
+        Ok(())
+    }
+
+    /// What `init` is given: the manifest's defaults, replaced key by key.
+    pub(crate) fn effective_config(&self, manifest: &PluginManifest) -> Value {
+        let mut config = manifest.config.clone();
+        for (key, value) in &self.config {
+            config.insert(key.clone(), value.clone());
+        }
+        Value::Object(config)
+    }
+
+    /// Whether the pin, if there is one, is of this component.
+    pub(crate) fn trusts(&self, hash: &str) -> bool {
+        self.hash
+            .as_ref()
+            .is_none_or(|pinned| pinned.eq_ignore_ascii_case(hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn grants(text: &str) -> PluginGrants {
+        rlf_config::parse(text, "c.toml").unwrap()
+    }
+
+    #[test]
+    fn a_full_policy_is_read() {
+        let grants = grants(
+            r#"
+plugin = "search"
+hash = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+grants = ["model"]
+max_concurrency = 4
+retries = 0
+[config]
+language = "en"
+[data]
+corpus = "corpus.json"
+[limits]
+wall_ms = 500
+memory_bytes = 1048576
+[rename]
+search = "find"
+"#,
+        );
+        assert_eq!(grants.check(), Ok(()));
+        assert_eq!(grants.limits.wall.as_millis(), 500);
+        assert_eq!(grants.limits.cpu, Limits::default().cpu);
+        assert_eq!(grants.gates, BTreeSet::from([Gate::Model]));
+        assert_eq!(grants.rename["search"], "find");
+        assert_eq!(grants.config["language"], "en");
+    }
+
+    #[test]
+    fn files_are_a_scratch_directory_or_say_that_they_are_the_hosts() {
+        let scratch = grants("[files]\nbytes = 1024\noutputs = [\"report.txt\", \"plots/\"]\n");
+        let files = scratch.files.unwrap();
+        assert_eq!((files.at.as_str(), files.bytes), ("/work", 1024));
+        assert_eq!(files.outputs, ["report.txt", "plots/"]);
+        let mut host = grants("unsandboxed_host_directory = \"out\"");
+        host.resolve_paths(Path::new("/base"));
+        assert_eq!(
+            host.unsandboxed_host_directory,
+            Some(PathBuf::from("/base/out"))
+        );
+        let error = rlf_config::parse::<PluginGrants>("[files]\nbyte = 1\n", "c.toml");
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("did you mean `bytes`?"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_policy_grants_nothing() {
+        let grants = grants("");
+        assert_eq!(grants, PluginGrants::default());
+        assert!(grants.gates.is_empty() && grants.data.is_empty() && grants.enabled);
+        assert!(grants.files.is_none() && grants.unsandboxed_host_directory.is_none());
+        assert_eq!(grants.retries, 1);
+    }
+
+    #[test]
+    fn unknown_keys_are_errors_in_the_policy_and_in_its_limits() {
+        let error = |text: &str| {
+            rlf_config::parse::<PluginGrants>(text, "c.toml")
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(
+            error("grant = []").contains("did you mean `grants`?"),
+            "{}",
+            error("grant = []")
+        );
+        let said = error("[limits]\nwall_s = 1\n");
+        assert!(
+            said.starts_with("c.toml:2:1: unknown key `wall_s`"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let refusal = |text: &str| grants(text).check().unwrap_err();
+        assert_eq!(
+            refusal("plugin = \"a\"\npath = \"b\""),
+            GrantsError::TwoPlaces
+        );
+        assert_eq!(refusal("hash = \"abc\""), GrantsError::BadHash);
+        assert_eq!(refusal("max_concurrency = 0"), GrantsError::NoConcurrency);
+        assert_eq!(refusal("retries = 2"), GrantsError::TooManyRetries(2));
+    }
+
+    #[test]
+    fn the_operators_config_replaces_the_authors_key_by_key() {
+        let manifest = PluginManifest::parse("[config]\na = 1\nb = 2\n", "p/plugin.toml").unwrap();
+        let grants = grants("[config]\nb = 3\nc = { d = 4 }\n");
+        assert_eq!(
+            grants.effective_config(&manifest),
+            json!({"a": 1, "b": 3, "c": {"d": 4}})
+        );
+    }
+
+    #[test]
+    fn relative_paths_start_where_the_config_stands() {
+        let mut grants = grants("path = \"p\"\ndata.a = \"x/y\"\ndata.b = \"/z\"");
+        grants.resolve_paths(Path::new("/etc/run"));
+        assert_eq!(grants.path, Some("/etc/run/p".into()));
+        assert_eq!(grants.data["a"], Path::new("/etc/run/x/y"));
+        assert_eq!(grants.data["b"], Path::new("/z"));
+    }
+
+    #[test]
+    fn a_pin_trusts_one_component_only() {
+        let pinned = grants(&format!("hash = \"{}\"", "AB".repeat(32)));
+        assert!(pinned.trusts(&"ab".repeat(32)));
+        assert!(!pinned.trusts(&"cd".repeat(32)));
+        assert!(grants("").trusts("anything"));
+    }
+}

@@ -1,0 +1,252 @@
+//! The tools that a plugin says it offers: checked, under the operator's names, and with the means to check their arguments.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rlf_dialogue::tool::ToolDefinition;
+use serde_json::Value;
+
+use crate::arguments::{measured, validate};
+use crate::bindings::types;
+use crate::convert::definition_from_guest;
+use crate::grants::PluginGrants;
+use crate::manifest::is_valid_name;
+use crate::schema::{self, ToolSchema};
+
+/// Most tools of one plugin.
+pub const MAX_TOOLS: usize = 256;
+/// Longest description of a tool, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
+
+/// Most values in the schemas of all its tools, every `$ref` followed.
+pub const MAX_PLUGIN_SCHEMA_NODES: usize = 100_000;
+/// All regular expressions in the schemas of all its tools, compiled, in bytes.
+pub const MAX_PLUGIN_PATTERN_BYTES: usize = 4 << 20;
+
+/// One tool of a loaded plugin, its schema checked and compiled.
+#[derive(Debug, Clone)]
+pub struct LoadedTool {
+    /// As models are shown it, under the operator's name for it.
+    pub definition: ToolDefinition,
+    /// The name the plugin knows it by.
+    pub own_name: String,
+    /// What the host checks arguments by; none where the tool's own code does.
+    pub(crate) schema: Option<Arc<ToolSchema>>,
+}
+
+/// Who sees to it that arguments are what a tool takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checking {
+    /// The host, by the tool's schema, which it compiles: what does not fit never reaches the tool.
+    Host,
+    /// The tool's own code. Its schema is for the model alone, and may say what the host's engine does not know.
+    Tool,
+}
+
+impl LoadedTool {
+    /// What is wrong with arguments that its code is not to see, as a text that a model can act on.
+    pub fn check(&self, arguments: &Value) -> Result<(), String> {
+        match &self.schema {
+            Some(schema) => validate(schema, arguments),
+            None => measured(arguments).map(drop),
+        }
+    }
+}
+
+/// Checks that the operator's names are for tools that there are, and can name one.
+pub(crate) fn check_names(
+    listed: &[types::ToolDefinition],
+    grants: &PluginGrants,
+) -> Result<(), String> {
+    let own_names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
+    for (own, new) in &grants.rename {
+        if !own_names.contains(own.as_str()) {
+            let known: Vec<&str> = own_names.into_iter().take(20).collect();
+            return Err(format!(
+                "`rename` is about a tool `{own}`, but its tools are: {}",
+                shown(&known.join(", "))
+            ));
+        }
+        if !is_valid_name(new) {
+            return Err(format!(
+                "`rename.{own}` = {new:?} cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what a plugin says of its tools, and gives them the operator's names.
+pub fn check_tools(
+    listed: Vec<types::ToolDefinition>,
+    grants: &PluginGrants,
+    checking: Checking,
+) -> Result<Vec<LoadedTool>, String> {
+    if listed.is_empty() {
+        return Err("it offers no tools".into());
+    }
+    if listed.len() > MAX_TOOLS {
+        return Err(format!(
+            "it offers {} tools; at most {MAX_TOOLS} are taken",
+            listed.len()
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    let (mut nodes, mut pattern_bytes) = (0, 0);
+    listed
+        .into_iter()
+        .map(|listed| {
+            if listed.description.len() > MAX_DESCRIPTION_BYTES {
+                return Err(format!(
+                    "the description of `{}` has {} bytes; at most {MAX_DESCRIPTION_BYTES} are taken",
+                    shown(&listed.name),
+                    listed.description.len()
+                ));
+            }
+            // Before it is parsed: a schema's length is bounded as text.
+            let schema = match checking {
+                Checking::Host => ToolSchema::parse(&listed.input_schema).map(Some),
+                Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
+            };
+            let schema =
+                schema.map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+            nodes += schema.as_ref().map_or(0, ToolSchema::nodes);
+            pattern_bytes += schema.as_ref().map_or(0, ToolSchema::pattern_bytes);
+            if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
+                return Err(format!(
+                    "the schemas of its tools are too much together: up to `{}` they unfold into {nodes} \
+                     values with {pattern_bytes} bytes of regular expressions, and {MAX_PLUGIN_SCHEMA_NODES} and \
+                     {MAX_PLUGIN_PATTERN_BYTES} are taken",
+                    shown(&listed.name)
+                ));
+            }
+            let own = definition_from_guest(listed).map_err(|error| error.to_string())?;
+            let name = grants.rename.get(&own.name).unwrap_or(&own.name).clone();
+            for name in [&own.name, &name] {
+                if !is_valid_name(name) {
+                    return Err(format!(
+                        "`{}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -",
+                        shown(name)
+                    ));
+                }
+            }
+            if !seen.insert(name.clone()) {
+                return Err(format!("it offers two tools called `{name}`"));
+            }
+            Ok(LoadedTool {
+                own_name: own.name.clone(),
+                definition: ToolDefinition { name, ..own },
+                schema: schema.map(Arc::new),
+            })
+        })
+        .collect()
+}
+
+/// A stranger's name, short and safe to print.
+pub fn shown(name: &str) -> String {
+    rlf_sandbox::safe_text(name.as_bytes())
+        .chars()
+        .take(64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(name: &str, schema: &str) -> types::ToolDefinition {
+        types::ToolDefinition {
+            name: name.into(),
+            description: "d".into(),
+            input_schema: schema.into(),
+            output_schema: None,
+            hints: types::Hints::READ_ONLY | types::Hints::DETERMINISTIC,
+            extra: vec![],
+        }
+    }
+
+    const OBJECT: &str = r#"{"type":"object"}"#;
+
+    fn refusal(tools: Vec<types::ToolDefinition>, grants: &str) -> String {
+        let grants = rlf_config::parse(grants, "c.toml").unwrap();
+        check_tools(tools, &grants, Checking::Host).unwrap_err()
+    }
+
+    #[test]
+    fn tools_are_taken_in_their_order_and_under_the_operators_names() {
+        let grants = rlf_config::parse("rename.b = \"c\"", "c.toml").unwrap();
+        let listed = vec![listed("b", OBJECT), listed("a", OBJECT)];
+        let tools = check_tools(listed, &grants, Checking::Host).unwrap();
+        let names: Vec<(&str, &str)> = tools
+            .iter()
+            .map(|t| (t.definition.name.as_str(), t.own_name.as_str()))
+            .collect();
+        assert_eq!(names, [("c", "b"), ("a", "a")]);
+        assert!(tools[0].definition.hints.read_only && tools[0].definition.hints.deterministic);
+        assert!(!tools[0].definition.hints.idempotent);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_of_tools_is_said() {
+        assert_eq!(refusal(vec![], ""), "it offers no tools");
+        assert_eq!(
+            refusal(vec![listed("a.b\u{1b}", OBJECT)], ""),
+            "`a.b\u{241b}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
+        );
+        assert_eq!(
+            refusal(vec![listed("a", OBJECT), listed("a", OBJECT)], ""),
+            "it offers two tools called `a`"
+        );
+        assert_eq!(
+            refusal(
+                vec![listed("a", OBJECT), listed("b", OBJECT)],
+                "rename.a = \"b\""
+            ),
+            "it offers two tools called `b`"
+        );
+        let misnamed = |grants: &str| {
+            check_names(
+                &[listed("a", OBJECT)],
+                &rlf_config::parse(grants, "c.toml").unwrap(),
+            )
+            .unwrap_err()
+        };
+        assert_eq!(
+            misnamed("rename.x = \"b\""),
+            "`rename` is about a tool `x`, but its tools are: a"
+        );
+        assert_eq!(
+            misnamed("rename.a = \"\""),
+            "`rename.a` = \"\" cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
+        );
+        assert!(
+            refusal(vec![listed("a", "{")], "").starts_with("tool `a`: the schema is not JSON")
+        );
+        let remote = r#"{"type":"object","properties":{"x":{"$ref":"https://example.com"}}}"#;
+        assert!(refusal(vec![listed("a", remote)], "").contains("is not allowed"));
+        let long = types::ToolDefinition {
+            description: "x".repeat(20_000),
+            ..listed("a", OBJECT)
+        };
+        assert_eq!(
+            refusal(vec![long], ""),
+            "the description of `a` has 20000 bytes; at most 16384 are taken"
+        );
+        // Two hundred that would each do alone.
+        let large = format!(
+            r#"{{"type":"object","properties":{{"x":{{"enum":[{}0]}}}}}}"#,
+            "0,".repeat(1_000)
+        );
+        let large = (0..200).map(|n| listed(&format!("t{n}"), &large)).collect();
+        let said = refusal(large, "");
+        assert!(
+            said.starts_with("the schemas of its tools are too much together: up to `t99`"),
+            "{said}"
+        );
+        let many = (0..300).map(|n| listed(&format!("t{n}"), OBJECT)).collect();
+        assert_eq!(
+            refusal(many, ""),
+            "it offers 300 tools; at most 256 are taken"
+        );
+    }
+}

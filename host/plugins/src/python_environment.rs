@@ -1,0 +1,275 @@
+//! Environments written in Python: a folder of files, one server each, handed to the interpreter when it is loaded, so that
+//! every session starts from memory in which they are imported.
+
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The scenarios that `env check` plays, beside the servers.
+pub const SCENARIOS_FILE: &str = "scenarios.json";
+
+/// Larger files are refused, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Most servers of one environment.
+const MAX_SERVERS: usize = 256;
+
+/// A short episode that comes with an environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Names it.
+    pub id: String,
+    /// What the session is opened with.
+    #[serde(default)]
+    pub task: Value,
+    /// Of everything random.
+    #[serde(default)]
+    pub seed: u64,
+    /// Names and arguments, in order.
+    pub calls: Vec<(String, Value)>,
+    /// State after the calls. A scenario without one is a problem that says what it would be.
+    #[serde(default)]
+    pub expect: Option<Value>,
+}
+
+/// `[plugins.<alias>.environment]` of an interpreter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PythonEnvironment {
+    /// A folder of files in EnvFactory's format, or one such file: each is a server under its file's name, which tasks name
+    /// with the state that it begins in. Default: none, for tasks that bring functions of their own.
+    pub servers: Option<PathBuf>,
+}
+
+impl PythonEnvironment {
+    /// What is relative to the configuration.
+    pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        self.servers.iter_mut()
+    }
+
+    /// The names of its servers.
+    pub fn names(&self) -> Result<Vec<String>, String> {
+        let read = self.read()?;
+        let servers = read["servers"].as_object();
+        Ok(servers
+            .map(|servers| servers.keys().cloned().collect())
+            .unwrap_or_default())
+    }
+
+    /// Whether there is a server at all, whatever else is wrong.
+    pub fn has_servers(&self) -> bool {
+        let Some(path) = &self.servers else {
+            return false;
+        };
+        let (folder, only) = place(path);
+        let files = Files::open(folder);
+        files.is_ok_and(|files| files.servers(only.as_deref()).is_ok())
+    }
+
+    /// What the interpreter's `init` is given. The error says what is wrong, and where.
+    pub fn read(&self) -> Result<Value, String> {
+        let mut servers = Map::new();
+        let mut scenarios = Vec::new();
+        if let Some(path) = &self.servers {
+            let (folder, only) = place(path);
+            let files = Files::open(folder)?;
+            for (name, source) in files.servers(only.as_deref())? {
+                let file = format!("{name}.py");
+                servers.insert(name, json!({ "source": source, "file": file }));
+            }
+            if let Some(text) = files.text_if_there(SCENARIOS_FILE)? {
+                scenarios = scenarios_of(&text).map_err(|error| {
+                    format!("{}: {error}", folder.join(SCENARIOS_FILE).display())
+                })?;
+                if only.is_some() {
+                    scenarios.retain(|scenario| takes_place_in(scenario, &servers));
+                }
+            }
+        }
+        Ok(json!({ "servers": servers, "scenarios": scenarios }))
+    }
+}
+
+/// The folder that servers lie in, and the file of the only one that is meant, if there is one.
+fn place(path: &Path) -> (&Path, Option<String>) {
+    let (folder, only) = match path.extension() {
+        Some(_) if path.is_file() => (path.parent().unwrap_or(path), path.file_name()),
+        _ => (path, None),
+    };
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    (folder, only.map(|name| name.to_string_lossy().into_owned()))
+}
+
+/// A list of scenarios. The error says which of them is none.
+fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
+    let rows: Value = rlf_json::from_str(text).map_err(|error| error.to_string())?;
+    let Value::Array(rows) = rows else {
+        return Err("it is no list of scenarios".into());
+    };
+    let scenario = |(number, row): (usize, Value)| {
+        let id = row["id"].as_str().map(|id| format!(" (`{id}`)"));
+        serde_json::from_value(row)
+            .map_err(|error| format!("scenario {}{}: {error}", number + 1, id.unwrap_or_default()))
+    };
+    rows.into_iter().enumerate().map(scenario).collect()
+}
+
+/// Whether every server that it names is loaded.
+fn takes_place_in(scenario: &Scenario, servers: &Map<String, Value>) -> bool {
+    let named = scenario.task["servers"].as_object();
+    named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))
+}
+
+struct Files<'a> {
+    folder: &'a Path,
+    open: Dir,
+}
+
+impl<'a> Files<'a> {
+    fn open(folder: &'a Path) -> Result<Self, String> {
+        let open = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
+        Ok(Self { folder, open })
+    }
+
+    /// Name and source of every server, by name.
+    fn servers(&self, only: Option<&str>) -> Result<Vec<(String, String)>, String> {
+        let failed =
+            |error: std::io::Error| format!("cannot list {}: {error}", self.folder.display());
+        let mut names = Vec::new();
+        for entry in self.open.entries().map_err(failed)? {
+            let name = entry
+                .map_err(failed)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
+            if only.is_none_or(|only| only == name)
+                && let Some(stem) = name.strip_suffix(".py")
+                // What does not begin with a capital is a file that helps, by EnvFactory's convention.
+                && (only.is_some() || stem.starts_with(|first: char| first.is_ascii_uppercase()))
+            {
+                names.push(stem.to_owned());
+            }
+        }
+        names.sort_unstable();
+        if names.is_empty() {
+            return Err(format!(
+                "there is no server in {}: a server is a file `Name.py`, with a capital",
+                self.folder.display()
+            ));
+        }
+        if names.len() > MAX_SERVERS {
+            return Err(format!(
+                "{} has {} servers; at most {MAX_SERVERS} are taken",
+                self.folder.display(),
+                names.len()
+            ));
+        }
+        let read = |name: String| {
+            let text = self.text(&format!("{name}.py"))?;
+            Ok((name, text))
+        };
+        names.into_iter().map(read).collect()
+    }
+
+    fn text_if_there(&self, name: &str) -> Result<Option<String>, String> {
+        if self.open.exists(name) {
+            self.text(name).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let shown = self.folder.join(name);
+        let failed =
+            |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
+        let metadata = self.open.metadata(name).map_err(|error| failed(&error))?;
+        if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+            let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
+            return Err(failed(&why));
+        }
+        self.open
+            .read_to_string(name)
+            .map_err(|error| failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &str)], at: &str) -> Result<Value, String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let environment = PythonEnvironment {
+            servers: Some(folder.path().join(at)),
+        };
+        environment
+            .read()
+            .map_err(|error| error.replace(&folder.path().display().to_string(), "."))
+    }
+
+    #[test]
+    fn a_folder_is_one_server_a_file_and_all_scenarios() {
+        let files = [
+            ("Door.py", "a"),
+            ("Lamp.py", "b"),
+            ("make_tasks.py", "c"),
+            (
+                "scenarios.json",
+                r#"[{"id": "a", "task": {"servers": {"Door": {}}}, "calls": [], "expect": {}},
+                    {"id": "b", "task": {"servers": {"Gone": {}}}, "calls": []}]"#,
+            ),
+        ];
+        let all = read(&files, "").unwrap();
+        assert_eq!(
+            all,
+            json!({
+                "servers": {
+                    "Door": {"source": "a", "file": "Door.py"},
+                    "Lamp": {"source": "b", "file": "Lamp.py"},
+                },
+                // One that names a server which is not there is found when it is played.
+                "scenarios": [
+                    {"id": "a", "task": {"servers": {"Door": {}}}, "seed": 0, "calls": [], "expect": {}},
+                    {"id": "b", "task": {"servers": {"Gone": {}}}, "seed": 0, "calls": [], "expect": null},
+                ],
+            })
+        );
+        let one = read(&files, "Lamp.py").unwrap();
+        assert_eq!(one["servers"].as_object().unwrap().len(), 1);
+        assert_eq!(one["scenarios"], json!([]));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_folder_is_said_with_its_place() {
+        assert_eq!(
+            read(&[("door.py", "")], "").unwrap_err(),
+            "there is no server in ./: a server is a file `Name.py`, with a capital"
+        );
+        assert!(
+            read(&[], "gone")
+                .unwrap_err()
+                .starts_with("cannot open ./gone: ")
+        );
+        let broken = read(&[("Door.py", ""), ("scenarios.json", "[")], "").unwrap_err();
+        assert!(broken.starts_with("./scenarios.json: EOF"), "{broken}");
+        let files = [
+            ("Door.py", ""),
+            ("scenarios.json", r#"[{"id": "a", "call": []}]"#),
+        ];
+        let broken = read(&files, "").unwrap_err();
+        let expected = "./scenarios.json: scenario 1 (`a`): unknown field `call`";
+        assert!(broken.starts_with(expected), "{broken}");
+    }
+}

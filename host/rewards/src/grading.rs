@@ -1,0 +1,109 @@
+//! What a reward plugin is asked: a task, a group of its trajectories, and when in a run.
+
+use rlf_dialogue::split::Split;
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::bindings::reward;
+use rlf_plugins::seed;
+
+use crate::guest_trajectory::{task_to_guest, trajectory_to_guest};
+
+/// When a group is graded: rewards with a schedule need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grading {
+    /// Where the task is from.
+    pub split: Split,
+    /// Step of the run, from 0.
+    pub step: u64,
+    /// Planned steps of the run; 0 outside training.
+    pub steps: u64,
+    /// Seed of the run; each call to a reward gets one of its own, derived from it, the step, the
+    /// task and the plugin.
+    pub seed: u64,
+}
+
+/// A group in the contract's own types, made once for all plugins.
+pub(crate) struct GradingRequest {
+    task: reward::Task,
+    group: Vec<reward::Trajectory>,
+    /// Events of each trajectory, to check what per-event credit refers to.
+    events: Vec<usize>,
+    grading: Grading,
+}
+
+impl GradingRequest {
+    pub(crate) fn new(task: &Task, group: &[&Trajectory], grading: Grading) -> Self {
+        Self {
+            task: task_to_guest(task),
+            group: group
+                .iter()
+                .map(|trajectory| trajectory_to_guest(trajectory))
+                .collect(),
+            events: group
+                .iter()
+                .map(|trajectory| trajectory.events.len())
+                .collect(),
+            grading,
+        }
+    }
+
+    /// The same for one trajectory of the group.
+    pub(crate) fn alone(&self, index: usize) -> Self {
+        Self {
+            task: self.task.clone(),
+            group: vec![self.group[index].clone()],
+            events: vec![self.events[index]],
+            grading: self.grading,
+        }
+    }
+
+    /// The same for one trajectory that did nothing.
+    pub(crate) fn idle(&self) -> Self {
+        let group = self.group.first().map(|trajectory| reward::Trajectory {
+            events: vec![],
+            answer: None,
+            final_state: None,
+            verdict: None,
+            extra: vec![],
+            ..trajectory.clone()
+        });
+        Self {
+            task: self.task.clone(),
+            group: group.into_iter().collect(),
+            events: vec![0],
+            grading: self.grading,
+        }
+    }
+
+    pub(crate) fn task(&self) -> &reward::Task {
+        &self.task
+    }
+
+    pub(crate) fn group(&self) -> &[reward::Trajectory] {
+        &self.group
+    }
+
+    /// The number of events of each trajectory.
+    pub(crate) fn events(&self) -> &[usize] {
+        &self.events
+    }
+
+    /// When it is graded.
+    pub(crate) fn when(&self) -> Grading {
+        self.grading
+    }
+
+    pub(crate) fn seed(&self, plugin: &str) -> u64 {
+        let step = self.grading.step.to_string();
+        seed::derive(self.grading.seed, "grade", &[plugin, &step, &self.task.id])
+    }
+
+    pub(crate) fn grading(&self, seed: u64) -> reward::Grading {
+        reward::Grading {
+            split: self.grading.split.to_string(),
+            step: self.grading.step,
+            steps: self.grading.steps,
+            seed,
+        }
+    }
+}

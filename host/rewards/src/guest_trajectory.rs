@@ -1,0 +1,223 @@
+//! Tasks and trajectories as rewards read them, in the contract's types.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::{CallOutcome, OWN_NAME, ToolCall, ToolDefinition};
+use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory, Verdict};
+use rlf_plugins::bindings::{reward, types};
+use rlf_plugins::convert::{
+    content_to_guest, definition_to_guest, ended_to_guest, observation_to_guest,
+};
+use serde_json::{Value, json};
+
+/// What an environment gave for turns that called no tool, in a trajectory's `extra`: pairs of an event's index and a reward.
+const STEP_REWARDS_OF_WORDS: &str = "step-rewards-of-words";
+
+/// Why the environment of a trajectory did not tell its state or gave no judgement, in a trajectory's `extra`.
+const UNJUDGED: &str = "unjudged";
+
+/// A task as rewards read it.
+pub(crate) fn task_to_guest(task: &Task) -> reward::Task {
+    reward::Task {
+        id: task.id.clone(),
+        source: task.source.clone(),
+        prompt: task.prompt.iter().map(message_to_guest).collect(),
+        reference: task.reference.to_string(),
+        extra: task
+            .extra
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect(),
+    }
+}
+
+/// The author's names of those tools that the model sees under others.
+fn own_names(tools: &[ToolDefinition]) -> BTreeMap<&str, &str> {
+    tools
+        .iter()
+        .filter_map(|tool| {
+            let (_, own) = tool.extra.iter().find(|(key, _)| key == OWN_NAME)?;
+            Some((tool.name.as_str(), own.as_str()?))
+        })
+        .collect()
+}
+
+fn call_to_guest(call: &ToolCall, own_names: &BTreeMap<&str, &str>) -> reward::ToolCall {
+    let name = call.name.as_str();
+    reward::ToolCall {
+        call_id: call.call_id.clone(),
+        name: (*own_names.get(name).unwrap_or(&name)).to_owned(),
+        arguments: call.arguments.to_string(),
+    }
+}
+
+fn turn_to_guest(turn: &ModelTurn, own_names: &BTreeMap<&str, &str>) -> reward::ModelTurn {
+    reward::ModelTurn {
+        text: turn.text.clone(),
+        reasoning: turn.reasoning.clone(),
+        visible: turn.visible.clone(),
+        calls: (turn.calls.iter())
+            .map(|call| call_to_guest(call, own_names))
+            .collect(),
+        malformed: turn
+            .malformed
+            .iter()
+            .map(|call| reward::MalformedCall {
+                text: call.text.clone(),
+                diagnostic: call.diagnostic.clone(),
+            })
+            .collect(),
+        tokens: turn.tokens,
+    }
+}
+
+fn outcome_to_guest(outcome: &CallOutcome) -> reward::CallResult {
+    reward::CallResult {
+        call_id: outcome.call_id.clone(),
+        ended: ended_to_guest(outcome.ended),
+        observation: outcome.observation.as_ref().map(observation_to_guest),
+        step_reward: outcome.step_reward,
+    }
+}
+
+fn verdict_to_guest(verdict: &Verdict) -> types::Verdict {
+    types::Verdict {
+        success: verdict.success,
+        score: verdict.score,
+        reason: verdict.reason.clone(),
+    }
+}
+
+/// The trajectory as rewards read it. Token ids, log-probabilities and the host's own details of
+/// a call (times, hashes, error texts) are not part of what is graded; why an environment judged nothing is there for messages.
+pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory {
+    let own_names = own_names(&trajectory.tools);
+    let definition = |tool: &ToolDefinition| {
+        let mut definition = definition_to_guest(tool);
+        if let Some(own) = own_names.get(tool.name.as_str()) {
+            (*own).clone_into(&mut definition.name);
+        }
+        definition
+    };
+    reward::Trajectory {
+        id: trajectory.id.clone(),
+        tools: trajectory.tools.iter().map(definition).collect(),
+        events: trajectory
+            .events
+            .iter()
+            .map(|event| match event {
+                Event::Turn(turn) => reward::Event::Turn(turn_to_guest(turn, &own_names)),
+                Event::Outcome(outcome) => reward::Event::Outcome(outcome_to_guest(outcome)),
+                Event::User(message) => reward::Event::User(message_to_guest(message)),
+            })
+            .collect(),
+        answer: trajectory.answer.clone(),
+        finish: match trajectory.finish {
+            Finish::Answered => reward::Finish::Answered,
+            Finish::Terminated => reward::Finish::Terminated,
+            Finish::MaxTurns => reward::Finish::MaxTurns,
+            Finish::Length => reward::Finish::Length,
+            Finish::Aborted => reward::Finish::Aborted,
+        },
+        final_state: trajectory.final_state.as_ref().map(Value::to_string),
+        verdict: trajectory.verdict.as_ref().map(verdict_to_guest),
+        extra: rewards_of_words(trajectory)
+            .into_iter()
+            .chain(unjudged(trajectory))
+            .collect(),
+    }
+}
+
+fn unjudged(trajectory: &Trajectory) -> Option<(String, String)> {
+    let why = trajectory.unjudged.as_ref()?;
+    Some((UNJUDGED.to_owned(), json!(why).to_string()))
+}
+
+/// See [`STEP_REWARDS_OF_WORDS`]. A record of the contract never changes, so it goes beside the events.
+fn rewards_of_words(trajectory: &Trajectory) -> Option<(String, String)> {
+    let events = trajectory.events.iter().enumerate();
+    let rewards: Vec<(usize, f64)> = events
+        .filter_map(|(index, event)| match event {
+            Event::Turn(turn) => Some((index, turn)),
+            Event::Outcome(_) | Event::User(_) => None,
+        })
+        .flat_map(|(index, turn)| {
+            let rewards = turn.feedback.iter().filter_map(|heard| heard.step_reward);
+            rewards.map(move |reward| (index, reward))
+        })
+        .collect();
+    let named = || (STEP_REWARDS_OF_WORDS.to_owned(), json!(rewards).to_string());
+    (!rewards.is_empty()).then(named)
+}
+
+fn message_to_guest(message: &Message) -> types::Message {
+    types::Message {
+        role: match message.role {
+            Role::System => types::Role::System,
+            Role::User => types::Role::User,
+            Role::Assistant => types::Role::Assistant,
+            Role::Tool => types::Role::Tool,
+        },
+        content: message.content.iter().map(content_to_guest).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::trajectory::EnvironmentFeedback;
+
+    use super::*;
+
+    #[test]
+    fn what_an_environment_gave_for_words_goes_to_rewards_with_its_event() {
+        let heard = |step_reward| EnvironmentFeedback {
+            step_reward,
+            state: Some("ab".into()),
+        };
+        let turn = |heard| {
+            Event::Turn(ModelTurn {
+                text: "hello".into(),
+                reasoning: None,
+                visible: "hello".into(),
+                calls: vec![],
+                malformed: vec![],
+                tokens: 1,
+                feedback: heard,
+            })
+        };
+        let trajectory = |events, unjudged: Option<&str>| Trajectory {
+            id: "t".into(),
+            task: "t".into(),
+            tools: vec![],
+            events,
+            sequences: vec![],
+            answer: None,
+            finish: Finish::Terminated,
+            excluded: None,
+            closed_turns: 0,
+            final_state: None,
+            verdict: None,
+            unjudged: unjudged.map(str::to_owned),
+        };
+        let events = vec![
+            turn(vec![heard(None)]),
+            Event::User(Message::text(Role::User, "and?")),
+            turn(vec![heard(Some(0.25)), heard(Some(1.0))]),
+        ];
+        let seen = trajectory_to_guest(&trajectory(events, Some("no \"count\"")));
+        assert_eq!(
+            seen.extra,
+            [
+                (
+                    "step-rewards-of-words".to_owned(),
+                    "[[2,0.25],[2,1.0]]".to_owned()
+                ),
+                ("unjudged".to_owned(), r#""no \"count\"""#.to_owned()),
+            ]
+        );
+        let silent = trajectory(vec![turn(vec![heard(None)])], None);
+        assert_eq!(trajectory_to_guest(&silent).extra, []);
+    }
+}

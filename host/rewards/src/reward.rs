@@ -1,0 +1,456 @@
+//! One reward plugin: grades a whole group in one call, and nothing it returns is believed
+//! unchecked.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::{Ended, Fault};
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::bindings::{reward, types};
+use rlf_plugins::convert::{error_text, finite, metrics};
+use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
+use rlf_plugins::gates::{NestedCalls, Nesting};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::outcome::CallEnd;
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::turn::TurnContext;
+use rlf_sandbox::Stopped;
+use serde::Serialize;
+
+use crate::grading::{Grading, GradingRequest};
+use crate::loader::grade;
+
+/// What one plugin says of a group: a score or a refusal for each trajectory, or why the call
+/// failed.
+pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
+
+/// What one plugin says of one trajectory, checked.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct PluginScore {
+    /// Named terms, as returned.
+    pub terms: Vec<(String, f64)>,
+    /// Credit for single events: index of the event, term, value.
+    pub per_event: Vec<(usize, String, f64)>,
+    /// Numbers for logs.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// Grades one trajectory with one plugin alone, as its author does to try it. The error is the
+/// plugin's own, or says how the call ended. `tools` are those that it can ask, where its policy opens any.
+pub async fn grade_alone(
+    plugin: &Arc<Plugin>,
+    tools: &(impl NestedCalls + Clone + 'static),
+    task: &Task,
+    trajectory: &Trajectory,
+    grading: Grading,
+) -> Result<PluginScore, String> {
+    let mut scores = grade_group(plugin, tools, task, &[trajectory], grading).await?;
+    scores
+        .pop()
+        .unwrap_or_else(|| Err("it returned no score".to_owned()))
+}
+
+/// Grades trajectories of one task with one plugin alone: a score or a refusal for each, in order. The
+/// outer error is of all of them, and says how the call ended.
+pub async fn grade_group(
+    plugin: &Arc<Plugin>,
+    tools: &(impl NestedCalls + Clone + 'static),
+    task: &Task,
+    group: &[&Trajectory],
+    grading: Grading,
+) -> Result<Vec<Result<PluginScore, String>>, String> {
+    let reward = RewardPlugin::new(plugin).ok_or_else(|| {
+        let kind = plugin.kind().with_article();
+        format!("plugin `{}` is {kind}, not a reward", plugin.name())
+    })?;
+    let request = Arc::new(GradingRequest::new(task, group, grading));
+    let tools: Arc<dyn NestedCalls> = Arc::new(tools.clone());
+    reward.grade(&request, Some(&tools)).await
+}
+
+impl PluginScore {
+    pub(crate) fn term(&self, name: &str) -> Option<f64> {
+        self.terms
+            .iter()
+            .find(|(term, _)| term == name)
+            .map(|(_, value)| *value)
+    }
+
+    fn from_guest(score: reward::Score, events: usize) -> Result<Self, String> {
+        let mut seen = BTreeSet::new();
+        let mut terms = Vec::with_capacity(score.terms.len());
+        for reward::Term { name, value } in score.terms {
+            check_term_name(&name)?;
+            let value = finite(value, || format!("term `{name}`")).map_err(|e| e.to_string())?;
+            if !seen.insert(name.clone()) {
+                return Err(format!("term `{name}` was returned twice"));
+            }
+            terms.push((name, value));
+        }
+        let mut per_event = Vec::with_capacity(score.per_event.len());
+        for (event, reward::Term { name, value }) in score.per_event {
+            check_term_name(&name)?;
+            let event = event as usize;
+            if event >= events {
+                return Err(format!(
+                    "term `{name}` is for event {event} of a trajectory with {events} events"
+                ));
+            }
+            let value = finite(value, || format!("term `{name}` of event {event}"))
+                .map_err(|e| e.to_string())?;
+            per_event.push((event, name, value));
+        }
+        let metrics = metrics(score.metrics).map_err(|error| error.to_string())?;
+        let metrics = metrics
+            .into_iter()
+            .map(|metric| (metric.name, metric.value))
+            .collect();
+        Ok(Self {
+            terms,
+            per_event,
+            metrics,
+        })
+    }
+}
+
+fn check_term_name(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    if (1..=64).contains(&name.len()) && name.chars().all(plain) {
+        Ok(())
+    } else {
+        let shown: String = name.chars().take(64).collect();
+        Err(format!(
+            "{shown:?} cannot name a term: write 1 to 64 of a-z A-Z 0-9 _ - . /"
+        ))
+    }
+}
+
+/// Checks what a guest returned for a group whose trajectories have this many events.
+pub(crate) fn check_scores(
+    scores: Vec<Result<reward::Score, types::Error>>,
+    events: &[usize],
+) -> PluginAnswer {
+    if scores.len() != events.len() {
+        return Err(format!(
+            "it returned {} scores for {} trajectories",
+            scores.len(),
+            events.len()
+        ));
+    }
+    Ok(scores
+        .into_iter()
+        .zip(events)
+        .map(|(score, events)| match score {
+            Ok(score) => PluginScore::from_guest(score, *events),
+            Err(error) => Err(error_text(&error)),
+        })
+        .collect())
+}
+
+/// A loaded reward plugin with its counters.
+#[derive(Debug)]
+pub(crate) struct RewardPlugin {
+    plugin: Arc<Plugin>,
+    counters: CallCounters,
+}
+
+impl RewardPlugin {
+    /// None if the plugin is of another kind.
+    pub(crate) fn new(plugin: &Arc<Plugin>) -> Option<Self> {
+        (plugin.kind() == PluginKind::Reward).then(|| Self {
+            plugin: Arc::clone(plugin),
+            counters: CallCounters::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.plugin.name()
+    }
+
+    pub(crate) fn counts(&self) -> CallCounts {
+        self.counters.snapshot()
+    }
+
+    pub(crate) fn check_health(
+        &self,
+        earlier: &CallCounts,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
+        self.counts().since(earlier).check_health(
+            self.name(),
+            max_trap_share,
+            self.plugin.last_trap(),
+        )
+    }
+
+    /// Grades a group. Where a call for all of them was stopped by a limit or broke, each is graded alone: what one
+    /// trajectory needs too much for, or breaks, must not take the others along. One that alone goes beyond the limits
+    /// scores what the plugin's manifest says of that, if it says anything.
+    ///
+    /// `tools` are those that it can ask, where its policy opens any.
+    pub(crate) async fn grade(
+        &self,
+        request: &Arc<GradingRequest>,
+        tools: Option<&Arc<dyn NestedCalls>>,
+    ) -> PluginAnswer {
+        let (answer, ended, fault) = self.grade_together(request, tools).await;
+        let by_one = fault != Fault::Infrastructure && (is_limit(ended) || ended == Ended::Trap);
+        if answer.is_ok() || !by_one {
+            return answer;
+        }
+        // Whether the task can be graded at all, asked at most once.
+        let mut gradable = None;
+        if request.group().len() < 2 {
+            let blamed = self
+                .beyond_limits(request, (ended, fault), tools, &mut gradable)
+                .await;
+            return blamed.map_or(answer, |score| Ok(vec![score]));
+        }
+        let mut scores = Vec::with_capacity(request.group().len());
+        for index in 0..request.group().len() {
+            let alone = Arc::new(request.alone(index));
+            let (answer, ended, fault) = self.grade_together(&alone, tools).await;
+            let score = match answer {
+                Ok(mut scores) => scores
+                    .pop()
+                    .unwrap_or_else(|| Err("it returned no score".to_owned())),
+                Err(why) => self
+                    .beyond_limits(&alone, (ended, fault), tools, &mut gradable)
+                    .await
+                    .unwrap_or(Err(why)),
+            };
+            scores.push(score);
+        }
+        Ok(scores)
+    }
+
+    /// What the manifest says a trajectory scores whose grading, alone, ended so. None where it says nothing, where no
+    /// limit ended it, and where the task itself is beyond the limits: a trajectory that did nothing shows that.
+    async fn beyond_limits(
+        &self,
+        request: &GradingRequest,
+        (ended, fault): (Ended, Fault),
+        tools: Option<&Arc<dyn NestedCalls>>,
+        gradable: &mut Option<bool>,
+    ) -> Option<Result<PluginScore, String>> {
+        let terms = &self.plugin.manifest().beyond_limits;
+        if terms.is_empty() || fault == Fault::Infrastructure || !is_limit(ended) {
+            return None;
+        }
+        if gradable.is_none() {
+            let (answer, ..) = self.grade_together(&Arc::new(request.idle()), tools).await;
+            *gradable = Some(matches!(answer.as_deref(), Ok([Ok(_)])));
+        }
+        let terms = terms.iter().map(|(name, value)| reward::Term {
+            name: name.clone(),
+            value: *value,
+        });
+        let score = reward::Score {
+            terms: terms.collect(),
+            per_event: vec![],
+            metrics: vec![types::Metric {
+                name: "beyond_limits".to_owned(),
+                value: 1.0,
+            }],
+        };
+        (*gradable == Some(true)).then(|| PluginScore::from_guest(score, 0))
+    }
+
+    /// Why a call was stopped, and which key an operator could change.
+    fn told(&self, stopped: &Stopped) -> String {
+        match &stopped.limit {
+            Some(limit) => format!(
+                "{stopped}; raise `{}` in [plugins.{}.limits], or make the group smaller",
+                limit.name,
+                self.name()
+            ),
+            None => stopped.to_string(),
+        }
+    }
+
+    /// One call for a group, and how it ended. A reward has no side effects, so a call that failed because something
+    /// was unavailable is tried once more.
+    async fn grade_together(
+        &self,
+        request: &Arc<GradingRequest>,
+        tools: Option<&Arc<dyn NestedCalls>>,
+    ) -> (PluginAnswer, Ended, Fault) {
+        let started = Instant::now();
+        let seed = request.seed(self.name());
+        let mut attempt = 0;
+        let (answer, ended, fault) = loop {
+            let nesting = tools.filter(|_| self.plugin.calls_others()).map(|tools| {
+                let task = &request.task().id;
+                let turn = TurnContext {
+                    trajectory_id: format!("{}: grade {task}", self.name()),
+                    turn: 0,
+                    seed,
+                };
+                let Grading { split, step, .. } = request.when();
+                Nesting::new(
+                    Arc::clone(tools),
+                    turn,
+                    &format!("{}/{split}/{step}/{task}", self.name()),
+                )
+            });
+            let (error, end) = match grade(&self.plugin, request, seed, nesting).await {
+                Ok(Ok(scores)) => {
+                    let answer = check_scores(scores, request.events());
+                    break match answer {
+                        Ok(scores) => (Ok(scores), Ended::Ok, Fault::Model),
+                        Err(error) => (Err(error), Ended::Failed, Fault::Plugin),
+                    };
+                }
+                Ok(Err(error)) => (error_text(&error), CallEnd::from_grading_error(&error)),
+                Err(stopped) => (self.told(&stopped), CallEnd::from_stopped(&stopped)),
+            };
+            if end.may_be_retried() && attempt < self.plugin.grants().retries {
+                attempt += 1;
+                self.counters.count_retry();
+                continue;
+            }
+            if end.ended == Ended::Trap {
+                self.plugin.note_trap(&end);
+            }
+            break (Err(error), end.ended, end.fault);
+        };
+        self.counters.count(ended, fault, started.elapsed());
+        (answer, ended, fault)
+    }
+}
+
+/// Whether a call that ended so had more to do than its limits allow.
+fn is_limit(ended: Ended) -> bool {
+    matches!(
+        ended,
+        Ended::Timeout | Ended::MemoryLimit | Ended::OutputLimit
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rlf_dialogue::split::Split;
+
+    fn score(terms: &[(&str, f64)]) -> reward::Score {
+        let terms = terms.iter().map(|(name, value)| reward::Term {
+            name: (*name).into(),
+            value: *value,
+        });
+        reward::Score {
+            terms: terms.collect(),
+            per_event: vec![],
+            metrics: vec![],
+        }
+    }
+
+    #[test]
+    fn one_score_for_each_trajectory_in_order() {
+        let scores = vec![
+            Ok(score(&[("em", 1.0)])),
+            Err(types::Error::Internal("no gold".into())),
+        ];
+        let answer = check_scores(scores, &[2, 2]).unwrap();
+        assert_eq!(answer[0].as_ref().unwrap().term("em"), Some(1.0));
+        assert_eq!(answer[1].as_ref().unwrap_err(), "internal: no gold");
+    }
+
+    #[test]
+    fn the_wrong_number_of_scores_is_refused() {
+        assert_eq!(
+            check_scores(vec![Ok(score(&[]))], &[1, 1]).unwrap_err(),
+            "it returned 1 scores for 2 trajectories"
+        );
+    }
+
+    #[test]
+    fn scores_that_are_not_finite_numbers_exclude_their_trajectory() {
+        for (value, shown) in [
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            let answer = check_scores(
+                vec![Ok(score(&[("em", value)])), Ok(score(&[("em", 0.0)]))],
+                &[1, 1],
+            );
+            let answer = answer.unwrap();
+            assert_eq!(
+                answer[0].as_ref().unwrap_err(),
+                &format!("term `em` is {shown}, not a finite number")
+            );
+            assert!(answer[1].is_ok());
+        }
+    }
+
+    #[test]
+    fn terms_are_named_once_and_plainly() {
+        let one = |score| check_scores(vec![Ok(score)], &[1]).unwrap().remove(0);
+        assert_eq!(
+            one(score(&[("a", 1.0), ("a", 2.0)])).unwrap_err(),
+            "term `a` was returned twice"
+        );
+        assert!(
+            one(score(&[("a b", 1.0)]))
+                .unwrap_err()
+                .starts_with("\"a b\" cannot name a term")
+        );
+        assert!(one(score(&[("", 1.0)])).is_err());
+        assert!(one(score(&[("step/em.strict", 1.0)])).is_ok());
+    }
+
+    #[test]
+    fn credit_is_for_events_that_exist() {
+        let mut beyond = score(&[]);
+        beyond.per_event = vec![(
+            2,
+            reward::Term {
+                name: "step".into(),
+                value: 1.0,
+            },
+        )];
+        assert_eq!(
+            check_scores(vec![Ok(beyond)], &[2])
+                .unwrap()
+                .remove(0)
+                .unwrap_err(),
+            "term `step` is for event 2 of a trajectory with 2 events"
+        );
+    }
+
+    #[test]
+    fn every_call_of_a_grading_has_a_seed_of_its_own() {
+        let task = |id: &str| Task {
+            id: id.into(),
+            source: String::new(),
+            prompt: vec![],
+            tools: None,
+            reference: serde_json::Value::Null,
+            environment: None,
+            setup: serde_json::Value::Null,
+            extra: serde_json::Map::new(),
+        };
+        let seed = |id: &str, step: u64, plugin: &str| {
+            let grading = Grading {
+                split: Split::Train,
+                step,
+                steps: 10,
+                seed: 1,
+            };
+            GradingRequest::new(&task(id), &[], grading).seed(plugin)
+        };
+        let one = seed("t1", 3, "em");
+        assert_eq!(one, seed("t1", 3, "em"));
+        assert!(
+            [
+                seed("t2", 3, "em"),
+                seed("t1", 4, "em"),
+                seed("t1", 3, "f1")
+            ]
+            .iter()
+            .all(|s| *s != one)
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Many reward plugins, one reward: the weighted sum of their terms, gated, with every term kept.
+//!
+//! Each plugin grades the whole group in one call, all plugins at once. What none of them could
+//! grade is excluded with a reason, never scored 0.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use rlf_dialogue::score::{Excluded, ExclusionCause, Graded};
+use rlf_dialogue::task::Task;
+use rlf_dialogue::trajectory::Trajectory;
+use rlf_plugins::counters::{CallCounts, Unhealthy};
+use rlf_plugins::gates::NestedCalls;
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::registry::Registry;
+
+use crate::error::RewardsError;
+use crate::expression::Condition;
+use crate::formula::Formula;
+use crate::grading::{Grading, GradingRequest};
+use crate::reward::RewardPlugin;
+use crate::rewards_config::RewardsConfig;
+
+/// The rewards of a configuration over the plugins of a registry.
+#[derive(Debug)]
+pub struct RewardStack {
+    /// Each plugin once, in order of first mention.
+    plugins: Vec<Arc<RewardPlugin>>,
+    formula: Formula,
+    tools: Option<Arc<dyn NestedCalls>>,
+}
+
+impl RewardStack {
+    /// Finds the plugins of a configuration and checks everything that can be checked before the
+    /// first grading. Which terms a plugin returns is known only then.
+    pub fn new(registry: &Registry, config: &RewardsConfig) -> Result<Self, RewardsError> {
+        let entry_of = |name: &str| {
+            let entry = config.stack.iter().position(|entry| entry.plugin == name);
+            1 + entry.unwrap_or_default()
+        };
+        let find = |name: &str| {
+            registry
+                .plugin(name)
+                .ok_or_else(|| RewardsError::NoSuchPlugin {
+                    entry: entry_of(name),
+                    plugin: name.to_owned(),
+                    hint: registry.explain_missing(name, PluginKind::Reward),
+                })
+        };
+        // A misspelt name is told before terms that no entry of that name has.
+        for entry in &config.stack {
+            find(&entry.plugin)?;
+        }
+        let formula = Formula::new(config)?;
+        let mut plugins = Vec::new();
+        for name in &formula.names {
+            let plugin = find(name)?;
+            let Some(reward) = RewardPlugin::new(plugin) else {
+                let kind = plugin.kind().with_article();
+                return Err(RewardsError::NotAReward {
+                    entry: entry_of(name),
+                    plugin: name.clone(),
+                    kind,
+                });
+            };
+            plugins.push(Arc::new(reward));
+        }
+        Ok(Self {
+            plugins,
+            formula,
+            tools: None,
+        })
+    }
+
+    /// With the tools that its plugins may ask about what they grade, as far as their policies open them.
+    #[must_use]
+    pub fn with_tools(self, tools: &(impl NestedCalls + Clone + 'static)) -> Self {
+        Self {
+            tools: Some(Arc::new(tools.clone())),
+            ..self
+        }
+    }
+
+    /// The names of the plugins that grade, in order of first mention.
+    pub fn plugins(&self) -> impl Iterator<Item = &str> {
+        self.formula.names.iter().map(String::as_str)
+    }
+
+    /// When a trajectory counts as a success.
+    pub fn success(&self) -> &Condition {
+        &self.formula.success
+    }
+
+    /// Grades trajectories of one task: one result for each, in order. Trajectories that the
+    /// rollout excluded are not shown to the plugins.
+    pub async fn grade(&self, task: &Task, group: &[Trajectory], grading: &Grading) -> Vec<Graded> {
+        let gradable: Vec<&Trajectory> = group.iter().filter(|t| t.excluded.is_none()).collect();
+        if gradable.is_empty() {
+            return group.iter().map(|t| Err(excluded_by_rollout(t))).collect();
+        }
+        let request = Arc::new(GradingRequest::new(task, &gradable, *grading));
+        let tools = self.tools.as_ref();
+        let answers = join_all(
+            self.plugins
+                .iter()
+                .map(|plugin| plugin.grade(&request, tools)),
+        )
+        .await;
+        let mut scores = self.formula.scores(&answers, gradable.len()).into_iter();
+        group
+            .iter()
+            .map(|trajectory| match &trajectory.excluded {
+                Some(_) => Err(excluded_by_rollout(trajectory)),
+                None => scores
+                    .next()
+                    .unwrap_or_else(|| unreachable!("one score per gradable one")),
+            })
+            .collect()
+    }
+
+    /// Calls so far, by plugin.
+    pub fn counts(&self) -> BTreeMap<String, CallCounts> {
+        self.plugins
+            .iter()
+            .map(|plugin| (plugin.name().to_owned(), plugin.counts()))
+            .collect()
+    }
+
+    /// An error if a reward plugin trapped in more than this share of its calls since `earlier`, an
+    /// answer of [`Self::counts`].
+    pub fn check_health(
+        &self,
+        earlier: &BTreeMap<String, CallCounts>,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
+        self.plugins.iter().try_for_each(|plugin| {
+            let before = earlier.get(plugin.name()).copied().unwrap_or_default();
+            plugin.check_health(&before, max_trap_share)
+        })
+    }
+}
+
+fn excluded_by_rollout(trajectory: &Trajectory) -> Excluded {
+    Excluded {
+        reason: trajectory.excluded.clone().unwrap_or_default(),
+        cause: ExclusionCause::Rollout,
+    }
+}

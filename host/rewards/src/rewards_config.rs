@@ -1,0 +1,156 @@
+//! `[rewards]` of a configuration: which reward plugins grade, and what their terms weigh.
+//!
+//! ```
+//! let config: rlf_rewards::rewards_config::RewardsConfig = rlf_config::parse(
+//!     r#"
+//! success = "exact-match.em >= 1"
+//!
+//! [[stack]]
+//! plugin = "exact-match"
+//! weights = { em = 1.0, f1 = 0.2 }
+//! gate = "format.ok >= 1"      # nothing for an answer that is not well formed
+//!
+//! [[stack]]
+//! plugin = "format"
+//! weight = 0.1                 # of its first term
+//! "#,
+//!     "example.toml",
+//! )?;
+//! assert_eq!(config.stack.len(), 2);
+//! # Ok::<(), rlf_config::ConfigError>(())
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expression::Condition;
+
+/// How trajectories are scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardsConfig {
+    /// When a trajectory counts as a success, in metrics and evaluations: one condition over one
+    /// term, such as `"exact-match.em >= 1"`. Never the weighted sum.
+    pub success: Condition,
+    /// What is graded. The reward is the sum of weight x term over all entries.
+    pub stack: Vec<RewardEntry>,
+}
+
+/// One part of the reward: terms of one plugin with their weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RewardEntry {
+    /// The reward plugin, by its name in the registry. A plugin may stand in several entries; it
+    /// is asked once.
+    pub plugin: String,
+    /// Weight of one term: of `term`, or else of the first term the plugin returns. Default 1.
+    /// With 0 the plugin's terms are logged and can be used in conditions, and earn nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// The term that `weight` is for. Default: the first that the plugin returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub term: Option<String>,
+    /// Weights of several terms by name, instead of `weight` and `term`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, f64>,
+    /// This entry earns 0 for a trajectory where the condition does not hold. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Condition>,
+}
+
+/// Which terms an entry weighs; checked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Weights {
+    /// Whatever term comes first.
+    First(f64),
+    /// These terms, each of which the plugin must return.
+    Named(Vec<(String, f64)>),
+}
+
+impl RewardEntry {
+    /// The weights of this entry, or what is wrong with them.
+    pub(crate) fn checked_weights(&self) -> Result<Weights, String> {
+        if !self.weights.is_empty() && (self.weight.is_some() || self.term.is_some()) {
+            return Err("`weights` stands beside `weight` or `term`; keep one of the two".into());
+        }
+        let weight = self.weight.unwrap_or(1.0);
+        let named = match &self.term {
+            Some(term) => vec![(term.clone(), weight)],
+            None => self
+                .weights
+                .iter()
+                .map(|(term, weight)| (term.clone(), *weight))
+                .collect(),
+        };
+        if let Some((term, weight)) = named.iter().find(|(_, weight)| !weight.is_finite()) {
+            return Err(format!(
+                "the weight of `{term}` is {weight}; it must be a finite number"
+            ));
+        }
+        if !weight.is_finite() {
+            return Err(format!("`weight` is {weight}; it must be a finite number"));
+        }
+        Ok(if named.is_empty() {
+            Weights::First(weight)
+        } else {
+            Weights::Named(named)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> RewardEntry {
+        rlf_config::parse(text, "t.toml").unwrap()
+    }
+
+    #[test]
+    fn weights_are_of_the_first_term_of_one_term_or_of_several() {
+        let weights = |text: &str| entry(text).checked_weights().unwrap();
+        assert_eq!(weights("plugin = \"a\""), Weights::First(1.0));
+        assert_eq!(weights("plugin = \"a\"\nweight = 0"), Weights::First(0.0));
+        assert_eq!(
+            weights("plugin = \"a\"\nweight = 0.5\nterm = \"f1\""),
+            Weights::Named(vec![("f1".into(), 0.5)])
+        );
+        assert_eq!(
+            weights("plugin = \"a\"\nweights = { em = 1, f1 = -0.5 }"),
+            Weights::Named(vec![("em".into(), 1.0), ("f1".into(), -0.5)])
+        );
+    }
+
+    #[test]
+    fn contradicting_or_infinite_weights_are_refused() {
+        let refusal = |text: &str| entry(text).checked_weights().unwrap_err();
+        assert_eq!(
+            refusal("plugin = \"a\"\nweight = 1\nweights = { em = 1 }"),
+            "`weights` stands beside `weight` or `term`; keep one of the two"
+        );
+        assert_eq!(
+            refusal("plugin = \"a\"\nweight = inf"),
+            "`weight` is inf; it must be a finite number"
+        );
+        assert_eq!(
+            refusal("plugin = \"a\"\nweights = { em = nan }"),
+            "the weight of `em` is NaN; it must be a finite number"
+        );
+    }
+
+    #[test]
+    fn a_wrong_condition_or_key_is_found_where_it_stands() {
+        let text = "success = \"em\"\nstack = []\n";
+        let error = rlf_config::parse::<RewardsConfig>(text, "t.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("t.toml:1:"), "{error}");
+        assert!(error.contains("write `plugin.term OP number`"), "{error}");
+        let text = "success = \"a.em >= 1\"\n[[stack]]\nplugin = \"a\"\nweigth = 1\n";
+        let error = rlf_config::parse::<RewardsConfig>(text, "t.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("did you mean `weight`?"), "{error}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Tools of plugins in one namespace: a [`ToolManager`](tool_manager::ToolManager) checks the calls of a turn, runs them
+//! side by side, tries again what may be tried again, and answers in call order.
+//!
+//! How a call ended is data here; what becomes of the trajectory follows from it elsewhere. This crate must not know
+//! rewards, environments or interpreters: the tools that an interpreter offers are called through
+//! [`Exports`](rlf_plugins::plugin::Exports) like all others.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | calls of a turn, retries, limits | [`tool_manager`] |
+//! | results that are kept of deterministic tools | `result_cache` |
+//! | files that calls leave behind | `outputs` |
+//! | how the core loads a tool plugin and calls it | [`ToolLoader`] |
+//! | schemas, arguments, how calls end | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
+//!
+//! ```no_run
+//! use std::collections::BTreeMap;
+//! use std::path::Path;
+//!
+//! use rlf_dialogue::tool::ToolCall;
+//! use rlf_plugins::registry::Registry;
+//! use rlf_plugins::turn::TurnContext;
+//! use rlf_sandbox::{Sandbox, SandboxConfig};
+//! use rlf_tools::ToolLoader;
+//! use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = Sandbox::new(&SandboxConfig::default())?;
+//! let plugins = Path::new("target/plugins");
+//! let registry = Registry::load(plugins, &BTreeMap::new(), &[&ToolLoader], &sandbox);
+//! let tools = ToolManager::new(&registry, &ToolManagerConfig::default())?;
+//! let call = ToolCall {
+//!     call_id: "example/0/0".into(),
+//!     name: "calculate".into(),
+//!     arguments: serde_json::json!({ "expression": "(2+3)*4" }),
+//! };
+//! let context = TurnContext { trajectory_id: "example".into(), turn: 0, seed: 0 };
+//! let outcomes = tools.invoke(vec![call], &context).await;
+//! println!("{:?}", outcomes[0].observation);
+//! # Ok(()) }
+//! ```
+
+pub mod bench;
+mod loader;
+mod outputs;
+mod result_cache;
+pub mod tool_manager;
+
+pub use self::loader::ToolLoader;

@@ -1,0 +1,585 @@
+//! The tools of all plugins in one namespace: calls are validated, run side by side and answered
+//! in call order, and every call ends in one row of DESIGN's table.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
+use rlf_plugins::arguments::canonical_json;
+use rlf_plugins::bindings::types;
+use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
+use rlf_plugins::gates::{NestedCalls, Nesting, ProgramRunner};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::offered_tools::LoadedTool;
+use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
+use rlf_plugins::plugin::{Plugin, ToolRequest};
+use rlf_plugins::registry::Registry;
+use rlf_plugins::seed;
+use rlf_plugins::turn::TurnContext;
+use rlf_sandbox::{BoxFuture, Caller, LEVELS};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::outputs::{Outputs, listed};
+use crate::result_cache::ResultCache;
+
+/// `[tools]` of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolManagerConfig {
+    /// Calls of one tool that may run at once, where its plugin's policy does not say. More wait,
+    /// inside their deadline. Default: 256.
+    pub max_concurrency: usize,
+    /// Bytes of results kept of tools that declare themselves deterministic, so that the same call
+    /// is not run twice. Costs a look-up a call, and believes the tool's word: worth it where a
+    /// call takes milliseconds. Default: 0, which is off.
+    pub cache_bytes: usize,
+    /// Whether later calls are served by a plugin's new component where its file is replaced while the
+    /// run goes on, if its policy allows that one. Calls under way end on the old one, and the hash of the
+    /// component that served is kept with each call. Default: true.
+    pub reload: bool,
+    /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
+    /// evaluation stops the run. 0 to 1; default 0.2.
+    pub max_trap_share: f64,
+}
+
+impl Default for ToolManagerConfig {
+    fn default() -> Self {
+        Self {
+            max_concurrency: 256,
+            cache_bytes: 0,
+            reload: true,
+            max_trap_share: 0.2,
+        }
+    }
+}
+
+/// Why tools cannot be offered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ToolError {
+    /// No plugin has it.
+    #[error("there is no tool `{name}`{hint}")]
+    NoSuchTool {
+        /// The name asked for.
+        name: String,
+        /// Why it is missing, or what there is instead.
+        hint: String,
+    },
+    /// A limit that would let nothing run.
+    #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
+    NoConcurrency,
+    /// A plugin is to call what there is not.
+    #[error("[plugins.{plugin}] `tools`: {error}")]
+    Opened {
+        /// The plugin that calls.
+        plugin: String,
+        /// What is not there.
+        error: Box<Self>,
+    },
+    /// A plugin is to run programs in what there is not.
+    #[error("[plugins.{plugin}] `execute`: there is no interpreter `{name}`{hint}")]
+    NoSuchInterpreter {
+        /// The plugin that runs programs.
+        plugin: String,
+        /// What its policy names.
+        name: String,
+        /// Why it is missing, or what there is instead.
+        hint: String,
+    },
+    /// A share that is none.
+    #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
+    TrapShare(f64),
+}
+
+/// A tool and what is kept about it.
+#[derive(Debug)]
+struct Tool {
+    plugin: Arc<Plugin>,
+    loaded: LoadedTool,
+    /// On each level of nesting its own, so that a call never waits for those that it is made by.
+    permits: [Semaphore; LEVELS],
+    counters: CallCounters,
+}
+
+/// Calls tools. Shared by all trajectories; cheap to clone and to call, and calls never wait for each
+/// other except where a limit says so.
+#[derive(Debug, Clone)]
+pub struct ToolManager {
+    inner: Arc<Inner>,
+    outputs: Option<Arc<Outputs>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// In the order that models are shown them: by plugin, then as the plugin lists them.
+    tools: Vec<Tool>,
+    by_name: HashMap<String, usize>,
+    cache: Option<ResultCache>,
+    /// Calls of names that no tool has.
+    unknown: CallCounters,
+    missing: BTreeMap<String, String>,
+    /// Plugins that run programs, by name.
+    interpreters: BTreeMap<String, Arc<Plugin>>,
+}
+
+/// What one attempt has in common with the next.
+struct Attempt<'a> {
+    arguments: &'a str,
+    /// The plugin as it is when the call is made: see [`Plugin::latest`].
+    plugin: &'a Arc<Plugin>,
+    /// The guest that makes the call, if one does.
+    caller: Option<Caller>,
+    /// Handed to the gate `tools`, where the plugin has it.
+    nesting: Option<Arc<Nesting>>,
+    deadline: Instant,
+    seed: u64,
+    number: u32,
+}
+
+impl ToolManager {
+    /// All tools of all plugins in a registry.
+    pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
+        if config.max_concurrency == 0 {
+            return Err(ToolError::NoConcurrency);
+        }
+        if !(0.0..=1.0).contains(&config.max_trap_share) {
+            return Err(ToolError::TrapShare(config.max_trap_share));
+        }
+        let mut tools = Vec::new();
+        for plugin in registry.plugins() {
+            let permits = plugin
+                .grants()
+                .max_concurrency
+                .unwrap_or(config.max_concurrency);
+            let permits = permits.min(Semaphore::MAX_PERMITS);
+            for loaded in plugin.tools() {
+                tools.push(Tool {
+                    plugin: Arc::clone(plugin),
+                    loaded: loaded.clone(),
+                    permits: std::array::from_fn(|_| Semaphore::new(permits)),
+                    counters: CallCounters::default(),
+                });
+            }
+        }
+        let by_name = tools
+            .iter()
+            .enumerate()
+            .map(|(i, t)| (t.name().to_owned(), i))
+            .collect();
+        let interpreters = (registry.plugins().iter())
+            .filter(|plugin| plugin.kind() == PluginKind::Interpreter)
+            .map(|plugin| (plugin.name().to_owned(), Arc::clone(plugin)))
+            .collect();
+        let manager = Self {
+            inner: Arc::new(Inner {
+                tools,
+                by_name,
+                cache: (config.cache_bytes > 0).then(|| ResultCache::new(config.cache_bytes)),
+                unknown: CallCounters::default(),
+                missing: registry.missing_tools(),
+                interpreters,
+            }),
+            outputs: None,
+        };
+        for plugin in registry.plugins() {
+            let opened = manager.definitions(Some(&plugin.grants().tools));
+            opened.map_err(|error| ToolError::Opened {
+                plugin: plugin.name().to_owned(),
+                error: Box::new(error),
+            })?;
+            manager.check_execute(plugin)?;
+        }
+        Ok(manager)
+    }
+
+    /// Checks that the interpreters which a policy opens are there.
+    fn check_execute(&self, plugin: &Plugin) -> Result<(), ToolError> {
+        let interpreters = &self.inner.interpreters;
+        let missing =
+            (plugin.grants().execute.iter()).find(|name| !interpreters.contains_key(*name));
+        let Some(name) = missing else {
+            return Ok(());
+        };
+        let hint = if let Some(why) = self.inner.missing.get(name) {
+            format!(": {why}")
+        } else if let Some(near) =
+            rlf_config::nearest(name, interpreters.keys().map(String::as_str))
+        {
+            format!("; did you mean `{near}`?")
+        } else {
+            let names: Vec<&str> = interpreters.keys().map(String::as_str).collect();
+            match names.as_slice() {
+                [] => "; no interpreter is loaded (`cargo xtask plugins` builds ours)".to_owned(),
+                names => format!("; there are: {}", names.join(", ")),
+            }
+        };
+        Err(ToolError::NoSuchInterpreter {
+            plugin: plugin.name().to_owned(),
+            name: name.clone(),
+            hint,
+        })
+    }
+
+    /// Keeps the files that calls leave behind (`files.outputs` of a grants) under this folder, which is made
+    /// when there are any.
+    #[must_use]
+    pub fn keeping_outputs_in(self, folder: &Path) -> Self {
+        Self {
+            outputs: Some(Arc::new(Outputs::new(folder))),
+            ..self
+        }
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.inner.by_name.contains_key(name)
+    }
+
+    /// The definitions of these tools in this order; without names of all, but for interpreters of which the
+    /// configuration says nothing.
+    pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
+        let Some(names) = names else {
+            return Ok(self
+                .inner
+                .tools
+                .iter()
+                .filter(|tool| tool.plugin.is_offered())
+                .map(|tool| tool.loaded.definition.clone())
+                .collect());
+        };
+        names
+            .iter()
+            .map(|name| match self.inner.by_name.get(name) {
+                Some(index) => Ok(self.inner.tools[*index].loaded.definition.clone()),
+                None => Err(self.no_such_tool(name)),
+            })
+            .collect()
+    }
+
+    fn no_such_tool(&self, name: &str) -> ToolError {
+        let hint = if let Some(why) = self.inner.missing.get(name) {
+            format!(": {why}")
+        } else if let Some(near) =
+            rlf_config::nearest(name, self.inner.tools.iter().map(Tool::name))
+        {
+            format!("; did you mean `{near}`?")
+        } else if self.inner.tools.is_empty() {
+            "; no tool is loaded".to_owned()
+        } else {
+            let names: Vec<&str> = self.inner.tools.iter().map(Tool::name).collect();
+            format!("; there are: {}", names.join(", "))
+        };
+        ToolError::NoSuchTool {
+            name: name.into(),
+            hint,
+        }
+    }
+
+    /// Runs the calls of one turn side by side. One outcome for each, in call order.
+    pub async fn invoke(&self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
+        join_all(
+            calls
+                .into_iter()
+                .map(|call| self.invoke_one(call, context, None)),
+        )
+        .await
+    }
+
+    async fn invoke_one(
+        &self,
+        call: ToolCall,
+        context: &TurnContext,
+        caller: Option<Caller>,
+    ) -> CallOutcome {
+        let started = Instant::now();
+        let (end, counters, component) = match self.inner.by_name.get(&call.name) {
+            Some(index) => {
+                let tool = &self.inner.tools[*index];
+                let plugin = tool.plugin.latest();
+                let end = self
+                    .run(*index, &plugin, &call, context, caller, started)
+                    .await;
+                (end, &tool.counters, plugin.hash().to_owned())
+            }
+            None => (unknown_tool(&call.name), &self.inner.unknown, String::new()),
+        };
+        let wall = started.elapsed();
+        counters.count(end.ended, end.fault, wall);
+        CallOutcome {
+            call_id: call.call_id,
+            name: call.name,
+            ended: end.ended,
+            fault: end.fault,
+            observation: end.observation,
+            step_reward: None,
+            state: None,
+            detail: end.detail,
+            wall_us: wall.as_micros() as u64,
+            component,
+        }
+    }
+
+    async fn run(
+        &self,
+        index: usize,
+        plugin: &Arc<Plugin>,
+        call: &ToolCall,
+        context: &TurnContext,
+        caller: Option<Caller>,
+        started: Instant,
+    ) -> CallEnd {
+        let tool = &self.inner.tools[index];
+        let limits = &plugin.grants().limits;
+        // Their size before their shape: what a schema costs grows with what it is asked about.
+        let arguments = canonical_json(&call.arguments);
+        if arguments.len() as u64 > limits.arguments_bytes {
+            return CallEnd::by_model(
+                Ended::InvalidArguments,
+                invalid_arguments(&format!(
+                    "they have {} bytes; at most {} are allowed",
+                    arguments.len(),
+                    bytes(limits.arguments_bytes)
+                )),
+            );
+        }
+        if let Err(explanation) = tool.loaded.check(&call.arguments) {
+            return CallEnd::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
+        }
+        let hints = tool.loaded.definition.hints;
+        let cache = self
+            .inner
+            .cache
+            .as_ref()
+            .filter(|_| hints.deterministic && !hints.open_world)
+            // What a tool calls may change while it does not.
+            .filter(|_| !plugin.calls_others())
+            .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
+        if let Some(observation) =
+            cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
+        {
+            tool.counters.count_cached();
+            return CallEnd::by_cache(observation);
+        }
+        let seed = seed::derive(context.seed, "call", &[&call.call_id]);
+        // Each attempt makes the same calls with the same seeds, and as many.
+        let nesting = || {
+            plugin.calls_others().then(|| {
+                let turn = TurnContext {
+                    seed,
+                    ..context.clone()
+                };
+                Nesting::new(Arc::new(self.clone()), turn, &call.call_id)
+            })
+        };
+        let mut attempt = Attempt {
+            arguments: &arguments,
+            plugin,
+            caller,
+            nesting: nesting(),
+            deadline: started + plugin.call_deadline(),
+            seed,
+            number: 0,
+        };
+        let end = loop {
+            let end = tool
+                .attempt(call, context, &attempt, self.outputs.as_ref())
+                .await;
+            let again = end.may_be_retried()
+                && is_repeatable(hints)
+                && attempt.number < plugin.grants().retries;
+            if !again {
+                break end;
+            }
+            tool.counters.count_retry();
+            attempt.number += 1;
+            attempt.nesting = nesting();
+            // What was lost to a full machine or a slow service is not the second try's fault.
+            attempt.deadline = Instant::now() + plugin.call_deadline();
+        };
+        if end.ended == Ended::Trap {
+            tool.plugin.note_trap(&end);
+            tracing::warn!(
+                plugin = plugin.name(),
+                call = call.call_id,
+                detail = end.detail.as_deref().unwrap_or_default(),
+                "a tool trapped"
+            );
+        }
+        if let (Some(cache), Ended::Ok, Some(observation)) = (cache, end.ended, &end.observation) {
+            cache.insert(index, plugin.identity(), &arguments, observation);
+        }
+        end
+    }
+
+    /// Calls so far, by tool; calls of names that no tool has stand under `""`.
+    pub fn counts(&self) -> BTreeMap<String, CallCounts> {
+        let mut counts: BTreeMap<String, CallCounts> = self
+            .inner
+            .tools
+            .iter()
+            .map(|tool| (tool.name().to_owned(), tool.counters.snapshot()))
+            .collect();
+        let unknown = self.inner.unknown.snapshot();
+        if unknown.total() > 0 {
+            counts.insert(String::new(), unknown);
+        }
+        counts
+    }
+
+    /// An error if a plugin trapped in more than this share of its calls since `earlier`, an answer
+    /// of [`Self::counts`], over all its tools.
+    pub fn check_health(
+        &self,
+        earlier: &BTreeMap<String, CallCounts>,
+        max_trap_share: f64,
+    ) -> Result<(), Unhealthy> {
+        let mut by_plugin: BTreeMap<&str, (&Plugin, CallCounts)> = BTreeMap::new();
+        for tool in &self.inner.tools {
+            let entry = by_plugin
+                .entry(tool.plugin.name())
+                .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
+            let before = earlier.get(tool.name()).copied().unwrap_or_default();
+            entry.1 = entry.1.plus(&tool.counters.snapshot().since(&before));
+        }
+        by_plugin.into_values().try_for_each(|(plugin, counts)| {
+            counts.check_health(plugin.name(), max_trap_share, plugin.last_trap())
+        })
+    }
+}
+
+impl NestedCalls for ToolManager {
+    fn definitions(&self, names: &[String]) -> Vec<ToolDefinition> {
+        // Their names were checked when the manager was made.
+        self.definitions(Some(names)).unwrap_or_default()
+    }
+
+    fn arguments_bytes(&self, name: &str) -> Option<u64> {
+        let tool = &self.inner.tools[*self.inner.by_name.get(name)?];
+        Some(tool.plugin.grants().limits.arguments_bytes)
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: ToolCall,
+        turn: &'a TurnContext,
+        caller: Caller,
+    ) -> BoxFuture<'a, CallOutcome> {
+        Box::pin(self.invoke_one(call, turn, Some(caller)))
+    }
+
+    fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>> {
+        plugins
+            .iter()
+            .filter_map(|plugin| self.inner.interpreters.get(plugin))
+            .find_map(|plugin| plugin.interpreter(language))
+    }
+}
+
+impl Tool {
+    fn name(&self) -> &str {
+        &self.loaded.definition.name
+    }
+
+    async fn attempt(
+        &self,
+        call: &ToolCall,
+        context: &TurnContext,
+        attempt: &Attempt<'_>,
+        outputs: Option<&Arc<Outputs>>,
+    ) -> CallEnd {
+        let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
+        let Ok(_permit) = self.permit(level, attempt.deadline).await else {
+            let deadline = match attempt.plugin.kind() {
+                PluginKind::Interpreter => "programs.deadline_ms",
+                PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => "limits.wall_ms",
+            };
+            return CallEnd::by_infrastructure(
+                Ended::Timeout,
+                format!(
+                    "waited longer than {deadline} for one of the places of tool `{}`; raise \
+                     max_concurrency or {deadline} of [plugins.{}]",
+                    self.name(),
+                    self.plugin.name()
+                ),
+            );
+        };
+        let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
+        let request = ToolRequest {
+            name: self.loaded.own_name.clone(),
+            // A program may see in which order they were written; a component may not.
+            arguments: if is_interpreter {
+                call.arguments.to_string()
+            } else {
+                attempt.arguments.to_owned()
+            },
+            context: types::CallContext {
+                call_id: call.call_id.clone(),
+                attempt: attempt.number,
+                trajectory_id: context.trajectory_id.clone(),
+                turn: context.turn,
+                seed: attempt.seed,
+                budget_ms: u32::try_from(attempt.plugin.call_deadline().as_millis())
+                    .unwrap_or(u32::MAX),
+                extra: Vec::new(),
+            },
+            deadline: attempt.deadline,
+            caller: attempt.caller.clone(),
+            nesting: attempt.nesting.clone(),
+        };
+        let (end, files) = attempt.plugin.call_tool(request).await;
+        self.counters.count_host_writes(&files);
+        if end.ended != Ended::Ok || files.outputs.is_empty() {
+            return end;
+        }
+        let kept = match outputs {
+            Some(outputs) => Arc::clone(outputs).keep(&call.call_id, files.outputs).await,
+            None => Ok(format!(
+                "left {}, which nobody keeps",
+                listed(&files.outputs)
+            )),
+        };
+        match kept {
+            Ok(said) => end.with_detail(said),
+            Err(error) => {
+                let what = format!("its files cannot be kept: {error}");
+                CallEnd::by_infrastructure(Ended::Unavailable, what)
+            }
+        }
+    }
+
+    /// A place to run in on a level of nesting, if there is one before the deadline.
+    async fn permit(
+        &self,
+        level: usize,
+        deadline: Instant,
+    ) -> Result<Option<SemaphorePermit<'_>>, ()> {
+        // What nests deeper is refused by the sandbox.
+        let Some(permits) = self.permits.get(level) else {
+            return Ok(None);
+        };
+        if let Ok(permit) = permits.try_acquire() {
+            return Ok(Some(permit));
+        }
+        match tokio::time::timeout_at(deadline.into(), permits.acquire()).await {
+            Ok(Ok(permit)) => Ok(Some(permit)),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Whether a call that failed for want of something may be made again.
+fn is_repeatable(hints: Hints) -> bool {
+    hints.idempotent || hints.read_only
+}
+
+/// The parser finds unknown tools before they are called; this is for callers without one.
+fn unknown_tool(name: &str) -> CallEnd {
+    let name: String = name.chars().take(64).collect();
+    CallEnd::by_model(
+        Ended::InvalidArguments,
+        format!("error: there is no tool {name:?}"),
+    )
+}

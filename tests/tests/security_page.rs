@@ -1,0 +1,177 @@
+//! SECURITY.md has a row for every limit, with the default that holds, and names code and tests that there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rlf_http::HttpRules;
+use rlf_interpreters::language;
+use rlf_plugins::programs::ProgramGrants;
+use rlf_plugins::{arguments, discovery, manifest, offered_tools, schema};
+use rlf_sandbox::{Limits, SandboxConfig, ScratchFiles};
+use rlf_tools::tool_manager::ToolManagerConfig;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join("SECURITY.md")).unwrap()
+}
+
+/// The cells of every table row.
+fn rows(page: &str) -> Vec<Vec<&str>> {
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    rows.map(|row| row.split(" | ").collect()).collect()
+}
+
+/// What stands between backticks.
+fn quoted(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// A default as the page writes it; none where it is not a plain value.
+fn written(key: &str, value: &Value) -> Option<String> {
+    let grouped = |number: u64| {
+        let digits = number.to_string();
+        let mut text = String::new();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        text
+    };
+    let key = key.to_lowercase();
+    Some(match value {
+        Value::Number(number) => match number.as_u64() {
+            None | Some(0) => number.to_string(),
+            Some(number) if key.ends_with("_ms") => format!("{} ms", grouped(number)),
+            Some(number) if key.ends_with("bytes") => [(30, "GiB"), (20, "MiB"), (10, "KiB")]
+                .into_iter()
+                .find(|(shift, _)| number.is_multiple_of(1 << shift))
+                .map_or_else(
+                    || grouped(number),
+                    |(shift, unit)| format!("{} {unit}", number >> shift),
+                ),
+            Some(number) => grouped(number),
+        },
+        Value::String(text) => text.clone(),
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_limit_has_a_row_with_its_default() {
+    fn of<T: Serialize>(table: &str, value: &T) -> Vec<(String, Value)> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(value) else {
+            panic!("{table} is a table")
+        };
+        let fields = fields.into_iter();
+        fields
+            .map(|(key, value)| (format!("{table}.{key}"), value))
+            .collect()
+    }
+    let mut expected = of("limits", &Limits::default());
+    expected.extend(of("sandbox", &SandboxConfig::default()));
+    expected.extend(of("tools", &ToolManagerConfig::default()));
+    expected.extend(of("programs", &ProgramGrants::default()));
+    expected.extend(of("files", &ScratchFiles::default()));
+    expected.extend(of("http", &HttpRules::default()));
+    for (name, value) in [
+        ("MAX_SCHEMA_BYTES", schema::MAX_SCHEMA_BYTES as u64),
+        ("MAX_SCHEMA_DEPTH", schema::MAX_SCHEMA_DEPTH as u64),
+        ("MAX_SCHEMA_NODES", schema::MAX_SCHEMA_NODES as u64),
+        ("MAX_PATTERN_BYTES", schema::MAX_PATTERN_BYTES as u64),
+        ("MAX_UNFOLDED_DEPTH", schema::MAX_UNFOLDED_DEPTH as u64),
+        ("MAX_STEPS", schema::MAX_STEPS),
+        (
+            "MAX_PLUGIN_SCHEMA_NODES",
+            offered_tools::MAX_PLUGIN_SCHEMA_NODES as u64,
+        ),
+        (
+            "MAX_PLUGIN_PATTERN_BYTES",
+            offered_tools::MAX_PLUGIN_PATTERN_BYTES as u64,
+        ),
+        ("MAX_ARGUMENT_DEPTH", arguments::MAX_ARGUMENT_DEPTH as u64),
+        (
+            "MAX_EXPLANATION_CHARS",
+            arguments::MAX_EXPLANATION_CHARS as u64,
+        ),
+        ("MAX_TOOLS", offered_tools::MAX_TOOLS as u64),
+        ("MAX_LANGUAGES", language::MAX_LANGUAGES as u64),
+        (
+            "MAX_DESCRIPTION_BYTES",
+            offered_tools::MAX_DESCRIPTION_BYTES as u64,
+        ),
+        ("MAX_MANIFEST_BYTES", manifest::MAX_MANIFEST_BYTES),
+        ("MAX_COMPONENT_BYTES", discovery::MAX_COMPONENT_BYTES),
+    ] {
+        expected.push((name.to_owned(), json!(value)));
+    }
+
+    let page = page();
+    let shown: BTreeMap<&str, &str> = rows(&page)
+        .into_iter()
+        .filter(|row| row.len() == 5 && row[0].starts_with('`'))
+        .map(|row| (row[0].trim_matches('`'), row[1]))
+        .collect();
+    for (key, value) in &expected {
+        let Some(default) = shown.get(key.as_str()) else {
+            panic!("SECURITY.md has no row for `{key}`");
+        };
+        if let Some(written) = written(key, value) {
+            assert_eq!(*default, written, "the default of `{key}` in SECURITY.md");
+        }
+    }
+    let known: BTreeSet<&str> = expected.iter().map(|(key, _)| key.as_str()).collect();
+    let unknown: Vec<&&str> = shown.keys().filter(|key| !known.contains(*key)).collect();
+    assert!(
+        unknown.is_empty(),
+        "SECURITY.md has rows for what is no limit: {unknown:?}"
+    );
+}
+
+#[test]
+fn code_and_tests_that_are_named_are_there() {
+    let page = page();
+    let mut tests = 0;
+    for row in rows(&page) {
+        let [.., code, test] = row.as_slice() else {
+            continue;
+        };
+        for file in quoted(code) {
+            let path = if file.starts_with("host/") {
+                root().join(file)
+            } else {
+                root().join("host/sandbox/src").join(file)
+            };
+            assert!(path.is_file(), "no file {file}: {row:?}");
+        }
+        for named in quoted(test) {
+            let (file, name) = named.split_once("::").expect("file::test");
+            let path = if file.contains('/') {
+                root().join(file)
+            } else {
+                root().join("host/sandbox/tests/all").join(file)
+            };
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let test = format!("fn {name}(");
+            assert!(text.contains(&test), "{file} has no test {name}");
+            let before: Vec<&str> = text[..text.find(&test).unwrap()].lines().collect();
+            // Its attribute, perhaps before `async`, perhaps with a lint allowed in between.
+            let near = before.iter().rev().take(3);
+            assert!(
+                near.into_iter().any(|line| line.trim().ends_with("test]")),
+                "{file}: {name} is no test"
+            );
+            tests += 1;
+        }
+    }
+    assert!(tests > 60, "the tables are not read: {tests}");
+}
