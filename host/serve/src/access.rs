@@ -16,6 +16,11 @@ use crate::answer::Refusal;
 use crate::config::ServeConfig;
 use crate::token::Token;
 
+/// Refuses a configuration that would let everybody in, or whose token cannot be read. It checks nothing else.
+pub fn check_access(config: &ServeConfig) -> Result<(), String> {
+    Access::new(config).map(drop)
+}
+
 /// The checks of one service.
 #[derive(Debug)]
 pub(crate) struct Access {

@@ -13,13 +13,13 @@ use tokio::time::timeout;
 
 use crate::answer::Refusal;
 use crate::config::BODY_UNIT;
-use crate::queue::Patience;
+use crate::queue::WaitBudget;
 use crate::service::Service;
 
 /// How long room is kept for what a client has announced and not sent. Bodies of clients that send as fast as
 /// machines do are read whole, one behind the other, and do not wait for each other half read; whoever is slower has
 /// room for what has come, and an idle one for nothing.
-const PROMISE: Duration = Duration::from_millis(250);
+const ANNOUNCED_BODY_GRACE: Duration = Duration::from_millis(250);
 
 /// A body and the room it takes, given back when it is dropped.
 pub(crate) struct Body {
@@ -32,7 +32,7 @@ impl Body {
     pub(crate) async fn read(
         request: Request,
         service: &Service,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<Self, Refusal> {
         let most = service.config.max_body_bytes;
         let mut arriving = request.into_body();
@@ -41,7 +41,7 @@ impl Body {
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(most));
         }
-        let mut room = Room::none(service, patience).await?;
+        let mut room = BodyReservation::none(service, wait).await?;
         let mut bytes = Vec::new();
         // Waiting for room is not on the client's time.
         let mut left = service.config.client;
@@ -81,10 +81,10 @@ impl Body {
             }
             match announced.filter(|_| is_first) {
                 Some(announced) => {
-                    room.grow_to(announced, service, patience).await?;
-                    kept_until = Some(Instant::now() + PROMISE);
+                    room.grow_to(announced, service, wait).await?;
+                    kept_until = Some(Instant::now() + ANNOUNCED_BODY_GRACE);
                 }
-                None => room.grow_to(come, service, patience).await?,
+                None => room.grow_to(come, service, wait).await?,
             }
             bytes.extend_from_slice(&data);
         }
@@ -98,7 +98,7 @@ impl Body {
                 ),
             ));
         }
-        room.grow_to(becomes, service, patience).await?;
+        room.grow_to(becomes, service, wait).await?;
         Ok(Self {
             bytes,
             room: room.permit,
@@ -135,13 +135,13 @@ fn too_large(most: u64) -> Refusal {
 }
 
 /// What a body has of serve.body_budget_bytes.
-struct Room {
+struct BodyReservation {
     permit: OwnedSemaphorePermit,
 }
 
-impl Room {
-    async fn none(service: &Service, patience: &mut Patience) -> Result<Self, Refusal> {
-        let permit = take(0, service, patience).await?;
+impl BodyReservation {
+    async fn none(service: &Service, wait: &mut WaitBudget) -> Result<Self, Refusal> {
+        let permit = take(0, service, wait).await?;
         Ok(Self { permit })
     }
 
@@ -150,11 +150,11 @@ impl Room {
         &mut self,
         bytes: u64,
         service: &Service,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<(), Refusal> {
         let more = units(bytes).saturating_sub(self.permit.num_permits());
         if more > 0 {
-            self.permit.merge(take(more, service, patience).await?);
+            self.permit.merge(take(more, service, wait).await?);
         }
         Ok(())
     }
@@ -173,11 +173,11 @@ fn units(bytes: u64) -> usize {
 async fn take(
     units: usize,
     service: &Service,
-    patience: &mut Patience,
+    wait: &mut WaitBudget,
 ) -> Result<OwnedSemaphorePermit, Refusal> {
     let _waits = service.metrics.waits();
     let units = u32::try_from(units).unwrap_or(u32::MAX);
-    service.bodies.take(units, patience).await.map_err(|_| {
+    service.bodies.take(units, wait).await.map_err(|_| {
         Refusal::later(
             "too many large requests are under way; their bodies fill serve.body_budget_bytes",
         )

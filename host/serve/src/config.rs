@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
-
 /// How the service is set up. Every field may be left out of a configuration.
 ///
 /// What one program may use is no matter of this table: it is the policy of the interpreter that runs it
@@ -139,11 +137,6 @@ impl ServeConfig {
             }
         }
         Ok(())
-    }
-
-    /// Refuses what would let everybody in, and a token that cannot be read. Costs no more than that.
-    pub fn check_access(&self) -> Result<(), String> {
-        Access::new(self).map(drop)
     }
 
     /// Makes relative paths start at `base`, the folder of the file the table was read from.

@@ -31,7 +31,7 @@ where
     let traffic = Arc::new(Traffic::default());
     let takes = Arc::clone(&traffic);
     let handler = service_fn(move |request| {
-        let taken = Taken::new(&takes);
+        let taken = InHand::new(&takes);
         let answer = service.call(request);
         async move {
             answer
@@ -80,16 +80,16 @@ impl Traffic {
 }
 
 /// A request in hand, until it is dropped.
-struct Taken(Arc<Traffic>);
+struct InHand(Arc<Traffic>);
 
-impl Taken {
+impl InHand {
     fn new(traffic: &Arc<Traffic>) -> Self {
         traffic.in_hand.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(traffic))
     }
 }
 
-impl Drop for Taken {
+impl Drop for InHand {
     fn drop(&mut self) {
         self.0.in_hand.fetch_sub(1, Ordering::Relaxed);
     }
@@ -99,7 +99,7 @@ impl Drop for Taken {
 struct Delivered {
     body: Body,
     #[expect(dead_code, reason = "held for its drop")]
-    taken: Taken,
+    taken: InHand,
 }
 
 impl hyper::body::Body for Delivered {

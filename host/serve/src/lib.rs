@@ -52,7 +52,9 @@ mod number;
 mod openapi;
 mod protocol;
 mod queue;
+mod request;
 mod rewards;
+mod route;
 mod routes;
 mod run_code;
 mod run_jupyter;
@@ -62,5 +64,6 @@ mod service;
 mod token;
 mod tools;
 
+pub use access::check_access;
 pub use config::ServeConfig;
 pub use server::{ServeError, Served, Server};

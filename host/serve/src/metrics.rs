@@ -59,16 +59,16 @@ pub(crate) struct Metrics {
 }
 
 /// Lowers a gauge when it is dropped, however what it counts ends.
-pub(crate) struct Counted(Gauge);
+pub(crate) struct GaugeGuard(Gauge);
 
-impl Counted {
+impl GaugeGuard {
     fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -150,18 +150,18 @@ impl Metrics {
     }
 
     /// A request that begins.
-    pub(crate) fn begins(&self) -> Counted {
-        Counted::new(&self.under_way)
+    pub(crate) fn begins(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.under_way)
     }
 
     /// A request that begins to wait.
-    pub(crate) fn waits(&self) -> Counted {
-        Counted::new(&self.waiting)
+    pub(crate) fn waits(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.waiting)
     }
 
     /// A connection that is opened.
-    pub(crate) fn connects(&self) -> Counted {
-        Counted::new(&self.connections)
+    pub(crate) fn connects(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.connections)
     }
 
     /// A request that is answered.

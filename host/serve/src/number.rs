@@ -9,7 +9,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// The longest time that is told from any other.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_TIME: Duration = Duration::from_hours(24);
 
 /// A time in seconds, finite. May be 0 or less, which is no time at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,11 +19,11 @@ impl Seconds {
     /// As a limit: none where it is 0 or less; a millisecond at the least, a day at the most.
     pub(crate) fn limit(self) -> Option<Duration> {
         let limit = Duration::try_from_secs_f64(self.0).unwrap_or(if self.0 > 0.0 {
-            LONGEST
+            MAX_TIME
         } else {
             Duration::ZERO
         });
-        (!limit.is_zero()).then(|| limit.clamp(Duration::from_millis(1), LONGEST))
+        (!limit.is_zero()).then(|| limit.clamp(Duration::from_millis(1), MAX_TIME))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         let limit = |seconds: f64| Seconds(seconds).limit();
         assert_eq!(limit(2.5), Some(Duration::from_millis(2_500)));
         assert_eq!(limit(1e-9), Some(Duration::from_millis(1)));
-        assert_eq!(limit(1e300), Some(LONGEST));
+        assert_eq!(limit(1e300), Some(MAX_TIME));
         assert_eq!(limit(0.0), None);
         assert_eq!(limit(-5.0), None);
     }

@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::answer::RefusalBody;
-use crate::routes::{Answers, Route};
+use crate::route::{Answers, Route};
 
 /// Describes routes.
 pub(crate) fn document(routes: &[Route]) -> Value {

@@ -143,7 +143,7 @@ pub(crate) struct RunCodeResponse {
 
 impl RunCodeResponse {
     /// The status follows from the run alone, by the protocol's rules.
-    pub(crate) fn of_run(run: CommandRunResult, files: BTreeMap<String, String>) -> Self {
+    pub(crate) fn from_run(run: CommandRunResult, files: BTreeMap<String, String>) -> Self {
         let (status, message) = match (run.status, run.return_code) {
             (CommandRunStatus::Error, _) => (
                 RunStatus::SandboxError,
@@ -173,7 +173,7 @@ impl RunCodeResponse {
             stdout: None,
             stderr: Some(message),
         };
-        Self::of_run(run, BTreeMap::new())
+        Self::from_run(run, BTreeMap::new())
     }
 
     /// Nothing was tried.
@@ -297,7 +297,7 @@ mod tests {
             (TimeLimitExceeded, None, RunStatus::Failed, ""),
             (Error, None, RunStatus::SandboxError, "err"),
         ] {
-            let response = RunCodeResponse::of_run(run(ended, code), BTreeMap::new());
+            let response = RunCodeResponse::from_run(run(ended, code), BTreeMap::new());
             assert_eq!(
                 (response.status, response.message.as_str()),
                 (status, message)
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn answers_have_every_field_in_the_protocols_order() {
-        let response = RunCodeResponse::of_run(
+        let response = RunCodeResponse::from_run(
             run(CommandRunStatus::Finished, Some(0)),
             BTreeMap::from([("a".into(), "aGk=".into())]),
         );

@@ -8,16 +8,16 @@ use tokio::time::timeout;
 
 /// How long one request may wait in all, for whatever it waits.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitBudget {
     left: Duration,
     waited: Duration,
 }
 
 /// The deadline passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLate;
+pub(crate) struct WaitTimedOut;
 
-impl Patience {
+impl WaitBudget {
     pub(crate) fn new(most: Duration) -> Self {
         Self {
             left: most,
@@ -48,19 +48,19 @@ impl Queue {
     pub(crate) async fn take(
         &self,
         number: u32,
-        patience: &mut Patience,
-    ) -> Result<OwnedSemaphorePermit, TooLate> {
+        wait: &mut WaitBudget,
+    ) -> Result<OwnedSemaphorePermit, WaitTimedOut> {
         let began = Instant::now();
         let taken = timeout(
-            patience.left,
+            wait.left,
             Arc::clone(&self.places).acquire_many_owned(number),
         )
         .await;
         let waited = began.elapsed();
-        patience.waited += waited;
-        patience.left = patience.left.saturating_sub(waited);
+        wait.waited += waited;
+        wait.left = wait.left.saturating_sub(waited);
         // Nothing closes the semaphore.
-        taken.ok().and_then(Result::ok).ok_or(TooLate)
+        taken.ok().and_then(Result::ok).ok_or(WaitTimedOut)
     }
 
     #[cfg(test)]
@@ -76,26 +76,26 @@ mod tests {
     #[tokio::test]
     async fn who_waits_too_long_leaves_and_the_next_one_gets_the_place() {
         let queue = Queue::new(1);
-        let mut first = Patience::new(Duration::from_secs(1));
+        let mut first = WaitBudget::new(Duration::from_secs(1));
         let held = queue.take(1, &mut first).await.unwrap();
-        let mut second = Patience::new(Duration::from_millis(1));
-        assert_eq!(queue.take(1, &mut second).await.unwrap_err(), TooLate);
+        let mut second = WaitBudget::new(Duration::from_millis(1));
+        assert_eq!(queue.take(1, &mut second).await.unwrap_err(), WaitTimedOut);
         drop(held);
         assert_eq!(queue.free(), 1);
-        let mut third = Patience::new(Duration::from_secs(1));
+        let mut third = WaitBudget::new(Duration::from_secs(1));
         assert!(queue.take(1, &mut third).await.is_ok());
     }
 
     #[tokio::test]
     async fn patience_is_spent_once_over_all_that_is_waited_for() {
-        let mut patience = Patience {
+        let mut wait = WaitBudget {
             left: Duration::ZERO,
             waited: Duration::from_secs(3),
         };
         let full = Queue::new(0);
-        assert_eq!(full.take(1, &mut patience).await.unwrap_err(), TooLate);
+        assert_eq!(full.take(1, &mut wait).await.unwrap_err(), WaitTimedOut);
         // A place that is free is taken even then.
-        assert!(Queue::new(1).take(1, &mut patience).await.is_ok());
-        assert!(patience.waited() >= Duration::from_secs(3));
+        assert!(Queue::new(1).take(1, &mut wait).await.is_ok());
+        assert!(wait.waited() >= Duration::from_secs(3));
     }
 }

@@ -17,8 +17,8 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::run_code::noted;
-use crate::service::{Note, Service};
+use crate::request::{RequestLog, logged};
+use crate::service::Service;
 use crate::tools::not_served;
 
 /// The task that was tried. Rewards look at the reference; the rest may be left out.
@@ -105,9 +105,9 @@ pub(crate) async fn grade(
         let served = service.exposure.rewards.keys().map(String::as_str);
         return Err(not_served(&service, "reward", &name, served));
     };
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RewardRequest>()?;
     let task = Task {
         id: if request.task.id.is_empty() {
@@ -126,7 +126,7 @@ pub(crate) async fn grade(
     let group = match (request.trajectories, request.messages) {
         (Some(trajectories), None) => trajectories,
         (None, Some(conversations)) => {
-            let tried = |(at, messages)| of_messages(&task.id, at, messages);
+            let tried = |(at, messages)| trajectory_from_messages(&task.id, at, messages);
             conversations.into_iter().enumerate().map(tried).collect()
         }
         _ => {
@@ -144,7 +144,7 @@ pub(crate) async fn grade(
         steps: request.steps,
         seed: request.seed.unwrap_or(service.config.seed),
     };
-    let place = service.call_place(&mut patience).await?;
+    let place = service.call_place(&mut wait).await?;
     let began = Instant::now();
     // As in a run: what was excluded while it was played is not shown to rewards.
     let gradable: Vec<&Trajectory> = group
@@ -173,13 +173,13 @@ pub(crate) async fn grade(
             ),
         })
         .collect();
-    let note = Note {
+    let log = RequestLog {
         what: name,
         ended: ended.into(),
-        queued: patience.waited(),
+        queued: wait.waited(),
         took: began.elapsed(),
     };
-    Ok(noted(json(&RewardResponse { scores }), note))
+    Ok(logged(json(&RewardResponse { scores }), log))
 }
 
 fn scored(score: Result<PluginScore, String>) -> Scored {
@@ -204,7 +204,7 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
 }
 
 /// A conversation as a trajectory. What comes before the first turn of the model is the task's own.
-fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
+fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
     let mut events = Vec::new();
     let mut pending = Vec::new();
     let mut answer = None;
@@ -289,7 +289,7 @@ mod tests {
     use serde_json::json;
 
     fn trajectory(messages: Value) -> Trajectory {
-        of_messages("t", 0, serde_json::from_value(messages).unwrap())
+        trajectory_from_messages("t", 0, serde_json::from_value(messages).unwrap())
     }
 
     #[test]

@@ -19,8 +19,10 @@ use serde_json::json;
 use crate::answer::{Refusal, json, typed};
 use crate::metrics::MEDIA_TYPE;
 use crate::protocol::{RunCodeRequest, RunCodeResponse, RunJupyterRequest, RunJupyterResponse};
+use crate::request::{RequestId, RequestLog};
 use crate::rewards::{RewardRequest, RewardResponse};
-use crate::service::{Note, Service, ids};
+use crate::route::{Answers, Describe, Route};
+use crate::service::{Service, ids};
 use crate::tools::{ToolList, ToolOutcome, ToolRequest};
 use crate::{openapi, rewards, run_code, run_jupyter, tools};
 
@@ -28,26 +30,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Routes that go without a token: probes send none, and learn nothing here.
 const OPEN: [&str; 2] = ["/v1/ping", "/health"];
-
-/// A type's schema.
-type Describe = fn(&mut SchemaGenerator) -> Schema;
-
-/// What a route answers with.
-#[derive(Clone, Copy)]
-pub(crate) enum Answers {
-    Json(Describe),
-    Text(&'static str),
-}
-
-/// One way in.
-pub(crate) struct Route {
-    pub(crate) method: Method,
-    pub(crate) path: &'static str,
-    pub(crate) summary: &'static str,
-    pub(crate) takes: Option<Describe>,
-    pub(crate) answers: Answers,
-    handler: fn() -> MethodRouter<Arc<Service>>,
-}
 
 /// Answer to `GET /health`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -201,17 +183,8 @@ async fn description(State(service): State<Arc<Service>>) -> Response {
 
 /// Where a connection came in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct LocalAddress {
     pub(crate) local: SocketAddr,
-}
-
-#[derive(Debug, Clone)]
-struct RequestId(String);
-
-/// What a request is called in logs and answers.
-pub(crate) fn id_of(request: &Request) -> String {
-    let id = request.extensions().get::<RequestId>();
-    id.map(|id| id.0.clone()).unwrap_or_default()
 }
 
 /// A request's line in the log, written when it is answered, or when its client went away before that.
@@ -226,7 +199,7 @@ struct Line {
 
 impl Line {
     /// Neither code nor output nor a header of the client's is in it.
-    fn write(&mut self, status: u16, note: &Note) {
+    fn write(&mut self, status: u16, log: &RequestLog) {
         self.answered = true;
         let took = self.began.elapsed();
         self.service.metrics.answered(&self.route, status, took);
@@ -237,10 +210,10 @@ impl Line {
             method = %self.method,
             route = self.route,
             status,
-            what = note.what,
-            ended = note.ended,
-            queued_ms = milliseconds(note.queued),
-            ran_ms = milliseconds(note.took),
+            what = log.what,
+            ended = log.ended,
+            queued_ms = milliseconds(log.queued),
+            ran_ms = milliseconds(log.took),
             took_ms = milliseconds(took),
         );
     }
@@ -251,7 +224,7 @@ impl Drop for Line {
         if !self.answered {
             /// What other servers log for a client that left.
             const LEFT: u16 = 499;
-            self.write(LEFT, &Note::default());
+            self.write(LEFT, &RequestLog::default());
         }
     }
 }
@@ -279,7 +252,7 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
     };
     let local = head
         .extensions
-        .get::<Arrival>()
+        .get::<LocalAddress>()
         .map(|arrival| arrival.local);
     let checked = match local {
         Some(local) => service.access.check(&head, local, is_open(&line.route)),
@@ -295,14 +268,14 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
         }
         Err(refusal) => refusal.into_response(),
     };
-    let note = response
+    let log = response
         .extensions_mut()
-        .remove::<Note>()
+        .remove::<RequestLog>()
         .unwrap_or_default();
     if let Ok(id) = HeaderValue::from_str(&line.id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
-    line.write(response.status().as_u16(), &note);
+    line.write(response.status().as_u16(), &log);
     response
 }
 

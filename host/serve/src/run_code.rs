@@ -12,28 +12,29 @@ use rlf_sandbox::{Clock, Ended, Output, Stopped};
 use crate::answer::{Refusal, json};
 use crate::body::Body;
 use crate::protocol::{CommandRunResult, CommandRunStatus, RunCodeRequest, RunCodeResponse};
+use crate::request::{RequestLog, logged};
 use crate::scratch::{self, Fetch};
-use crate::service::{Note, Service, Spoken};
+use crate::service::{LanguageLookup, Service};
 
 pub(crate) async fn run(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RunCodeRequest>()?;
-    let interpreter = match service.speak(&request.language) {
-        Spoken::By(interpreter) => interpreter,
-        Spoken::NotInstalled(message) => {
-            let note = Note {
+    let interpreter = match service.interpreter_for(&request.language) {
+        LanguageLookup::Interpreter(interpreter) => interpreter,
+        LanguageLookup::NotInstalled(message) => {
+            let log = RequestLog {
                 what: request.language,
                 ended: "not-installed".into(),
-                ..Note::default()
+                ..RequestLog::default()
             };
-            return Ok(noted(json(&RunCodeResponse::not_run(message)), note));
+            return Ok(logged(json(&RunCodeResponse::not_run(message)), log));
         }
-        Spoken::Unknown(message) => {
+        LanguageLookup::Unknown(message) => {
             return Err(Refusal::invalid("literal_error", &["language"], message));
         }
     };
@@ -48,7 +49,7 @@ pub(crate) async fn run(
             stdout: Some(String::new()),
             stderr: Some(String::new()),
         };
-        return Ok(json(&RunCodeResponse::of_run(run, fetch.answer(&[]))));
+        return Ok(json(&RunCodeResponse::from_run(run, fetch.answer(&[]))));
     };
     let program = Program {
         code: request.code,
@@ -67,31 +68,31 @@ pub(crate) async fn run(
         },
         ..Program::default()
     };
-    let place = service.run_place(&mut patience).await?;
+    let place = service.run_place(&mut wait).await?;
     let spec = RunSpec {
         label: id,
         ..RunSpec::default()
     };
     let report = interpreter.run(program, spec).await;
     drop(place);
-    let mut note = Note {
+    let mut log = RequestLog {
         what: language,
-        queued: patience.waited(),
-        ..Note::default()
+        queued: wait.waited(),
+        ..RequestLog::default()
     };
     let report = match report {
         Ok(report) => report,
         Err(error) => {
             let message = not_run(error)?;
-            note.ended = "not-run".into();
-            return Ok(noted(json(&RunCodeResponse::broken(message)), note));
+            log.ended = "not-run".into();
+            return Ok(logged(json(&RunCodeResponse::broken(message)), log));
         }
     };
-    note.took = report.wall.saturating_sub(report.queued);
-    report.ended().as_str().clone_into(&mut note.ended);
+    log.took = report.wall.saturating_sub(report.queued);
+    report.ended().as_str().clone_into(&mut log.ended);
     service
         .metrics
-        .ran(&note.what, &note.ended, note.took, report.cpu);
+        .ran(&log.what, &log.ended, log.took, report.cpu);
     let policy = interpreter.plugin().policy();
     let run = result(&report, time.min(policy.programs.time))?;
     let found: Vec<(String, Vec<u8>)> = report
@@ -99,16 +100,10 @@ pub(crate) async fn run(
         .into_iter()
         .map(|file| (file.path, file.data))
         .collect();
-    Ok(noted(
-        json(&RunCodeResponse::of_run(run, fetch.answer(&found))),
-        note,
+    Ok(logged(
+        json(&RunCodeResponse::from_run(run, fetch.answer(&found))),
+        log,
     ))
-}
-
-/// Hands a note up with an answer.
-pub(crate) fn noted(mut response: Response, note: Note) -> Response {
-    response.extensions_mut().insert(note);
-    response
 }
 
 /// What a client is told of a program that was not run: the request is wrong, or worth repeating, or a sandbox's
@@ -129,7 +124,7 @@ fn result(report: &RunReport, time: Duration) -> Result<CommandRunResult, Refusa
     let took = report.wall.saturating_sub(report.queued);
     let (end, said) = match &report.stopped {
         None => (End::Finished(report.exit_code()), String::new()),
-        Some(stopped) => of_stopped(stopped)?,
+        Some(stopped) => stopped_end(stopped)?,
     };
     let (status, return_code, took) = match end {
         End::Finished(code) => (CommandRunStatus::Finished, code, took),
@@ -159,7 +154,7 @@ pub(crate) const SIGXFSZ: i32 = -25;
 
 /// What a client is told of something that was stopped, and what is added to its standard error. What the machine
 /// was to blame for says nothing of the program, and is worth repeating.
-pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
+pub(crate) fn stopped_end(stopped: &Stopped) -> Result<(End, String), Refusal> {
     // As above: broken, and too much memory.
     const SIGABRT: i32 = -6;
     const SIGKILL: i32 = -9;
@@ -228,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_time_is_told_from_the_others_and_the_machines_from_the_programs() {
-        let timeout = |clock| of_stopped(&stopped(Ended::Timeout { clock }));
+        let timeout = |clock| stopped_end(&stopped(Ended::Timeout { clock }));
         assert_eq!(
             timeout(Clock::Cpu).unwrap(),
             (End::OutOfTime, String::new())
@@ -238,7 +233,7 @@ mod tests {
             assert_eq!(timeout(clock).unwrap_err().status(), 504);
         }
         assert_eq!(
-            of_stopped(&stopped(Ended::Unavailable))
+            stopped_end(&stopped(Ended::Unavailable))
                 .unwrap_err()
                 .status(),
             504
@@ -248,7 +243,7 @@ mod tests {
             (Ended::MemoryLimit, -9),
             (Ended::OutputLimit, -25),
         ] {
-            let (end, said) = of_stopped(&stopped(ended)).unwrap();
+            let (end, said) = stopped_end(&stopped(ended)).unwrap();
             assert_eq!(end, End::Finished(Some(code)));
             assert!(
                 said.contains(ended.as_str()) && !said.contains("host"),

@@ -19,9 +19,10 @@ use crate::protocol::{
     CellError, CellRunResult, CommandRunResult, CommandRunStatus, RunJupyterRequest,
     RunJupyterResponse, RunStatus,
 };
-use crate::run_code::{End, SIGXFSZ, not_run, noted, of_stopped, text};
+use crate::request::{RequestLog, logged};
+use crate::run_code::{End, SIGXFSZ, not_run, stopped_end, text};
 use crate::scratch::{self, Fetch};
-use crate::service::{Note, Service, Spoken};
+use crate::service::{LanguageLookup, Service};
 
 /// What the kernel `python3` runs.
 const LANGUAGE: &str = "python";
@@ -30,9 +31,9 @@ pub(crate) async fn run(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RunJupyterRequest>()?;
     if request.cells.len() > service.config.max_cells {
         let what = format!(
@@ -44,15 +45,15 @@ pub(crate) async fn run(
     }
     let files = scratch::files(request.files, service.config.max_files)?;
     let fetch = Fetch::new(request.fetch_files, service.config.max_files)?;
-    let mut note = Note {
+    let mut log = RequestLog {
         what: format!("{LANGUAGE} notebook"),
         ended: "not-run".into(),
-        ..Note::default()
+        ..RequestLog::default()
     };
-    let interpreter = match service.speak(LANGUAGE) {
-        Spoken::By(interpreter) => interpreter,
-        Spoken::NotInstalled(message) | Spoken::Unknown(message) => {
-            return Ok(noted(json(&RunJupyterResponse::not_run(message)), note));
+    let interpreter = match service.interpreter_for(LANGUAGE) {
+        LanguageLookup::Interpreter(interpreter) => interpreter,
+        LanguageLookup::NotInstalled(message) | LanguageLookup::Unknown(message) => {
+            return Ok(logged(json(&RunJupyterResponse::not_run(message)), log));
         }
     };
     let policy = &interpreter.plugin().policy().programs;
@@ -63,8 +64,8 @@ pub(crate) async fn run(
         output_bytes: Some(u64::MAX),
         ..ProgramLimits::default()
     };
-    let place = service.run_place(&mut patience).await?;
-    note.queued = patience.waited();
+    let place = service.run_place(&mut wait).await?;
+    log.queued = wait.waited();
     let began = Instant::now();
     let opened = interpreter
         .open_notebook(
@@ -86,9 +87,9 @@ pub(crate) async fn run(
     let mut notebook = match opened {
         Ok(notebook) => notebook,
         Err(error) => {
-            return Ok(noted(
+            return Ok(logged(
                 json(&RunJupyterResponse::not_run(not_run(error)?)),
-                note,
+                log,
             ));
         }
     };
@@ -110,16 +111,16 @@ pub(crate) async fn run(
         let report = match notebook.execute(code, limits).await {
             Ok(report) => report,
             Err(error) => {
-                return Ok(noted(
+                return Ok(logged(
                     json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    note,
+                    log,
                 ));
             }
         };
         left = left.saturating_sub(report.time);
         cpu += report.cpu;
         if let Some(stopped) = &report.stopped {
-            (end, said) = of_stopped(stopped)?;
+            (end, said) = stopped_end(stopped)?;
         }
         let mut is_over = report.stopped.is_some();
         // All of it waits here for the answer.
@@ -143,9 +144,9 @@ pub(crate) async fn run(
         match notebook.fetch(&fetch.paths()).await {
             Ok(files) => files,
             Err(error) => {
-                return Ok(noted(
+                return Ok(logged(
                     json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    note,
+                    log,
                 ));
             }
         }
@@ -154,14 +155,14 @@ pub(crate) async fn run(
     };
     drop(notebook);
     drop(place);
-    note.took = began.elapsed();
-    note.ended = match end {
+    log.took = began.elapsed();
+    log.ended = match end {
         End::OutOfTime => "timeout",
         End::Finished(Some(0)) => "ok",
         End::Finished(_) => "failed",
     }
     .into();
-    service.metrics.ran(LANGUAGE, &note.ended, note.took, cpu);
+    service.metrics.ran(LANGUAGE, &log.ended, log.took, cpu);
     let (status, return_code) = match end {
         End::OutOfTime => (CommandRunStatus::TimeLimitExceeded, None),
         End::Finished(code) => (CommandRunStatus::Finished, code),
@@ -179,7 +180,7 @@ pub(crate) async fn run(
         message: String::new(),
         driver: Some(CommandRunResult {
             status,
-            execution_time: Some(note.took.as_secs_f64()),
+            execution_time: Some(log.took.as_secs_f64()),
             return_code,
             stdout: Some(String::new()),
             stderr: Some(said.trim_start().to_owned()),
@@ -192,7 +193,7 @@ pub(crate) async fn run(
             BTreeMap::new()
         },
     };
-    Ok(noted(json(&response), note))
+    Ok(logged(json(&response), log))
 }
 
 /// What a cell's report holds, in bytes.

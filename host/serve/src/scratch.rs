@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use crate::answer::Refusal;
 
 /// As systems have it.
-const LONGEST_PATH: usize = 4_096;
-const LONGEST_SEGMENT: usize = 255;
+const MAX_PATH_BYTES: usize = 4_096;
+const MAX_SEGMENT_BYTES: usize = 255;
 
 /// A request's name of a file as a path from the root, where programs start: `a.txt`, `/a.txt` and `x/../a.txt`
 /// are one file. An error is what is wrong with it.
@@ -18,8 +18,8 @@ pub(crate) fn path(name: &str) -> Result<String, String> {
     if name.contains('\0') {
         return Err("a path cannot have a NUL in it".into());
     }
-    if name.len() > LONGEST_PATH {
-        return Err(format!("a path has at most {LONGEST_PATH} bytes"));
+    if name.len() > MAX_PATH_BYTES {
+        return Err(format!("a path has at most {MAX_PATH_BYTES} bytes"));
     }
     let mut segments: Vec<&str> = Vec::new();
     for segment in name.split('/') {
@@ -31,9 +31,9 @@ pub(crate) fn path(name: &str) -> Result<String, String> {
                     .ok_or("the path leaves the program's root by `..`");
                 left.map_err(str::to_owned)?;
             }
-            long if long.len() > LONGEST_SEGMENT => {
+            long if long.len() > MAX_SEGMENT_BYTES => {
                 return Err(format!(
-                    "a name in a path has at most {LONGEST_SEGMENT} bytes"
+                    "a name in a path has at most {MAX_SEGMENT_BYTES} bytes"
                 ));
             }
             plain => segments.push(plain),

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::config::ServeConfig;
 use crate::connection;
-use crate::routes::{self, Arrival};
+use crate::routes::{self, LocalAddress};
 use crate::service::{Service, ids};
 
 /// Larger heads are answered 431.
@@ -129,7 +129,7 @@ impl Server {
                 keep_from_hanging(&stream, service.config.client);
                 let router = router.clone();
                 let handler = service_fn(move |mut request: Request<Incoming>| {
-                    request.extensions_mut().insert(Arrival { local });
+                    request.extensions_mut().insert(LocalAddress { local });
                     router.call(request)
                 });
                 let open = service.metrics.connects();

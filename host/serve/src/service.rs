@@ -15,7 +15,7 @@ use crate::config::{BODY_UNIT, ServeConfig};
 use crate::exposure::Exposure;
 use crate::metrics::Metrics;
 use crate::protocol::LANGUAGES;
-use crate::queue::{Patience, Queue};
+use crate::queue::{Queue, WaitBudget};
 
 /// Everything that handlers need.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Service {
     pub(crate) tools: ToolManager,
     pub(crate) exposure: Exposure,
     pub(crate) metrics: Metrics,
-    /// Room for bodies, in [`BODY_UNIT`]s.
+    /// BodyReservation for bodies, in [`BODY_UNIT`]s.
     pub(crate) bodies: Queue,
     runs: Queue,
     calls: Queue,
@@ -36,13 +36,13 @@ pub(crate) struct Service {
     requests: AtomicU64,
 }
 
-/// What a program of a language is run by.
-pub(crate) enum Spoken<'a> {
-    /// This.
-    By(&'a Interpreter),
-    /// Nothing: the protocol has the language, and there is no interpreter for it.
+/// Result of looking up the interpreter of a language.
+pub(crate) enum LanguageLookup<'a> {
+    /// The interpreter that runs it.
+    Interpreter(&'a Interpreter),
+    /// The protocol has the language, but no interpreter for it is usable here. The text says why.
     NotInstalled(String),
-    /// The name is of no language.
+    /// There is no language of this name. The text lists the known ones.
     Unknown(String),
 }
 
@@ -83,36 +83,36 @@ impl Service {
     }
 
     /// How long a request may wait from now on.
-    pub(crate) fn patience(&self) -> Patience {
-        Patience::new(self.config.queue)
+    pub(crate) fn wait(&self) -> WaitBudget {
+        WaitBudget::new(self.config.queue)
     }
 
     /// Waits for a place among programs.
     pub(crate) async fn run_place(
         &self,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(&self.runs, "programs", patience).await
+        self.place(&self.runs, "programs", wait).await
     }
 
     /// Waits for a place among calls of tools and rewards.
     pub(crate) async fn call_place(
         &self,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(&self.calls, "calls", patience).await
+        self.place(&self.calls, "calls", wait).await
     }
 
     async fn place(
         &self,
         queue: &Queue,
         what: &str,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
         let waits = self.metrics.waits();
-        let place = queue.take(1, patience).await;
+        let place = queue.take(1, wait).await;
         drop(waits);
-        self.metrics.waited(patience.waited());
+        self.metrics.waited(wait.waited());
         place.map_err(|_| {
             Refusal::later(format!(
                 "no turn came within serve.queue_ms = {}: too many {what} are under way",
@@ -122,27 +122,27 @@ impl Service {
     }
 
     /// What runs a language, by a name of a client's.
-    pub(crate) fn speak(&self, name: &str) -> Spoken<'_> {
+    pub(crate) fn interpreter_for(&self, name: &str) -> LanguageLookup<'_> {
         let id = self.config.languages.get(name).map_or(name, String::as_str);
         if let Some(interpreter) = self.interpreters.get(id) {
-            return Spoken::By(interpreter);
+            return LanguageLookup::Interpreter(interpreter);
         }
         if let Some(why) = self.exposure.failed.get(id) {
-            return Spoken::NotInstalled(format!(
+            return LanguageLookup::NotInstalled(format!(
                 "the interpreter `{id}` is installed and cannot be used: {why}"
             ));
         }
         let mut installed = ids(&self.interpreters);
         installed.extend(self.config.languages.keys().map(String::as_str));
         if LANGUAGES.contains(&name) {
-            return Spoken::NotInstalled(format!(
+            return LanguageLookup::NotInstalled(format!(
                 "no interpreter of `{name}` is installed here; installed: {}",
                 installed.join(", ")
             ));
         }
         let known: BTreeSet<&str> = LANGUAGES.into_iter().chain(installed).collect();
         let known: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
-        Spoken::Unknown(format!("Input should be one of {}", known.join(", ")))
+        LanguageLookup::Unknown(format!("Input should be one of {}", known.join(", ")))
     }
 
     /// Names a request: as the client does, where that is a plain name.
@@ -179,15 +179,4 @@ pub(crate) fn ids(interpreters: &Interpreters) -> Vec<&str> {
         .all()
         .map(|interpreter| interpreter.language().id.as_str())
         .collect()
-}
-
-/// What a request's line in the log says beside its status: handed up from handlers with their answers.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Note {
-    /// Language, tool or reward.
-    pub(crate) what: String,
-    /// How it ended, in one word.
-    pub(crate) ended: String,
-    pub(crate) queued: Duration,
-    pub(crate) took: Duration,
 }

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq as _;
 
 /// Shorter ones can be guessed.
-const SHORTEST: usize = 16;
+const MIN_LENGTH: usize = 16;
 /// Longer ones do not fit a header.
-const LONGEST: usize = 4_096;
+const MAX_LENGTH: usize = 4_096;
 
 /// What a client has to show. Kept as its hash alone, so that neither a log nor a crash can hold it, and
 /// comparing takes as long whatever is shown.
@@ -20,9 +20,9 @@ impl Token {
     /// Takes a token; what is wrong with it is said without repeating it.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let text = text.trim_end_matches(['\n', '\r']);
-        if !(SHORTEST..=LONGEST).contains(&text.len()) {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
             return Err(format!(
-                "the token has {} characters; make one of {SHORTEST} to {LONGEST}, for example with `openssl rand -hex 32`",
+                "the token has {} characters; make one of {MIN_LENGTH} to {MAX_LENGTH}, for example with `openssl rand -hex 32`",
                 text.len()
             ));
         }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::run_code::noted;
-use crate::service::{Note, Service};
+use crate::request::{RequestLog, logged};
+use crate::service::Service;
 
 /// `POST /v1/tools/{name}`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -92,9 +92,9 @@ pub(crate) async fn call(
             service.exposure.tools.iter().map(String::as_str),
         ));
     }
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<ToolRequest>()?;
     let trajectory_id = request.trajectory_id.unwrap_or(id);
     let context = TurnContext {
@@ -107,7 +107,7 @@ pub(crate) async fn call(
         name: name.clone(),
         arguments: Value::Object(request.arguments),
     };
-    let place = service.call_place(&mut patience).await?;
+    let place = service.call_place(&mut wait).await?;
     let outcome = service.tools.invoke(vec![call], &context).await.pop();
     drop(place);
     let Some(outcome) = outcome else {
@@ -116,13 +116,13 @@ pub(crate) async fn call(
             "the call gave no outcome",
         ));
     };
-    let note = Note {
+    let log = RequestLog {
         what: name,
         ended: outcome.ended.as_str().into(),
-        queued: patience.waited(),
+        queued: wait.waited(),
         took: std::time::Duration::from_micros(outcome.wall_us),
     };
-    Ok(noted(json(&ToolOutcome::from(outcome)), note))
+    Ok(logged(json(&ToolOutcome::from(outcome)), log))
 }
 
 /// Why there is no such tool or reward here.
