@@ -1,4 +1,4 @@
-//! The body of a request: read with limits on its size, on its time and on what all bodies take together.
+//! Reads the body of a request, with limits on its size, on its time and on the memory of all bodies together.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,19 @@ use crate::config::BODY_UNIT;
 use crate::queue::WaitBudget;
 use crate::service::Service;
 
-/// How long room is kept for what a client has announced and not sent. Bodies of clients that send as fast as
-/// machines do are read whole, one behind the other, and do not wait for each other half read; whoever is slower has
-/// room for what has come, and an idle one for nothing.
+/// Time for which room is kept for a body that was announced but not sent. Bodies of fast clients are read whole, one
+/// after the other, and do not wait for each other half read. A slower client has room only for the part that has
+/// arrived, and an idle one for nothing.
 const ANNOUNCED_BODY_GRACE: Duration = Duration::from_millis(250);
 
-/// A body and the room it takes, given back when it is dropped.
+/// A body with its share of the body budget, which is given back when it is dropped.
 pub(crate) struct Body {
     bytes: Vec<u8>,
     room: OwnedSemaphorePermit,
 }
 
 impl Body {
-    /// Reads, and waits for room as it comes.
+    /// Reads a body, and waits for room as it arrives.
     pub(crate) async fn read(
         request: Request,
         service: &Service,
@@ -36,14 +36,14 @@ impl Body {
     ) -> Result<Self, Refusal> {
         let most = service.config.max_body_bytes;
         let mut arriving = request.into_body();
-        // Nothing where it comes in chunks, whatever else the head says.
+        // None if it comes in chunks, whatever else the head says.
         let announced = arriving.size_hint().exact();
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(most));
         }
         let mut room = BodyReservation::none(service, wait).await?;
         let mut bytes = Vec::new();
-        // Waiting for room is not on the client's time.
+        // Time spent waiting for room does not count against the client.
         let mut left = service.config.client;
         let mut kept_until = None;
         loop {
@@ -105,14 +105,13 @@ impl Body {
         })
     }
 
-    /// As the type that a route takes. What it takes room for from now on is the value.
+    /// Parses the body as the type that a route takes. The share of the budget now belongs to the value.
     pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<(T, OwnedSemaphorePermit), Refusal> {
         Ok((parse(&self.bytes)?, self.room))
     }
 }
 
-/// How many values a text has, if it is JSON: a list of a million zeros is two megabytes here, and far more once it is
-/// read.
+/// Number of values in a JSON text. A list of a million zeros is two megabytes as text, and far more in memory.
 fn values(text: &[u8]) -> u64 {
     let (mut values, mut is_quoted, mut is_escaped) = (0, false, false);
     for byte in text {
@@ -134,7 +133,7 @@ fn too_large(most: u64) -> Refusal {
     )
 }
 
-/// What a body has of serve.body_budget_bytes.
+/// A body's share of serve.body_budget_bytes.
 struct BodyReservation {
     permit: OwnedSemaphorePermit,
 }
@@ -145,7 +144,7 @@ impl BodyReservation {
         Ok(Self { permit })
     }
 
-    /// Waits until it is room for so many bytes.
+    /// Waits until the share has room for this number of bytes.
     async fn grow_to(
         &mut self,
         bytes: u64,
@@ -159,7 +158,7 @@ impl BodyReservation {
         Ok(())
     }
 
-    /// Gives back what is more than room for so many bytes.
+    /// Gives back the room beyond this number of bytes.
     fn shrink_to(&mut self, bytes: u64) {
         let less = self.permit.num_permits().saturating_sub(units(bytes));
         drop(self.permit.split(less));
@@ -184,9 +183,9 @@ async fn take(
     })
 }
 
-/// Reads a value; where it does not fit, says where and why in the form of the original service.
+/// Reads a value. If it does not fit, the refusal says where and why, in the form of SandboxFusion.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    // A list would be taken for the fields in their order.
+    // Serde would take a list for the fields in their order.
     if body.trim_ascii_start().first() == Some(&b'[')
         && serde_json::from_slice::<IgnoredAny>(body).is_ok()
     {

@@ -1,4 +1,4 @@
-//! Numbers as the service's model of a request takes them: `10`, `10.0` and `"10"` are the same.
+//! Numbers in requests: `10`, `10.0` and `"10"` are the same.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,15 +8,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The longest time that is told from any other.
+/// Longest time limit; longer ones are clamped to it.
 const MAX_TIME: Duration = Duration::from_hours(24);
 
-/// A time in seconds, finite. May be 0 or less, which is no time at all.
+/// A finite time in seconds. 0 or less means no time at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seconds(pub(crate) f64);
 
 impl Seconds {
-    /// As a limit: none where it is 0 or less; a millisecond at the least, a day at the most.
+    /// The time as a limit, between a millisecond and a day; none if it is 0 or less.
     pub(crate) fn limit(self) -> Option<Duration> {
         let limit = Duration::try_from_secs_f64(self.0).unwrap_or(if self.0 > 0.0 {
             MAX_TIME
@@ -27,12 +27,12 @@ impl Seconds {
     }
 }
 
-/// A number of mebibytes; 0 and less stand for all that there is.
+/// A number of mebibytes. 0 or less means all that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mebibytes(pub(crate) i64);
 
 impl Mebibytes {
-    /// As a limit in bytes, if it is one.
+    /// The limit in bytes, if there is one.
     pub(crate) fn limit(self) -> Option<u64> {
         let number = u64::try_from(self.0).ok().filter(|number| *number > 0);
         number.map(|number| number.saturating_mul(1 << 20))

@@ -1,4 +1,4 @@
-//! The description of the service: OpenAPI 3.1, made from the routes and from the types that they read and write.
+//! Describes the service in OpenAPI 3.1, from the routes and the types that they read and write.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

@@ -1,37 +1,38 @@
-//! Waiting one's turn: so many at once, first come first served, and nobody waits beyond a deadline.
+//! Queues: a limited number of places, in order of arrival, with a limit on how long a request waits.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long one request may wait in all, for whatever it waits.
+/// The time that one request may still wait, summed over everything that it waits for.
 #[derive(Debug)]
 pub(crate) struct WaitBudget {
     left: Duration,
     waited: Duration,
 }
 
-/// The deadline passed.
+/// The wait budget was used up before a place was free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitTimedOut;
 
 impl WaitBudget {
-    pub(crate) fn new(most: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self {
-            left: most,
+            left: limit,
             waited: Duration::ZERO,
         }
     }
 
-    /// How long it has waited so far.
+    /// Time waited so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 }
 
-/// A number of places, or of bytes, that requests hold for as long as they need them.
+/// A number of places, or of bytes, that requests hold while they need them.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -44,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Waits for `number` places, behind those that wait already.
+    /// Waits for `number` places, after the requests that wait already.
     pub(crate) async fn take(
         &self,
         number: u32,
@@ -66,6 +67,53 @@ impl Queue {
     #[cfg(test)]
     fn free(&self) -> usize {
         self.places.available_permits()
+    }
+}
+
+/// The CPU time that programs waiting or running in a queue may still use, as far as their limits tell.
+#[derive(Debug, Clone)]
+pub(crate) struct Backlog {
+    milliseconds: Arc<AtomicU64>,
+    places: u64,
+}
+
+/// One program's share of a [`Backlog`], until it is dropped.
+#[derive(Debug)]
+pub(crate) struct BacklogShare {
+    backlog: Backlog,
+    milliseconds: u64,
+}
+
+impl Backlog {
+    /// A backlog that this number of places works off at once.
+    pub(crate) fn new(places: usize) -> Self {
+        Self {
+            milliseconds: Arc::default(),
+            places: (places as u64).max(1),
+        }
+    }
+
+    /// Adds a program that may use `time`.
+    pub(crate) fn add(&self, time: Duration) -> BacklogShare {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 16);
+        self.milliseconds.fetch_add(milliseconds, Ordering::Relaxed);
+        BacklogShare {
+            backlog: self.clone(),
+            milliseconds,
+        }
+    }
+
+    /// The time until all of it is done, if every program uses all of its time.
+    pub(crate) fn duration(&self) -> Duration {
+        Duration::from_millis(self.milliseconds.load(Ordering::Relaxed) / self.places)
+    }
+}
+
+impl Drop for BacklogShare {
+    fn drop(&mut self) {
+        self.backlog
+            .milliseconds
+            .fetch_sub(self.milliseconds, Ordering::Relaxed);
     }
 }
 
@@ -94,8 +142,20 @@ mod tests {
         };
         let full = Queue::new(0);
         assert_eq!(full.take(1, &mut wait).await.unwrap_err(), WaitTimedOut);
-        // A place that is free is taken even then.
+        // A free place is taken even then.
         assert!(Queue::new(1).take(1, &mut wait).await.is_ok());
         assert!(wait.waited() >= Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_backlog_is_the_time_of_all_its_programs_over_its_places() {
+        let backlog = Backlog::new(2);
+        let first = backlog.add(Duration::from_secs(10));
+        let second = backlog.add(Duration::from_secs(2));
+        assert_eq!(backlog.duration(), Duration::from_secs(6));
+        drop(first);
+        assert_eq!(backlog.duration(), Duration::from_secs(1));
+        drop(second);
+        assert_eq!(backlog.duration(), Duration::ZERO);
     }
 }

@@ -21,7 +21,7 @@ use crate::request::{RequestLog, logged};
 use crate::service::Service;
 use crate::tools::not_served;
 
-/// The task that was tried. Rewards look at the reference; the rest may be left out.
+/// The task of the graded trajectories. Rewards read the reference; the rest may be left out.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GradedTask {
@@ -40,7 +40,7 @@ pub(crate) struct GradedTask {
     pub(crate) extra: Map<String, Value>,
 }
 
-/// Where the task is from.
+/// The split that the task is from.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum GradedSplit {
@@ -55,18 +55,18 @@ pub(crate) enum GradedSplit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RewardRequest {
     pub(crate) task: GradedTask,
-    /// Whole ones, as runs keep them.
+    /// Whole trajectories, as runs keep them.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Value>>")]
     pub(crate) trajectories: Option<Vec<Trajectory>>,
-    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). What an assistant
-    /// says last, calling nothing, is its answer.
+    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). An assistant's last
+    /// message without calls is its answer.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Vec<Value>>>")]
     pub(crate) messages: Option<Vec<Vec<Message>>>,
     #[serde(default)]
     pub(crate) split: GradedSplit,
-    /// Of the training run, for rewards with a schedule.
+    /// Step of the training run, for rewards with a schedule.
     #[serde(default)]
     pub(crate) step: u64,
     #[serde(default)]
@@ -76,8 +76,8 @@ pub(crate) struct RewardRequest {
     pub(crate) seed: Option<u64>,
 }
 
-/// What a reward says of one trajectory: its terms, or why there are none. Who is not scored is to be left out, not
-/// to be scored 0.
+/// A reward's result for one trajectory: its terms, or the reason why there are none. A trajectory without terms must be
+/// left out, not scored 0.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Scored {
     /// Name to value.
@@ -146,7 +146,7 @@ pub(crate) async fn grade(
     };
     let place = service.call_place(&mut wait).await?;
     let began = Instant::now();
-    // As in a run: what was excluded while it was played is not shown to rewards.
+    // As in a run, rewards do not see trajectories that were excluded during the rollout.
     let gradable: Vec<&Trajectory> = group
         .iter()
         .filter(|tried| tried.excluded.is_none())
@@ -203,7 +203,7 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
     }
 }
 
-/// A conversation as a trajectory. What comes before the first turn of the model is the task's own.
+/// Makes a trajectory of a conversation. Messages before the first turn of the model belong to the task.
 fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
     let mut events = Vec::new();
     let mut pending = Vec::new();

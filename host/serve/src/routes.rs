@@ -1,5 +1,5 @@
-//! Every route in one list, from which the router and the description are made; and what goes around all of them:
-//! the checks of who may ask, a name, a line in the log, counters.
+//! All routes in one list, which the router and the description are made from. Around every route: the checks of who may
+//! ask, a name for the request, a line in the log, and counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 use http::header::HeaderName;
 use http::{HeaderValue, Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -28,7 +28,7 @@ use crate::{openapi, rewards, run_code, run_jupyter, tools};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Routes that go without a token: probes send none, and learn nothing here.
+/// Routes that need no token. Probes send none, and these routes tell nothing worth protecting.
 const OPEN: [&str; 2] = ["/v1/ping", "/health"];
 
 /// Answer to `GET /health`.
@@ -38,7 +38,7 @@ pub(crate) struct Health {
     status: &'static str,
     /// Languages of programs, with the interpreter's version.
     languages: std::collections::BTreeMap<String, String>,
-    /// Requests that are not answered yet, this one among them.
+    /// Number of requests that are not answered yet, this one included.
     under_way: u64,
 }
 
@@ -46,7 +46,7 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// All of them.
+/// All routes.
 pub(crate) fn all() -> Vec<Route> {
     let asked = |path, summary, answers, handler| Route {
         method: Method::GET,
@@ -126,7 +126,7 @@ pub(crate) fn all() -> Vec<Route> {
     ]
 }
 
-/// The router over all of them.
+/// The router over all routes.
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let mut router = Router::new();
     for route in all() {
@@ -181,7 +181,7 @@ async fn description(State(service): State<Arc<Service>>) -> Response {
     json(&document)
 }
 
-/// Where a connection came in.
+/// The local address of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalAddress {
     pub(crate) local: SocketAddr,
@@ -198,7 +198,7 @@ struct Line {
 }
 
 impl Line {
-    /// Neither code nor output nor a header of the client's is in it.
+    /// Writes the line. It never contains code, output or a client's header.
     fn write(&mut self, status: u16, log: &RequestLog) {
         self.answered = true;
         let took = self.began.elapsed();
@@ -222,14 +222,14 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.answered {
-            /// What other servers log for a client that left.
+            /// Status that other servers log for a client that left.
             const LEFT: u16 = 499;
             self.write(LEFT, &RequestLog::default());
         }
     }
 }
 
-/// Whether a route goes without a token.
+/// Whether a route needs no token.
 fn is_open(path: &str) -> bool {
     OPEN.contains(&path)
 }

@@ -24,7 +24,7 @@ use crate::run_code::{End, SIGXFSZ, not_run, stopped_end, text};
 use crate::scratch::{self, Fetch};
 use crate::service::{LanguageLookup, Service};
 
-/// What the kernel `python3` runs.
+/// The language of the kernel `python3`.
 const LANGUAGE: &str = "python";
 
 pub(crate) async fn run(
@@ -64,7 +64,7 @@ pub(crate) async fn run(
         output_bytes: Some(u64::MAX),
         ..ProgramLimits::default()
     };
-    let place = service.run_place(&mut wait).await?;
+    let place = service.long_run_place(left, &mut wait).await?;
     log.queued = wait.waited();
     let began = Instant::now();
     let opened = interpreter
@@ -196,7 +196,7 @@ pub(crate) async fn run(
     Ok(logged(json(&response), log))
 }
 
-/// What a cell's report holds, in bytes.
+/// Number of bytes in a cell's report.
 fn bytes_of(report: &CellReport) -> u64 {
     let printed = [&report.stdout, &report.stderr]
         .map(|output| output.total_bytes() - output.omitted_bytes())
@@ -229,10 +229,10 @@ fn cell(report: CellReport) -> CellRunResult {
     }
 }
 
-/// What was shown as notebooks have it: for each thing one bundle of all its forms, the value's last.
+/// The displays as notebooks have them: for each object one bundle of all its forms, with the value's bundle last.
 ///
-/// The forms of a thing that was shown follow its text. Those of the value follow its text too where something was
-/// shown before it, and stand alone where nothing was.
+/// The other forms of a displayed object follow its text. The forms of the value follow its text if something was
+/// displayed before it, and stand alone otherwise.
 fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Value>> {
     const TEXT: &str = "text/plain";
     let is_shown = displays.iter().any(|display| display.media_type == TEXT);
@@ -261,7 +261,7 @@ fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Val
     bundles
 }
 
-/// One form of a thing: JSON as it is, other text as text, the rest in base64.
+/// One form of an object: JSON as it is, other text as text, the rest in base64.
 fn form(display: Display) -> (String, Value) {
     let Display { media_type, data } = display;
     let is_json = media_type == "application/json" || media_type.ends_with("+json");

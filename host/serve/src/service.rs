@@ -1,4 +1,4 @@
-//! What all requests of one service share.
+//! The state that all requests of one service share.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::config::{BODY_UNIT, ServeConfig};
 use crate::exposure::Exposure;
 use crate::metrics::Metrics;
 use crate::protocol::LANGUAGES;
-use crate::queue::{Queue, WaitBudget};
+use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
 
 /// Everything that handlers need.
 #[derive(Debug)]
@@ -28,12 +28,24 @@ pub(crate) struct Service {
     pub(crate) metrics: Metrics,
     /// BodyReservation for bodies, in [`BODY_UNIT`]s.
     pub(crate) bodies: Queue,
-    runs: Queue,
+    /// Places for the first turns of programs.
+    first_turns: Queue,
+    /// Places for programs that did not end in their first turn, and for notebooks.
+    long_runs: Queue,
+    /// CPU time that the programs in `long_runs` may still use.
+    long_backlog: Backlog,
     calls: Queue,
     stopping: AtomicBool,
-    /// What the names of requests begin with, of this process alone.
+    /// Prefix of the requests' names, different for every process.
     epoch: u32,
     requests: AtomicU64,
+}
+
+/// A place for a long run, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LongRunPlace {
+    _permit: OwnedSemaphorePermit,
+    _share: BacklogShare,
 }
 
 /// Result of looking up the interpreter of a language.
@@ -63,6 +75,7 @@ impl Service {
                 ));
             }
         }
+        let max_runs = config.max_runs.unwrap_or(workers).max(1);
         let mut epoch = [0; 4];
         getrandom::fill(&mut epoch)
             .map_err(|error| format!("the machine gives no randomness: {error}"))?;
@@ -71,7 +84,9 @@ impl Service {
             exposure: Exposure::new(registry, &config)?,
             metrics: Metrics::new(),
             bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),
-            runs: Queue::new(config.max_runs.unwrap_or(workers).max(1)),
+            first_turns: Queue::new(max_runs),
+            long_runs: Queue::new(max_runs),
+            long_backlog: Backlog::new(max_runs),
             calls: Queue::new(config.max_calls),
             stopping: AtomicBool::new(false),
             epoch: u32::from_le_bytes(epoch),
@@ -82,17 +97,38 @@ impl Service {
         })
     }
 
-    /// How long a request may wait from now on.
+    /// A wait budget for a new request.
     pub(crate) fn wait(&self) -> WaitBudget {
         WaitBudget::new(self.config.queue)
     }
 
-    /// Waits for a place among programs.
-    pub(crate) async fn run_place(
+    /// Waits for a place for the first turn of a program.
+    pub(crate) async fn first_turn_place(
         &self,
         wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(&self.runs, "programs", wait).await
+        self.place(&self.first_turns, "programs", wait).await
+    }
+
+    /// Waits for a place for a program or a notebook that may use `time`. The refusal tells the client to come back when
+    /// the programs before it are done, at the latest.
+    pub(crate) async fn long_run_place(
+        &self,
+        time: Duration,
+        wait: &mut WaitBudget,
+    ) -> Result<LongRunPlace, Refusal> {
+        let share = self.long_backlog.add(time);
+        let permit = self.place(&self.long_runs, "long programs", wait).await;
+        match permit {
+            Ok(permit) => Ok(LongRunPlace {
+                _permit: permit,
+                _share: share,
+            }),
+            Err(refusal) => {
+                drop(share);
+                Err(refusal.retry_after(self.long_backlog.duration()))
+            }
+        }
     }
 
     /// Waits for a place among calls of tools and rewards.
@@ -121,7 +157,7 @@ impl Service {
         })
     }
 
-    /// What runs a language, by a name of a client's.
+    /// Finds the interpreter for a language, by a client's name for it.
     pub(crate) fn interpreter_for(&self, name: &str) -> LanguageLookup<'_> {
         let id = self.config.languages.get(name).map_or(name, String::as_str);
         if let Some(interpreter) = self.interpreters.get(id) {
@@ -145,7 +181,7 @@ impl Service {
         LanguageLookup::Unknown(format!("Input should be one of {}", known.join(", ")))
     }
 
-    /// Names a request: as the client does, where that is a plain name.
+    /// Names a request: as the client named it, if that is a plain name.
     pub(crate) fn request_id(&self, given: Option<&http::HeaderValue>) -> String {
         let plain = |text: &&str| {
             (1..=64).contains(&text.len())
@@ -163,7 +199,7 @@ impl Service {
         }
     }
 
-    /// From now on no request is taken.
+    /// Stops taking requests.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -173,7 +209,7 @@ impl Service {
     }
 }
 
-/// What interpreters call their languages.
+/// The interpreters' own names of their languages.
 pub(crate) fn ids(interpreters: &Interpreters) -> Vec<&str> {
     interpreters
         .all()
