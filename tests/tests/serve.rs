@@ -532,21 +532,41 @@ fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() 
         .body
         .contains("rlf_serve_requests_under_way 2")
     {}
-    let late = service.post("/run_code", &program("print a"));
+    // A second program that loops finds the place taken, once its own first turn is over.
+    let late = service.post("/run_code", &program("loop"));
     assert_eq!(late.status, 504, "{late:?}");
-    assert!(late.head.contains("retry-after: 1"), "{}", late.head);
+    // The one before it has up to 10 seconds.
+    assert!(late.head.contains("retry-after: 10"), "{}", late.head);
     assert!(
         late.json()["detail"]
             .as_str()
             .unwrap_or_default()
             .contains("serve.queue_ms = 300")
     );
+    // One that ends at once waits for neither.
+    assert_eq!(
+        service.posted("/run_code", &program("print a"))["run_result"]["stdout"],
+        "a\n"
+    );
     drop(first);
-    let again = (0..100).find(|_| service.post("/run_code", &program("print a")).status == 200);
+    let soon = with(program("loop"), "run_timeout", json!(0.2));
+    let again = (0..100).find(|_| service.post("/run_code", &soon).status == 200);
     assert!(
         again.is_some(),
         "the place of a client that left was not given back"
     );
+}
+
+#[test]
+fn programs_that_end_are_answered_while_many_others_loop() {
+    let service = service(&format!("{TOY}max_runs = 1\n"));
+    let endless = service.request("POST", "/run_code", &[], &program("loop").to_string());
+    let looping: Vec<_> = (0..10).map(|_| service.send(endless.as_bytes())).collect();
+    for number in 0..10 {
+        let answer = service.posted("/run_code", &program(&format!("print {number}")));
+        assert_eq!(answer["run_result"]["stdout"], format!("{number}\n"));
+    }
+    drop(looping);
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Who may ask: checked of every request before anything of its body is read.
+//! Checks who may send requests, before anything of a body is read.
 //!
-//! A service on the loopback address is reached by every page that a browser on the same machine shows.
-//! Three checks keep those out: a page of another origin names itself in `Origin`; one that had its own
-//! name resolved to a loopback address names that in `Host`; and a body that is JSON by its type is sent by no
-//! page without asking first, which nothing here answers.
+//! Every page in a browser on the same machine can reach a service on the loopback address. Three checks keep pages out.
+//! A page of another origin names itself in `Origin`. A page whose own name was resolved to a loopback address has that
+//! name in `Host`. And no page can send a body with the type JSON without a preflight request, which the service does
+//! not answer.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +16,11 @@ use crate::answer::Refusal;
 use crate::config::ServeConfig;
 use crate::token::Token;
 
+/// Refuses a configuration that would let everybody in, or whose token cannot be read. It checks nothing else.
+pub fn check_access(config: &ServeConfig) -> Result<(), String> {
+    Access::new(config).map(drop)
+}
+
 /// The checks of one service.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -25,7 +30,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// What a configuration asks for; an error where it would let everybody in.
+    /// Makes the checks of a configuration. Fails if it would let everybody in.
     pub(crate) fn new(config: &ServeConfig) -> Result<Self, String> {
         let token = match (&config.token_file, &config.token_env) {
             (Some(file), _) => Some(Token::from_file(file)?),
@@ -34,7 +39,7 @@ impl Access {
         };
         if token.is_none() && !config.listen.ip().to_canonical().is_loopback() {
             return Err(format!(
-                "{} can be reached from other machines, and whoever reaches it could run programs here; give it a token with \
+                "{} can be reached from other machines, and every client that reaches it could run programs here; give it a token with \
                  --token-file FILE or --token-env NAME, or listen on 127.0.0.1",
                 config.listen
             ));
@@ -70,17 +75,17 @@ impl Access {
                 "send one `Host` header",
             ));
         };
-        // A target with an authority of its own is a proxy's business.
+        // Only a proxy takes a target with an authority.
         if head.uri.authority().is_some() {
             return Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
-                "this is no proxy: ask for a path alone",
+                "this is not a proxy: send only a path",
             ));
         }
         let Some(name) = host.to_str().ok().and_then(host_name) else {
             return Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
-                "`Host` is no host with an optional port",
+                "`Host` must be a host with an optional port",
             ));
         };
         if self.hosts.contains(&name) {
@@ -99,7 +104,7 @@ impl Access {
             return Ok(());
         }
         refused(format!(
-            "`Host` is `{name}`, which is no name of this service; if it is one, add it to serve.hosts (--host {name})"
+            "`Host` is `{name}`, which is not a name of this service; if it is one, add it to serve.hosts (--host {name})"
         ))
     }
 
@@ -134,7 +139,8 @@ impl Access {
     }
 }
 
-/// Only JSON, as it is: nothing that a page can send without asking, and nothing to unpack.
+/// Accepts only JSON without a content encoding. No page can send it without a preflight request, and nothing has to be
+/// unpacked.
 fn check_content(head: &Parts) -> Result<(), Refusal> {
     let refused = |what: &str| Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
     let kind = head
@@ -155,11 +161,11 @@ fn check_content(head: &Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The host of a `Host` header in lower case, brackets of an address included; `None` where it is none.
+/// The host of a `Host` header in lower case, with the brackets of an address; `None` if it is not a host.
 fn host_name(header: &str) -> Option<String> {
     let authority: http::uri::Authority = header.parse().ok()?;
     let port = authority.as_str().len() - authority.host().len();
-    // Neither credentials nor anything but a port behind the name.
+    // No credentials, and nothing except a port after the name.
     let plain = authority.as_str().starts_with(authority.host())
         && (port == 0 || authority.port_u16().is_some());
     let host = authority.host().trim_end_matches('.');

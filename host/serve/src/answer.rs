@@ -1,5 +1,7 @@
 //! Answers: JSON, and refusals in the form that clients of FastAPI services read (`{"detail": ..}`).
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -9,18 +11,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A request that is not served, and why.
+/// Longest time that `Retry-After` names. Programs often end long before their limits.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// The refusal of a request, with its reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     status: StatusCode,
     detail: Value,
+    /// Seconds after which a 504 is worth repeating.
+    retry_after: u64,
 }
 
-/// Body of every answer but a 2xx.
+/// Body of every answer except 2xx.
 #[derive(Debug, Serialize, JsonSchema)]
 #[allow(dead_code)] // For the description alone.
 pub(crate) struct RefusalBody {
-    /// A sentence; of a body that does not fit (422), a list of `{type, loc, msg}`.
+    /// A sentence, or a list of `{type, loc, msg}` for a body that does not fit (422).
     detail: Value,
 }
 
@@ -29,10 +36,11 @@ impl Refusal {
         Self {
             status,
             detail: Value::String(detail.into()),
+            retry_after: 1,
         }
     }
 
-    /// A body that is not what the route takes. `place` leads from the body to what is wrong.
+    /// Refuses a body that does not fit the route. `place` leads from the body to the wrong value.
     pub(crate) fn invalid(kind: &str, place: &[&str], message: impl Into<String>) -> Self {
         let place: Vec<&str> = std::iter::once("body")
             .chain(place.iter().copied())
@@ -40,12 +48,20 @@ impl Refusal {
         Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             detail: json!([{"type": kind, "loc": place, "msg": message.into()}]),
+            retry_after: 1,
         }
     }
 
-    /// The request had to wait for too long, or the machine had no room for it: worth repeating.
+    /// The request had to wait for too long, or the machine had no room for it. It is worth repeating.
     pub(crate) fn later(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, detail)
+    }
+
+    /// Tells the client to repeat the request after this time, at least a second and at most [`MAX_RETRY_AFTER`].
+    pub(crate) fn retry_after(mut self, time: Duration) -> Self {
+        let time = time.clamp(Duration::from_secs(1), MAX_RETRY_AFTER);
+        self.retry_after = time.as_millis().div_ceil(1_000) as u64;
+        self
     }
 
     #[cfg(test)]
@@ -64,9 +80,9 @@ impl IntoResponse for Refusal {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::GATEWAY_TIMEOUT => {
-                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
             }
-            // What is left of the body is not worth reading.
+            // The rest of the body is not read.
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -76,19 +92,19 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An answer of JSON, in the order of the type's fields.
+/// Makes an answer of JSON, in the order of the type's fields.
 pub(crate) fn json<T: Serialize>(value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => typed("application/json", body),
         Err(error) => {
-            // Maps with keys that are no strings: no type here has one.
+            // Only maps with keys that are not strings fail, and no type here has one.
             tracing::error!(%error, "an answer cannot be written as JSON");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
 
-/// An answer of one media type.
+/// Makes an answer of a media type.
 pub(crate) fn typed(kind: &'static str, body: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::from(body.into()));
     response
@@ -119,6 +135,10 @@ mod tests {
             header(Refusal::later("full"), "retry-after").as_deref(),
             Some("1")
         );
+        let later = |time| header(Refusal::later("full").retry_after(time), "retry-after");
+        for (time, said) in [(0, "1"), (2_001, "3"), (600_000, "60")] {
+            assert_eq!(later(Duration::from_millis(time)).as_deref(), Some(said));
+        }
         assert_eq!(
             header(refusal(StatusCode::PAYLOAD_TOO_LARGE), "connection").as_deref(),
             Some("close")

@@ -1,4 +1,4 @@
-//! The body of a request: read with limits on its size, on its time and on what all bodies take together.
+//! Reads the body of a request, with limits on its size, on its time and on the memory of all bodies together.
 
 use std::time::{Duration, Instant};
 
@@ -13,37 +13,37 @@ use tokio::time::timeout;
 
 use crate::answer::Refusal;
 use crate::config::BODY_UNIT;
-use crate::queue::Patience;
+use crate::queue::WaitBudget;
 use crate::service::Service;
 
-/// How long room is kept for what a client has announced and not sent. Bodies of clients that send as fast as
-/// machines do are read whole, one behind the other, and do not wait for each other half read; whoever is slower has
-/// room for what has come, and an idle one for nothing.
-const PROMISE: Duration = Duration::from_millis(250);
+/// Time for which room is kept for a body that was announced but not sent. Bodies of fast clients are read whole, one
+/// after the other, and do not wait for each other half read. A slower client has room only for the part that has
+/// arrived, and an idle one for nothing.
+const ANNOUNCED_BODY_GRACE: Duration = Duration::from_millis(250);
 
-/// A body and the room it takes, given back when it is dropped.
+/// A body with its share of the body budget, which is given back when it is dropped.
 pub(crate) struct Body {
     bytes: Vec<u8>,
     room: OwnedSemaphorePermit,
 }
 
 impl Body {
-    /// Reads, and waits for room as it comes.
+    /// Reads a body, and waits for room as it arrives.
     pub(crate) async fn read(
         request: Request,
         service: &Service,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<Self, Refusal> {
         let most = service.config.max_body_bytes;
         let mut arriving = request.into_body();
-        // Nothing where it comes in chunks, whatever else the head says.
+        // None if it comes in chunks, whatever else the head says.
         let announced = arriving.size_hint().exact();
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(most));
         }
-        let mut room = Room::none(service, patience).await?;
+        let mut room = BodyReservation::none(service, wait).await?;
         let mut bytes = Vec::new();
-        // Waiting for room is not on the client's time.
+        // Time spent waiting for room does not count against the client.
         let mut left = service.config.client;
         let mut kept_until = None;
         loop {
@@ -81,10 +81,10 @@ impl Body {
             }
             match announced.filter(|_| is_first) {
                 Some(announced) => {
-                    room.grow_to(announced, service, patience).await?;
-                    kept_until = Some(Instant::now() + PROMISE);
+                    room.grow_to(announced, service, wait).await?;
+                    kept_until = Some(Instant::now() + ANNOUNCED_BODY_GRACE);
                 }
-                None => room.grow_to(come, service, patience).await?,
+                None => room.grow_to(come, service, wait).await?,
             }
             bytes.extend_from_slice(&data);
         }
@@ -98,21 +98,20 @@ impl Body {
                 ),
             ));
         }
-        room.grow_to(becomes, service, patience).await?;
+        room.grow_to(becomes, service, wait).await?;
         Ok(Self {
             bytes,
             room: room.permit,
         })
     }
 
-    /// As the type that a route takes. What it takes room for from now on is the value.
+    /// Parses the body as the type that a route takes. The share of the budget now belongs to the value.
     pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<(T, OwnedSemaphorePermit), Refusal> {
         Ok((parse(&self.bytes)?, self.room))
     }
 }
 
-/// How many values a text has, if it is JSON: a list of a million zeros is two megabytes here, and far more once it is
-/// read.
+/// Number of values in a JSON text. A list of a million zeros is two megabytes as text, and far more in memory.
 fn values(text: &[u8]) -> u64 {
     let (mut values, mut is_quoted, mut is_escaped) = (0, false, false);
     for byte in text {
@@ -134,32 +133,32 @@ fn too_large(most: u64) -> Refusal {
     )
 }
 
-/// What a body has of serve.body_budget_bytes.
-struct Room {
+/// A body's share of serve.body_budget_bytes.
+struct BodyReservation {
     permit: OwnedSemaphorePermit,
 }
 
-impl Room {
-    async fn none(service: &Service, patience: &mut Patience) -> Result<Self, Refusal> {
-        let permit = take(0, service, patience).await?;
+impl BodyReservation {
+    async fn none(service: &Service, wait: &mut WaitBudget) -> Result<Self, Refusal> {
+        let permit = take(0, service, wait).await?;
         Ok(Self { permit })
     }
 
-    /// Waits until it is room for so many bytes.
+    /// Waits until the share has room for this number of bytes.
     async fn grow_to(
         &mut self,
         bytes: u64,
         service: &Service,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<(), Refusal> {
         let more = units(bytes).saturating_sub(self.permit.num_permits());
         if more > 0 {
-            self.permit.merge(take(more, service, patience).await?);
+            self.permit.merge(take(more, service, wait).await?);
         }
         Ok(())
     }
 
-    /// Gives back what is more than room for so many bytes.
+    /// Gives back the room beyond this number of bytes.
     fn shrink_to(&mut self, bytes: u64) {
         let less = self.permit.num_permits().saturating_sub(units(bytes));
         drop(self.permit.split(less));
@@ -173,20 +172,20 @@ fn units(bytes: u64) -> usize {
 async fn take(
     units: usize,
     service: &Service,
-    patience: &mut Patience,
+    wait: &mut WaitBudget,
 ) -> Result<OwnedSemaphorePermit, Refusal> {
     let _waits = service.metrics.waits();
     let units = u32::try_from(units).unwrap_or(u32::MAX);
-    service.bodies.take(units, patience).await.map_err(|_| {
+    service.bodies.take(units, wait).await.map_err(|_| {
         Refusal::later(
             "too many large requests are under way; their bodies fill serve.body_budget_bytes",
         )
     })
 }
 
-/// Reads a value; where it does not fit, says where and why in the form of the original service.
+/// Reads a value. If it does not fit, the refusal says where and why, in the form of SandboxFusion.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    // A list would be taken for the fields in their order.
+    // Serde would take a list for the fields in their order.
     if body.trim_ascii_start().first() == Some(&b'[')
         && serde_json::from_slice::<IgnoredAny>(body).is_ok()
     {

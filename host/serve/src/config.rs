@@ -1,4 +1,4 @@
-//! `[serve]` of a configuration: where the service listens, who may ask for what, and how much.
+//! `[serve]` of a configuration: address, access and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,61 +7,61 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
-
-/// How the service is set up. Every field may be left out of a configuration.
+/// Settings of the service. Every field may be left out of a configuration.
 ///
-/// What one program may use is no matter of this table: it is the policy of the interpreter that runs it
-/// (`[plugins.NAME.programs]`), and what a request asks for beyond that is brought down to it.
+/// The limits of one program are not part of this table. They belong to the interpreter that runs it
+/// (`[plugins.NAME.programs]`), and a request's own limits are clamped to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {
-    /// Address and port; port 0 takes a free one, which is printed. Any address but a loopback one needs a
-    /// token. Default: 127.0.0.1:8080.
+    /// Address and port. Port 0 takes a free port, which is printed. Every address except a loopback one needs a token.
+    /// Default: 127.0.0.1:8080.
     pub listen: SocketAddr,
     /// File with the bearer token, 16 to 4,096 visible ASCII characters. Not with `token_env`. Default: none.
     pub token_file: Option<PathBuf>,
     /// Name of the environment variable that holds the token. Default: none.
     pub token_env: Option<String>,
-    /// Names by which clients may reach the service, as they stand in `Host` without a port, beside loopback
-    /// names and the address that a connection came in at. Default: none.
+    /// Names by which clients may reach the service, as in `Host` without a port. Loopback names and the address of the
+    /// connection are always allowed. Default: none.
     pub hosts: BTreeSet<String>,
-    /// Web origins whose pages may ask, such as `https://lab.example.com`. Default: none, which refuses every
+    /// Web origins whose pages may send requests, such as `https://lab.example.com`. Default: none, which refuses every
     /// request that a browser makes for a page.
     pub origins: BTreeSet<String>,
     /// Plugins whose tools and rewards are served although they lead out of the sandbox: to a network, a
     /// secret, a model or a directory of the host. Default: none.
     pub allow: BTreeSet<String>,
-    /// Names of languages that clients use, and the interpreter's own for each, beside the interpreter's own
-    /// names: `nodejs = "javascript"` for programs that need nothing of Node's. Default: none.
+    /// Additional names of languages for clients, each with the interpreter's own name: `nodejs = "javascript"` for
+    /// programs that need nothing from Node's library. Default: none.
     pub languages: BTreeMap<String, String>,
     /// Seed of every program's randomness, hashes included: the same request has the same answer. Default: 0.
     pub seed: u64,
-    /// Programs and notebooks that run at once; more wait. They only compute (a program that sleeps takes no
-    /// time), so that more of them than threads run guests would make each slower. Default: the number of
-    /// threads that run guests.
+    /// Number of programs in their first turn at once, and again of longer programs and notebooks; more wait. A program
+    /// that does not end in its first turn (100 ms of CPU time) counts as longer. Programs only compute (one that sleeps
+    /// takes no time), so more of them than there are threads for guests would make each slower. Default: the number
+    /// of threads that run guests.
     pub max_runs: Option<usize>,
     /// Calls of tools and rewards that run at once; more wait. Default: 256.
     pub max_calls: usize,
-    /// How long a request waits for its turn; then it is answered 504, which clients repeat. Should be less than
-    /// they wait for an answer. Key `queue_ms`, default 10,000 ms.
+    /// Longest time that a request waits, for all of its turns together. Then the answer is 504, which clients repeat.
+    /// It should be longer than a program may run, and together with that time shorter than clients wait for an
+    /// answer. Key `queue_ms`, default 15,000 ms.
     #[serde(rename = "queue_ms", with = "milliseconds")]
     pub queue: Duration,
     /// Connections at once; further ones wait to be accepted. Default: 1,024.
     pub max_connections: usize,
-    /// The largest body of a request; a larger one is answered 413. Default: 32 MiB.
+    /// Largest body of a request; a larger one is answered 413. Default: 32 MiB.
     pub max_body_bytes: u64,
-    /// The most that the bodies of all requests that are being read, wait or run may sum to, as far as they have come;
-    /// lists of many small values count as what they become when they are read. Others are not read until there is
-    /// room. Default: 256 MiB.
+    /// Largest sum of the bodies of all requests that are being read, wait or run, as far as they have arrived. Lists of
+    /// many small values count with their size in memory. Other bodies are not read until there is room. Default:
+    /// 256 MiB.
     pub body_budget_bytes: u64,
-    /// How long a client may take to send the head of a request, again to send its body, and to take delivery of
-    /// an answer; also how long an unused connection is kept. Key `client_ms`, default 30,000 ms.
+    /// Time limit for a client to send the head of a request, again to send its body, and again to receive the answer.
+    /// Unused connections are kept as long. Key `client_ms`, default 30,000 ms.
     #[serde(rename = "client_ms", with = "milliseconds")]
     pub client: Duration,
-    /// Files in, and again files out, of one program. Default: 1,000.
+    /// Number of files that one program may be given, and again of files that it may return. Default: 1,000.
     pub max_files: usize,
-    /// Cells of one notebook. Default: 1,000.
+    /// Number of cells of one notebook. Default: 1,000.
     pub max_cells: usize,
 }
 
@@ -78,7 +78,7 @@ impl Default for ServeConfig {
             seed: 0,
             max_runs: None,
             max_calls: 256,
-            queue: Duration::from_secs(10),
+            queue: Duration::from_secs(15),
             max_connections: 1_024,
             max_body_bytes: 32 << 20,
             body_budget_bytes: 256 << 20,
@@ -89,11 +89,11 @@ impl Default for ServeConfig {
     }
 }
 
-/// Bodies are counted in these, so that budgets of terabytes fit a semaphore.
+/// Unit of the body budget in bytes, so that budgets of terabytes fit into a semaphore.
 pub(crate) const BODY_UNIT: u64 = 1 << 10;
 
 impl ServeConfig {
-    /// Says which key cannot work, and what to write instead.
+    /// Checks all keys. The error names the first wrong key and what to write instead.
     pub fn validate(&self) -> Result<(), String> {
         let ranges = [
             ("max_runs", self.max_runs.unwrap_or(1) as u64, 1, 10_000),
@@ -139,11 +139,6 @@ impl ServeConfig {
             }
         }
         Ok(())
-    }
-
-    /// Refuses what would let everybody in, and a token that cannot be read. Costs no more than that.
-    pub fn check_access(&self) -> Result<(), String> {
-        Access::new(self).map(drop)
     }
 
     /// Makes relative paths start at `base`, the folder of the file the table was read from.

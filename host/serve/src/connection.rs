@@ -1,5 +1,5 @@
-//! One connection to its end. When the service stops, a connection ends at once unless a request of its own is in
-//! hand, from the end of its head until the whole answer is handed to the system.
+//! Serves one connection to its end. When the service stops, a connection ends at once unless it has a request in hand. A
+//! request is in hand from the end of its head until its whole answer is handed to the system.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -31,7 +31,7 @@ where
     let traffic = Arc::new(Traffic::default());
     let takes = Arc::clone(&traffic);
     let handler = service_fn(move |request| {
-        let taken = Taken::new(&takes);
+        let taken = InHand::new(&takes);
         let answer = service.call(request);
         async move {
             answer
@@ -50,14 +50,14 @@ where
     }
     connection.as_mut().graceful_shutdown();
     std::future::poll_fn(|context| match connection.as_mut().poll(context) {
-        // What waits here is the rest of a head.
+        // Only the rest of a head can be missing here.
         Poll::Pending if traffic.is_idle() => Poll::Ready(Ok(())),
         other => other,
     })
     .await
 }
 
-/// What goes on in a connection, as seen from both of its ends.
+/// The state of a connection, as seen from both of its ends.
 #[derive(Debug, Default)]
 struct Traffic {
     /// Requests whose answers are not all written.
@@ -67,7 +67,7 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// True where nothing is owed to the client.
+    /// True if no answer is owed to the client.
     fn is_idle(&self) -> bool {
         self.in_hand.load(Ordering::Relaxed) == 0 && !self.is_blocked.load(Ordering::Relaxed)
     }
@@ -80,26 +80,26 @@ impl Traffic {
 }
 
 /// A request in hand, until it is dropped.
-struct Taken(Arc<Traffic>);
+struct InHand(Arc<Traffic>);
 
-impl Taken {
+impl InHand {
     fn new(traffic: &Arc<Traffic>) -> Self {
         traffic.in_hand.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(traffic))
     }
 }
 
-impl Drop for Taken {
+impl Drop for InHand {
     fn drop(&mut self) {
         self.0.in_hand.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The body of an answer; dropped when the last of it is on its way.
+/// The body of an answer, dropped when its last part is on its way.
 struct Delivered {
     body: Body,
     #[expect(dead_code, reason = "held for its drop")]
-    taken: Taken,
+    taken: InHand,
 }
 
 impl hyper::body::Body for Delivered {
@@ -122,7 +122,7 @@ impl hyper::body::Body for Delivered {
     }
 }
 
-/// A stream that says when it takes no more. HTTP/1 writes until it is empty or told to wait.
+/// A stream that notes when it takes no more. HTTP/1 writes until everything is written or the stream is full.
 struct Watched {
     stream: TokioIo<TcpStream>,
     traffic: Arc<Traffic>,

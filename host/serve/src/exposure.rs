@@ -1,5 +1,5 @@
-//! Which tools and rewards are served. Whoever may ask may make them do what they can do: what leads out of
-//! the sandbox is served only where the operator says so by name.
+//! Decides which tools and rewards are served. Every client can make them do everything that they can do. So a plugin
+//! that leads out of the sandbox is served only if the operator names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use rlf_plugins::registry::Registry;
 
 use crate::config::ServeConfig;
 
-/// What is served, and why the rest is not.
+/// The tools and rewards that are served, and the reasons why the others are not.
 #[derive(Debug, Default)]
 pub(crate) struct Exposure {
-    /// Tools by the names that models see.
+    /// Tools, by the names that models see.
     pub(crate) tools: BTreeSet<String>,
     /// Reward plugins.
     pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
-    /// Tools and rewards that are there and not served, with what they lead to.
+    /// Tools and rewards that are loaded but not served, with what they lead to.
     pub(crate) withheld: BTreeMap<String, String>,
-    /// Plugins that are installed and were not loaded, and tools that several plugins offer, with what kind of thing
-    /// is wrong. The whole of it has paths of this machine and is the operator's to read.
+    /// Plugins that are installed but were not loaded, and tools that several plugins offer, with the kind of problem. The
+    /// full reason has paths of this machine, and only the operator reads it.
     pub(crate) failed: BTreeMap<String, String>,
 }
 
@@ -61,7 +61,7 @@ impl Exposure {
             .collect();
         let mut exposure = Self {
             failed: failed(registry.problems().iter().filter(|problem| {
-                // What is wrong with some of its tools is said of those.
+                // Problems with single tools are reported for those tools.
                 registry.plugin(&problem.plugin).is_none()
             })),
             ..Self::default()
@@ -98,9 +98,9 @@ impl Exposure {
     }
 }
 
-/// What of problems clients are told. The plugin `*` is the folder of all of them.
+/// The part of each problem that clients may read. The plugin `*` means the folder of all plugins.
 fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, String> {
-    let told = problems.map(|problem| {
+    let shown = problems.map(|problem| {
         let subject = match problem.plugin.as_str() {
             "*" => "the plugin directory cannot be read".to_owned(),
             _ => format!("it was not loaded: {}", problem.kind.outline()),
@@ -108,10 +108,10 @@ fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, S
         let why = format!("{subject}; the log of the service says what to mend");
         (problem.plugin.clone(), why)
     });
-    told.collect()
+    shown.collect()
 }
 
-/// What a plugin leads to outside the sandbox, itself or by the tools it may call.
+/// The reach of a plugin outside the sandbox, by itself or by the tools that it may call.
 fn reach(
     name: &str,
     policies: &BTreeMap<&str, &PluginGrants>,

@@ -1,25 +1,26 @@
-//! The HTTP service: programs, tools and rewards for whoever trains elsewhere.
+//! The HTTP service: programs, tools and rewards for training clusters.
 //!
-//! A training cluster has engines of its own and needs one thing of others: that what its models write is run,
-//! safely and by the thousand. The field's protocol for that is SandboxFusion's; this crate speaks it field by
-//! field, so that its clients change a URL and nothing else, and adds tools and rewards beside it.
+//! A training cluster has its own engines. It needs a place that runs the code its models write, safely and by the
+//! thousand. The field's protocol for that is SandboxFusion's. This crate speaks it field by field, so that clients only
+//! change a URL, and adds tools and rewards.
 //!
-//! A service runs what strangers' models wrote for whoever can reach it, so that who may ask is decided before a
-//! body is read ([`ServeConfig`]), everything a client can make larger is bounded, and a plugin that leads out of
-//! the sandbox is served only by name.
+//! Every client that reaches the service can run code of a stranger's model. So the service checks who asks before it
+//! reads a body ([`check_access`]), limits everything that a client can make larger, and serves a plugin that leads out
+//! of the sandbox only if the operator names it.
 //!
-//! It must not know how programs are confined or plugins loaded: interpreters, tools and rewards come from
-//! `rlf-plugins`. Nothing is kept between requests; any number of such services can stand beside each other.
+//! The crate must not know how programs are confined or plugins loaded: interpreters, tools and rewards come from
+//! `rlf-plugins`. Nothing is kept between requests, so any number of services can run side by side.
 //!
-//! | a reader looking for | finds it in |
+//! | to find | look in |
 //! |---|---|
-//! | every setting | `config` |
-//! | who may ask | `access`, `token` |
-//! | which tools and rewards | `exposure` |
+//! | every setting | `config`: [`ServeConfig`] |
+//! | the checks of who may ask | `access`, `token` |
+//! | the tools and rewards that are served | `exposure` |
 //! | SandboxFusion's types and rules | `protocol`, `number`, `scratch` |
-//! | what a request does | `run_code`, `run_jupyter`, `tools`, `rewards` |
-//! | waiting and limits | `queue`, `body`, `server`, `connection` |
-//! | every path, and its description | `routes`, `openapi` |
+//! | the handlers of requests | `run_code`, `run_jupyter`, `tools`, `rewards` |
+//! | queues and limits | `queue`, `service`, `body`, `server`, `connection` |
+//! | answers, request names and log lines | `answer`, `request`, `metrics` |
+//! | every path, and its description | `routes`, `route`, `openapi` |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;
@@ -57,7 +58,9 @@ mod number;
 mod openapi;
 mod protocol;
 mod queue;
+mod request;
 mod rewards;
+mod route;
 mod routes;
 mod run_code;
 mod run_jupyter;
@@ -67,5 +70,6 @@ mod service;
 mod token;
 mod tools;
 
+pub use access::check_access;
 pub use config::ServeConfig;
 pub use server::{ServeError, Served, Server};

@@ -1,5 +1,4 @@
-//! What is counted, in Prometheus' text format. Labels have few values: nothing that a client can make up
-//! becomes one.
+//! The service's metrics, in Prometheus' text format. No label has a value that a client can make up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,17 +57,17 @@ pub(crate) struct Metrics {
     answered: AtomicU64,
 }
 
-/// Lowers a gauge when it is dropped, however what it counts ends.
-pub(crate) struct Counted(Gauge);
+/// Raises a gauge until it is dropped.
+pub(crate) struct GaugeGuard(Gauge);
 
-impl Counted {
+impl GaugeGuard {
     fn new(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -149,22 +148,22 @@ impl Metrics {
         }
     }
 
-    /// A request that begins.
-    pub(crate) fn begins(&self) -> Counted {
-        Counted::new(&self.under_way)
+    /// Counts a request as being under way.
+    pub(crate) fn begins(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.under_way)
     }
 
-    /// A request that begins to wait.
-    pub(crate) fn waits(&self) -> Counted {
-        Counted::new(&self.waiting)
+    /// Counts a request as waiting.
+    pub(crate) fn waits(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.waiting)
     }
 
-    /// A connection that is opened.
-    pub(crate) fn connects(&self) -> Counted {
-        Counted::new(&self.connections)
+    /// Counts a connection as open.
+    pub(crate) fn connects(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.connections)
     }
 
-    /// A request that is answered.
+    /// Counts an answered request.
     pub(crate) fn answered(&self, route: &str, status: u16, took: Duration) {
         let route = route.to_owned();
         self.answered.fetch_add(1, Ordering::Relaxed);
@@ -178,12 +177,12 @@ impl Metrics {
             .inc();
     }
 
-    /// How long a request waited.
+    /// Adds the time that a request waited.
     pub(crate) fn waited(&self, time: Duration) {
         self.queue_time.observe(time.as_secs_f64());
     }
 
-    /// A program that ended.
+    /// Counts a program that ended.
     pub(crate) fn ran(&self, language: &str, ended: &str, took: Duration, cpu: Duration) {
         let labels = LanguageLabels {
             language: language.to_owned(),
@@ -201,17 +200,17 @@ impl Metrics {
         self.runs.get_or_create(&labels).inc();
     }
 
-    /// Requests that are not answered yet.
+    /// Number of requests that are not answered yet.
     pub(crate) fn under_way(&self) -> u64 {
         u64::try_from(self.under_way.get()).unwrap_or_default()
     }
 
-    /// Requests answered so far.
+    /// Number of requests answered so far.
     pub(crate) fn total(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// All of it as text.
+    /// All metrics as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! Numbers as the service's model of a request takes them: `10`, `10.0` and `"10"` are the same.
+//! Numbers in requests: `10`, `10.0` and `"10"` are the same.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,31 +8,31 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// The longest time that is told from any other.
-const LONGEST: Duration = Duration::from_hours(24);
+/// Longest time limit; longer ones are clamped to it.
+const MAX_TIME: Duration = Duration::from_hours(24);
 
-/// A time in seconds, finite. May be 0 or less, which is no time at all.
+/// A finite time in seconds. 0 or less means no time at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seconds(pub(crate) f64);
 
 impl Seconds {
-    /// As a limit: none where it is 0 or less; a millisecond at the least, a day at the most.
+    /// The time as a limit, between a millisecond and a day; none if it is 0 or less.
     pub(crate) fn limit(self) -> Option<Duration> {
         let limit = Duration::try_from_secs_f64(self.0).unwrap_or(if self.0 > 0.0 {
-            LONGEST
+            MAX_TIME
         } else {
             Duration::ZERO
         });
-        (!limit.is_zero()).then(|| limit.clamp(Duration::from_millis(1), LONGEST))
+        (!limit.is_zero()).then(|| limit.clamp(Duration::from_millis(1), MAX_TIME))
     }
 }
 
-/// A number of mebibytes; 0 and less stand for all that there is.
+/// A number of mebibytes. 0 or less means all that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mebibytes(pub(crate) i64);
 
 impl Mebibytes {
-    /// As a limit in bytes, if it is one.
+    /// The limit in bytes, if there is one.
     pub(crate) fn limit(self) -> Option<u64> {
         let number = u64::try_from(self.0).ok().filter(|number| *number > 0);
         number.map(|number| number.saturating_mul(1 << 20))
@@ -144,7 +144,7 @@ mod tests {
         let limit = |seconds: f64| Seconds(seconds).limit();
         assert_eq!(limit(2.5), Some(Duration::from_millis(2_500)));
         assert_eq!(limit(1e-9), Some(Duration::from_millis(1)));
-        assert_eq!(limit(1e300), Some(LONGEST));
+        assert_eq!(limit(1e300), Some(MAX_TIME));
         assert_eq!(limit(0.0), None);
         assert_eq!(limit(-5.0), None);
     }

@@ -1,11 +1,11 @@
-//! The description of the service: OpenAPI 3.1, made from the routes and from the types that they read and write.
+//! Describes the service in OpenAPI 3.1, from the routes and the types that they read and write.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::answer::RefusalBody;
-use crate::routes::{Answers, Route};
+use crate::route::{Answers, Route};
 
 /// Describes routes.
 pub(crate) fn document(routes: &[Route]) -> Value {

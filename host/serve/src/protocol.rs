@@ -1,7 +1,7 @@
-//! What SandboxFusion's clients send and read: field by field, in its order, with its names.
+//! The requests and answers of SandboxFusion, field by field, in its order, with its names.
 //!
-//! Requests may have fields that are not here (they are ignored, as there), and any field with a default may be
-//! missing. Answers have every field, null where there is nothing to say.
+//! Requests may have other fields, which are ignored as in SandboxFusion, and fields with a default may be missing. Answers
+//! have every field, null if it has no value.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::number::{Mebibytes, Seconds};
 
-/// Every language that the protocol names. Which of them run here is another matter.
+/// Every language that the protocol names. Only those with an interpreter run here.
 pub(crate) const LANGUAGES: [&str; 32] = [
     "python",
     "python2",
@@ -66,24 +66,24 @@ fn all_memory() -> Mebibytes {
 /// `POST /run_code`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RunCodeRequest {
-    /// Of languages with a compiler, seconds.
+    /// Seconds for the compiler, in languages that have one.
     #[serde(default = "ten_seconds")]
     #[expect(dead_code, reason = "no language here has a compiler of its own")]
     pub(crate) compile_timeout: Seconds,
-    /// Seconds of the program's own time and of CPU time; at most what the interpreter's policy allows.
+    /// Seconds of CPU time, and again of time as the program sees it; clamped to the interpreter's limit.
     #[serde(default = "ten_seconds")]
     pub(crate) run_timeout: Seconds,
-    /// Megabytes; -1 for all that the interpreter's policy allows, which more than that also is.
+    /// Megabytes, clamped to the interpreter's limit; -1 for that limit.
     #[serde(rename = "memory_limit_MB", default = "all_memory")]
     pub(crate) memory_limit: Mebibytes,
     /// The program.
     pub(crate) code: String,
-    /// What it can read from standard input.
+    /// Its standard input.
     #[serde(default)]
     pub(crate) stdin: Option<String>,
-    /// What it is written in: a name of SandboxFusion's, or one of an interpreter that is there.
+    /// Its language: a name of SandboxFusion's, or of a loaded interpreter.
     pub(crate) language: String,
-    /// Files that lie there when it starts: path to base64, or null for none.
+    /// Files that exist when it starts: path to base64, or null for none.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Option<String>>,
     /// Paths of files to return after the run.
@@ -91,18 +91,18 @@ pub(crate) struct RunCodeRequest {
     pub(crate) fetch_files: Vec<String>,
 }
 
-/// What became of a request.
+/// The status of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum RunStatus {
-    /// Everything that ran ended with 0.
+    /// Everything that ran ended with exit code 0.
     Success,
-    /// Something ended otherwise, or was out of time.
+    /// Something ended otherwise, or ran out of time.
     Failed,
-    /// Nothing can be said of the program: the service could not run it.
+    /// The service could not run the program, so the answer says nothing about it.
     SandboxError,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum CommandRunStatus {
     /// By itself, or by a limit other than time.
@@ -113,15 +113,15 @@ pub(crate) enum CommandRunStatus {
     TimeLimitExceeded,
 }
 
-/// One command: of a program in an interpreted language, the run.
+/// The result of one command. For interpreted languages, the run is the only command.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct CommandRunResult {
     pub(crate) status: CommandRunStatus,
     /// Seconds.
     pub(crate) execution_time: Option<f64>,
-    /// What the process would have ended with; null where it was out of time.
+    /// Exit code that the process would have; null if it ran out of time.
     pub(crate) return_code: Option<i32>,
-    /// What was printed, also by a program that was stopped.
+    /// The printed text, also of a program that was stopped.
     pub(crate) stdout: Option<String>,
     pub(crate) stderr: Option<String>,
 }
@@ -137,13 +137,13 @@ pub(crate) struct RunCodeResponse {
     pub(crate) run_result: Option<CommandRunResult>,
     /// Always null here.
     pub(crate) executor_pod_name: Option<String>,
-    /// Path as it was asked for, to base64. What was not found is left out.
+    /// Path as it was asked for, to base64. Files that were not found are left out.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl RunCodeResponse {
-    /// The status follows from the run alone, by the protocol's rules.
-    pub(crate) fn of_run(run: CommandRunResult, files: BTreeMap<String, String>) -> Self {
+    /// Makes the answer of a run. The status follows from the run alone, by the protocol's rules.
+    pub(crate) fn from_run(run: CommandRunResult, files: BTreeMap<String, String>) -> Self {
         let (status, message) = match (run.status, run.return_code) {
             (CommandRunStatus::Error, _) => (
                 RunStatus::SandboxError,
@@ -164,7 +164,7 @@ impl RunCodeResponse {
         }
     }
 
-    /// The sandbox failed at the run.
+    /// Makes the answer of a run at which the sandbox failed.
     pub(crate) fn broken(message: String) -> Self {
         let run = CommandRunResult {
             status: CommandRunStatus::Error,
@@ -173,10 +173,10 @@ impl RunCodeResponse {
             stdout: None,
             stderr: Some(message),
         };
-        Self::of_run(run, BTreeMap::new())
+        Self::from_run(run, BTreeMap::new())
     }
 
-    /// Nothing was tried.
+    /// Makes the answer of a program that was not run.
     pub(crate) fn not_run(message: String) -> Self {
         Self {
             status: RunStatus::SandboxError,
@@ -201,12 +201,12 @@ pub(crate) enum Kernel {
 /// `POST /run_jupyter`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RunJupyterRequest {
-    /// Run one after the other in one namespace. One that raises does not keep the next from running.
+    /// Run one after the other in one namespace. The next cell runs even if one raises.
     pub(crate) cells: Vec<String>,
-    /// Seconds for each cell; 0 for no limit but that of all.
+    /// Seconds for each cell; 0 for no limit of its own.
     #[serde(default = "no_limit")]
     pub(crate) cell_timeout: Seconds,
-    /// Seconds for all cells.
+    /// Seconds for all cells together.
     #[serde(default = "total")]
     pub(crate) total_timeout: Seconds,
     /// As for `/run_code`.
@@ -223,14 +223,14 @@ pub(crate) struct RunJupyterRequest {
     pub(crate) fetch_files: Vec<String>,
 }
 
-/// What came of one cell.
+/// The result of one cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct CellRunResult {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// What was shown, in order: media type to data, the value of a trailing expression last.
+    /// The displays, in order: media type to data. The value of a trailing expression is the last.
     pub(crate) display: Vec<Map<String, Value>>,
-    /// `ename`, `evalue` and the lines of `traceback`, where it raised.
+    /// `ename`, `evalue` and the lines of `traceback`, if it raised.
     pub(crate) error: Vec<CellError>,
 }
 
@@ -250,16 +250,16 @@ pub(crate) struct RunJupyterResponse {
     pub(crate) message: String,
     /// The notebook as a whole.
     pub(crate) driver: Option<CommandRunResult>,
-    /// Those that ran, the one that was out of time with them.
+    /// The cells that ran, with the one that ran out of time.
     pub(crate) cells: Vec<CellRunResult>,
     /// Always null here.
     pub(crate) executor_pod_name: Option<String>,
-    /// As of `/run_code`.
+    /// As for `/run_code`.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl RunJupyterResponse {
-    /// Nothing was run.
+    /// Makes the answer of a notebook that was not run.
     pub(crate) fn not_run(message: String) -> Self {
         Self {
             status: RunStatus::SandboxError,
@@ -297,7 +297,7 @@ mod tests {
             (TimeLimitExceeded, None, RunStatus::Failed, ""),
             (Error, None, RunStatus::SandboxError, "err"),
         ] {
-            let response = RunCodeResponse::of_run(run(ended, code), BTreeMap::new());
+            let response = RunCodeResponse::from_run(run(ended, code), BTreeMap::new());
             assert_eq!(
                 (response.status, response.message.as_str()),
                 (status, message)
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn answers_have_every_field_in_the_protocols_order() {
-        let response = RunCodeResponse::of_run(
+        let response = RunCodeResponse::from_run(
             run(CommandRunStatus::Finished, Some(0)),
             BTreeMap::from([("a".into(), "aGk=".into())]),
         );

@@ -1,37 +1,38 @@
-//! Waiting one's turn: so many at once, first come first served, and nobody waits beyond a deadline.
+//! Queues: a limited number of places, in order of arrival, with a limit on how long a request waits.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// How long one request may wait in all, for whatever it waits.
+/// The time that one request may still wait, summed over everything that it waits for.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitBudget {
     left: Duration,
     waited: Duration,
 }
 
-/// The deadline passed.
+/// The wait budget was used up before a place was free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLate;
+pub(crate) struct WaitTimedOut;
 
-impl Patience {
-    pub(crate) fn new(most: Duration) -> Self {
+impl WaitBudget {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self {
-            left: most,
+            left: limit,
             waited: Duration::ZERO,
         }
     }
 
-    /// How long it has waited so far.
+    /// Time waited so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 }
 
-/// A number of places, or of bytes, that requests hold for as long as they need them.
+/// A number of places, or of bytes, that requests hold while they need them.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -44,28 +45,75 @@ impl Queue {
         }
     }
 
-    /// Waits for `number` places, behind those that wait already.
+    /// Waits for `number` places, after the requests that wait already.
     pub(crate) async fn take(
         &self,
         number: u32,
-        patience: &mut Patience,
-    ) -> Result<OwnedSemaphorePermit, TooLate> {
+        wait: &mut WaitBudget,
+    ) -> Result<OwnedSemaphorePermit, WaitTimedOut> {
         let began = Instant::now();
         let taken = timeout(
-            patience.left,
+            wait.left,
             Arc::clone(&self.places).acquire_many_owned(number),
         )
         .await;
         let waited = began.elapsed();
-        patience.waited += waited;
-        patience.left = patience.left.saturating_sub(waited);
+        wait.waited += waited;
+        wait.left = wait.left.saturating_sub(waited);
         // Nothing closes the semaphore.
-        taken.ok().and_then(Result::ok).ok_or(TooLate)
+        taken.ok().and_then(Result::ok).ok_or(WaitTimedOut)
     }
 
     #[cfg(test)]
     fn free(&self) -> usize {
         self.places.available_permits()
+    }
+}
+
+/// The CPU time that programs waiting or running in a queue may still use, as far as their limits tell.
+#[derive(Debug, Clone)]
+pub(crate) struct Backlog {
+    milliseconds: Arc<AtomicU64>,
+    places: u64,
+}
+
+/// One program's share of a [`Backlog`], until it is dropped.
+#[derive(Debug)]
+pub(crate) struct BacklogShare {
+    backlog: Backlog,
+    milliseconds: u64,
+}
+
+impl Backlog {
+    /// A backlog that this number of places works off at once.
+    pub(crate) fn new(places: usize) -> Self {
+        Self {
+            milliseconds: Arc::default(),
+            places: (places as u64).max(1),
+        }
+    }
+
+    /// Adds a program that may use `time`.
+    pub(crate) fn add(&self, time: Duration) -> BacklogShare {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX >> 16);
+        self.milliseconds.fetch_add(milliseconds, Ordering::Relaxed);
+        BacklogShare {
+            backlog: self.clone(),
+            milliseconds,
+        }
+    }
+
+    /// The time until all of it is done, if every program uses all of its time.
+    pub(crate) fn duration(&self) -> Duration {
+        Duration::from_millis(self.milliseconds.load(Ordering::Relaxed) / self.places)
+    }
+}
+
+impl Drop for BacklogShare {
+    fn drop(&mut self) {
+        self.backlog
+            .milliseconds
+            .fetch_sub(self.milliseconds, Ordering::Relaxed);
     }
 }
 
@@ -76,26 +124,38 @@ mod tests {
     #[tokio::test]
     async fn who_waits_too_long_leaves_and_the_next_one_gets_the_place() {
         let queue = Queue::new(1);
-        let mut first = Patience::new(Duration::from_secs(1));
+        let mut first = WaitBudget::new(Duration::from_secs(1));
         let held = queue.take(1, &mut first).await.unwrap();
-        let mut second = Patience::new(Duration::from_millis(1));
-        assert_eq!(queue.take(1, &mut second).await.unwrap_err(), TooLate);
+        let mut second = WaitBudget::new(Duration::from_millis(1));
+        assert_eq!(queue.take(1, &mut second).await.unwrap_err(), WaitTimedOut);
         drop(held);
         assert_eq!(queue.free(), 1);
-        let mut third = Patience::new(Duration::from_secs(1));
+        let mut third = WaitBudget::new(Duration::from_secs(1));
         assert!(queue.take(1, &mut third).await.is_ok());
     }
 
     #[tokio::test]
     async fn patience_is_spent_once_over_all_that_is_waited_for() {
-        let mut patience = Patience {
+        let mut wait = WaitBudget {
             left: Duration::ZERO,
             waited: Duration::from_secs(3),
         };
         let full = Queue::new(0);
-        assert_eq!(full.take(1, &mut patience).await.unwrap_err(), TooLate);
-        // A place that is free is taken even then.
-        assert!(Queue::new(1).take(1, &mut patience).await.is_ok());
-        assert!(patience.waited() >= Duration::from_secs(3));
+        assert_eq!(full.take(1, &mut wait).await.unwrap_err(), WaitTimedOut);
+        // A free place is taken even then.
+        assert!(Queue::new(1).take(1, &mut wait).await.is_ok());
+        assert!(wait.waited() >= Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_backlog_is_the_time_of_all_its_programs_over_its_places() {
+        let backlog = Backlog::new(2);
+        let first = backlog.add(Duration::from_secs(10));
+        let second = backlog.add(Duration::from_secs(2));
+        assert_eq!(backlog.duration(), Duration::from_secs(6));
+        drop(first);
+        assert_eq!(backlog.duration(), Duration::from_secs(1));
+        drop(second);
+        assert_eq!(backlog.duration(), Duration::ZERO);
     }
 }

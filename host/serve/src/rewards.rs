@@ -18,11 +18,11 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::run_code::noted;
-use crate::service::{Note, Service};
+use crate::request::{RequestLog, logged};
+use crate::service::Service;
 use crate::tools::not_served;
 
-/// The task that was tried. Rewards look at the reference; the rest may be left out.
+/// The task of the graded trajectories. Rewards read the reference; the rest may be left out.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GradedTask {
@@ -41,7 +41,7 @@ pub(crate) struct GradedTask {
     pub(crate) extra: Map<String, Value>,
 }
 
-/// Where the task is from.
+/// The split that the task is from.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum GradedSplit {
@@ -56,18 +56,18 @@ pub(crate) enum GradedSplit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RewardRequest {
     pub(crate) task: GradedTask,
-    /// Whole ones, as runs keep them.
+    /// Whole trajectories, as runs keep them.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Value>>")]
     pub(crate) trajectories: Option<Vec<Trajectory>>,
-    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). What an assistant
-    /// says last, calling nothing, is its answer.
+    /// Conversations: `role`, `content`, `reasoning_content`, `tool_calls` (`name`, `arguments`). An assistant's last
+    /// message without calls is its answer.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Vec<Value>>>")]
     pub(crate) messages: Option<Vec<Vec<Message>>>,
     #[serde(default)]
     pub(crate) split: GradedSplit,
-    /// Of the training run, for rewards with a schedule.
+    /// Step of the training run, for rewards with a schedule.
     #[serde(default)]
     pub(crate) step: u64,
     #[serde(default)]
@@ -77,8 +77,8 @@ pub(crate) struct RewardRequest {
     pub(crate) seed: Option<u64>,
 }
 
-/// What a reward says of one trajectory: its terms, or why there are none. Who is not scored is to be left out, not
-/// to be scored 0.
+/// A reward's result for one trajectory: its terms, or the reason why there are none. A trajectory without terms must be
+/// left out, not scored 0.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Scored {
     /// Name to value.
@@ -106,9 +106,9 @@ pub(crate) async fn grade(
         let served = service.exposure.rewards.keys().map(String::as_str);
         return Err(not_served(&service, "reward", &name, served));
     };
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RewardRequest>()?;
     let task = Task {
         id: if request.task.id.is_empty() {
@@ -127,7 +127,7 @@ pub(crate) async fn grade(
     let group = match (request.trajectories, request.messages) {
         (Some(trajectories), None) => trajectories,
         (None, Some(conversations)) => {
-            let tried = |(at, messages)| of_messages(&task.id, at, messages);
+            let tried = |(at, messages)| trajectory_from_messages(&task.id, at, messages);
             conversations.into_iter().enumerate().map(tried).collect()
         }
         _ => {
@@ -145,9 +145,9 @@ pub(crate) async fn grade(
         steps: request.steps,
         seed: request.seed.unwrap_or(service.config.seed),
     };
-    let place = service.call_place(&mut patience).await?;
+    let place = service.call_place(&mut wait).await?;
     let began = Instant::now();
-    // As in a run: what was excluded while it was played is not shown to rewards.
+    // As in a run, rewards do not see trajectories that were excluded during the rollout.
     let gradable: Vec<&Trajectory> = group
         .iter()
         .filter(|tried| tried.excluded.is_none())
@@ -174,13 +174,13 @@ pub(crate) async fn grade(
             ),
         })
         .collect();
-    let note = Note {
+    let log = RequestLog {
         what: name,
         ended: ended.into(),
-        queued: patience.waited(),
+        queued: wait.waited(),
         took: began.elapsed(),
     };
-    Ok(noted(json(&RewardResponse { scores }), note))
+    Ok(logged(json(&RewardResponse { scores }), log))
 }
 
 fn scored(score: Result<PluginScore, String>) -> Scored {
@@ -204,8 +204,8 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
     }
 }
 
-/// A conversation as a trajectory. What comes before the first turn of the model is the task's own.
-fn of_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
+/// Makes a trajectory of a conversation. Messages before the first turn of the model belong to the task.
+fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
     let mut events = Vec::new();
     let mut pending = Vec::new();
     let mut answer = None;
@@ -290,7 +290,7 @@ mod tests {
     use serde_json::json;
 
     fn trajectory(messages: Value) -> Trajectory {
-        of_messages("t", 0, serde_json::from_value(messages).unwrap())
+        trajectory_from_messages("t", 0, serde_json::from_value(messages).unwrap())
     }
 
     #[test]

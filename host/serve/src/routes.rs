@@ -1,5 +1,5 @@
-//! Every route in one list, from which the router and the description are made; and what goes around all of them:
-//! the checks of who may ask, a name, a line in the log, counters.
+//! All routes in one list, which the router and the description are made from. Around every route: the checks of who may
+//! ask, a name for the request, a line in the log, and counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{get, post};
 use http::header::HeaderName;
 use http::{HeaderValue, Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -19,35 +19,17 @@ use serde_json::json;
 use crate::answer::{Refusal, json, typed};
 use crate::metrics::MEDIA_TYPE;
 use crate::protocol::{RunCodeRequest, RunCodeResponse, RunJupyterRequest, RunJupyterResponse};
+use crate::request::{RequestId, RequestLog};
 use crate::rewards::{RewardRequest, RewardResponse};
-use crate::service::{Note, Service, ids};
+use crate::route::{Answers, Describe, Route};
+use crate::service::{Service, ids};
 use crate::tools::{ToolList, ToolOutcome, ToolRequest};
 use crate::{openapi, rewards, run_code, run_jupyter, tools};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Routes that go without a token: probes send none, and learn nothing here.
+/// Routes that need no token. Probes send none, and these routes tell nothing worth protecting.
 const OPEN: [&str; 2] = ["/v1/ping", "/health"];
-
-/// A type's schema.
-type Describe = fn(&mut SchemaGenerator) -> Schema;
-
-/// What a route answers with.
-#[derive(Clone, Copy)]
-pub(crate) enum Answers {
-    Json(Describe),
-    Text(&'static str),
-}
-
-/// One way in.
-pub(crate) struct Route {
-    pub(crate) method: Method,
-    pub(crate) path: &'static str,
-    pub(crate) summary: &'static str,
-    pub(crate) takes: Option<Describe>,
-    pub(crate) answers: Answers,
-    handler: fn() -> MethodRouter<Arc<Service>>,
-}
 
 /// Answer to `GET /health`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -56,7 +38,7 @@ pub(crate) struct Health {
     status: &'static str,
     /// Languages of programs, with the interpreter's version.
     languages: std::collections::BTreeMap<String, String>,
-    /// Requests that are not answered yet, this one among them.
+    /// Number of requests that are not answered yet, this one included.
     under_way: u64,
 }
 
@@ -64,7 +46,7 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// All of them.
+/// All routes.
 pub(crate) fn all() -> Vec<Route> {
     let asked = |path, summary, answers, handler| Route {
         method: Method::GET,
@@ -144,7 +126,7 @@ pub(crate) fn all() -> Vec<Route> {
     ]
 }
 
-/// The router over all of them.
+/// The router over all routes.
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let mut router = Router::new();
     for route in all() {
@@ -199,19 +181,10 @@ async fn description(State(service): State<Arc<Service>>) -> Response {
     json(&document)
 }
 
-/// Where a connection came in.
+/// The local address of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct LocalAddress {
     pub(crate) local: SocketAddr,
-}
-
-#[derive(Debug, Clone)]
-struct RequestId(String);
-
-/// What a request is called in logs and answers.
-pub(crate) fn id_of(request: &Request) -> String {
-    let id = request.extensions().get::<RequestId>();
-    id.map(|id| id.0.clone()).unwrap_or_default()
 }
 
 /// A request's line in the log, written when it is answered, or when its client went away before that.
@@ -225,8 +198,8 @@ struct Line {
 }
 
 impl Line {
-    /// Neither code nor output nor a header of the client's is in it.
-    fn write(&mut self, status: u16, note: &Note) {
+    /// Writes the line. It never contains code, output or a client's header.
+    fn write(&mut self, status: u16, log: &RequestLog) {
         self.answered = true;
         let took = self.began.elapsed();
         self.service.metrics.answered(&self.route, status, took);
@@ -237,10 +210,10 @@ impl Line {
             method = %self.method,
             route = self.route,
             status,
-            what = note.what,
-            ended = note.ended,
-            queued_ms = milliseconds(note.queued),
-            ran_ms = milliseconds(note.took),
+            what = log.what,
+            ended = log.ended,
+            queued_ms = milliseconds(log.queued),
+            ran_ms = milliseconds(log.took),
             took_ms = milliseconds(took),
         );
     }
@@ -249,14 +222,14 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.answered {
-            /// What other servers log for a client that left.
+            /// Status that other servers log for a client that left.
             const LEFT: u16 = 499;
-            self.write(LEFT, &Note::default());
+            self.write(LEFT, &RequestLog::default());
         }
     }
 }
 
-/// Whether a route goes without a token.
+/// Whether a route needs no token.
 fn is_open(path: &str) -> bool {
     OPEN.contains(&path)
 }
@@ -279,7 +252,7 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
     };
     let local = head
         .extensions
-        .get::<Arrival>()
+        .get::<LocalAddress>()
         .map(|arrival| arrival.local);
     let checked = match local {
         Some(local) => service.access.check(&head, local, is_open(&line.route)),
@@ -295,14 +268,14 @@ async fn around(State(service): State<Arc<Service>>, request: Request, next: Nex
         }
         Err(refusal) => refusal.into_response(),
     };
-    let note = response
+    let log = response
         .extensions_mut()
-        .remove::<Note>()
+        .remove::<RequestLog>()
         .unwrap_or_default();
     if let Ok(id) = HeaderValue::from_str(&line.id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
-    line.write(response.status().as_u16(), &note);
+    line.write(response.status().as_u16(), &log);
     response
 }
 

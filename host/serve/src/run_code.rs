@@ -1,40 +1,49 @@
 //! `POST /run_code`: one program, from start to end.
+//!
+//! Every program gets a short first turn. Most end in it. A program that needs longer, such as one that loops, runs again
+//! from its start with all of its time, in a queue of its own. So it makes other long programs wait, but never the short
+//! ones. The second run does the same as the first one, because the same request has the same answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use rlf_interpreters::interpreter::RunSpec;
 use rlf_interpreters::program::{File, Program, RunError, RunReport};
+use rlf_interpreters::interpreter::{Interpreter, RunSpec};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::{Clock, Ending, Output, Stopped};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
 use crate::protocol::{CommandRunResult, CommandRunStatus, RunCodeRequest, RunCodeResponse};
+use crate::queue::WaitBudget;
+use crate::request::{RequestLog, logged};
 use crate::scratch::{self, Fetch};
-use crate::service::{Note, Service, Spoken};
+use crate::service::{LanguageLookup, Service};
+
+/// CPU time of a program's first turn. A program that has ended by then never waits for one that loops.
+const FIRST_TURN: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RunCodeRequest>()?;
-    let interpreter = match service.speak(&request.language) {
-        Spoken::By(interpreter) => interpreter,
-        Spoken::NotInstalled(message) => {
-            let note = Note {
+    let interpreter = match service.interpreter_for(&request.language) {
+        LanguageLookup::Interpreter(interpreter) => interpreter,
+        LanguageLookup::NotInstalled(message) => {
+            let log = RequestLog {
                 what: request.language,
                 ended: "not-installed".into(),
-                ..Note::default()
+                ..RequestLog::default()
             };
-            return Ok(noted(json(&RunCodeResponse::not_run(message)), note));
+            return Ok(logged(json(&RunCodeResponse::not_run(message)), log));
         }
-        Spoken::Unknown(message) => {
+        LanguageLookup::Unknown(message) => {
             return Err(Refusal::invalid("literal_error", &["language"], message));
         }
     };
@@ -49,7 +58,7 @@ pub(crate) async fn run(
             stdout: Some(String::new()),
             stderr: Some(String::new()),
         };
-        return Ok(json(&RunCodeResponse::of_run(run, fetch.answer(&[]))));
+        return Ok(json(&RunCodeResponse::from_run(run, fetch.answer(&[]))));
     };
     let program = Program {
         code: request.code,
@@ -68,52 +77,81 @@ pub(crate) async fn run(
         },
         ..Program::default()
     };
-    let place = service.run_place(&mut patience).await?;
-    let spec = RunSpec {
-        label: id,
-        ..RunSpec::default()
-    };
-    let report = interpreter.run(program, spec).await;
-    drop(place);
-    let mut note = Note {
+    let time = time.min(interpreter.plugin().policy().programs.time);
+    let (report, cpu) = in_turns(&service, interpreter, program, time, id, &mut wait).await?;
+    let mut log = RequestLog {
         what: language,
-        queued: patience.waited(),
-        ..Note::default()
+        queued: wait.waited(),
+        ..RequestLog::default()
     };
     let report = match report {
         Ok(report) => report,
         Err(error) => {
             let message = not_run(error)?;
-            note.ended = "not-run".into();
-            return Ok(noted(json(&RunCodeResponse::broken(message)), note));
+            log.ended = "not-run".into();
+            return Ok(logged(json(&RunCodeResponse::broken(message)), log));
         }
     };
-    note.took = report.wall.saturating_sub(report.queued);
-    report.ended().as_str().clone_into(&mut note.ended);
-    service
-        .metrics
-        .ran(&note.what, &note.ended, note.took, report.cpu);
-    let policy = interpreter.plugin().grants();
-    let run = result(&report, time.min(policy.programs.time))?;
+    log.took = report.wall.saturating_sub(report.queued);
+    report.ended().as_str().clone_into(&mut log.ended);
+    service.metrics.ran(&log.what, &log.ended, log.took, cpu);
+    let run = result(&report, time)?;
     let found: Vec<(String, Vec<u8>)> = report
         .files
         .into_iter()
         .map(|file| (file.path, file.data))
         .collect();
-    Ok(noted(
-        json(&RunCodeResponse::of_run(run, fetch.answer(&found))),
-        note,
+    Ok(logged(
+        json(&RunCodeResponse::from_run(run, fetch.answer(&found))),
+        log,
     ))
 }
 
-/// Hands a note up with an answer.
-pub(crate) fn noted(mut response: Response, note: Note) -> Response {
-    response.extensions_mut().insert(note);
-    response
+/// Runs a program in one turn or two. Returns the report of the last turn, and the CPU time of both.
+async fn in_turns(
+    service: &Service,
+    interpreter: &Interpreter,
+    mut program: Program,
+    time: Duration,
+    label: String,
+    wait: &mut WaitBudget,
+) -> Result<(Result<RunReport, RunError>, Duration), Refusal> {
+    let spec = RunSpec {
+        label,
+        ..RunSpec::default()
+    };
+    let place = service.first_turn_place(wait).await?;
+    program.limits.time = Some(time.min(FIRST_TURN));
+    if time <= FIRST_TURN {
+        let report = interpreter.run(program, spec).await;
+        let cpu = report.as_ref().map_or(Duration::ZERO, |report| report.cpu);
+        return Ok((report, cpu));
+    }
+    let first = interpreter.run(program.clone(), spec.clone()).await;
+    drop(place);
+    let first_cpu = match first {
+        Ok(report) if ran_out_of_time(&report) => report.cpu,
+        ended => {
+            let cpu = ended.as_ref().map_or(Duration::ZERO, |report| report.cpu);
+            return Ok((ended, cpu));
+        }
+    };
+    let place = service.long_run_place(time, wait).await?;
+    program.limits.time = Some(time);
+    let report = interpreter.run(program, spec).await;
+    drop(place);
+    let cpu = report.as_ref().map_or(Duration::ZERO, |report| report.cpu);
+    Ok((report, first_cpu + cpu))
 }
 
-/// What a client is told of a program that was not run: the request is wrong, or worth repeating, or a sandbox's
-/// error with this message.
+/// Whether the program's own time limit stopped it.
+fn ran_out_of_time(report: &RunReport) -> bool {
+    let stopped = report.stopped.as_ref();
+    stopped.is_some_and(|stopped| matches!(stopped_end(stopped), Ok((End::OutOfTime, _))))
+}
+
+/// The answer for a program that was not run. The request is refused if it is wrong or worth repeating; otherwise the
+/// returned message is reported as a sandbox error.
 pub(crate) fn not_run(error: RunError) -> Result<String, Refusal> {
     match error {
         RunError::InvalidArguments(what) => Err(Refusal::invalid("value_error", &[], what)),
@@ -124,13 +162,13 @@ pub(crate) fn not_run(error: RunError) -> Result<String, Refusal> {
     }
 }
 
-/// A run as the protocol has it: one command, which a limit other than time ends as a signal ends a process. `time`
-/// is what it had.
+/// A run in the form of the protocol: one command. If a limit other than time stopped it, it ends like a process that a
+/// signal ends. `time` is its time limit.
 fn result(report: &RunReport, time: Duration) -> Result<CommandRunResult, Refusal> {
     let took = report.wall.saturating_sub(report.queued);
     let (end, said) = match &report.stopped {
         None => (End::Finished(report.exit_code()), String::new()),
-        Some(stopped) => of_stopped(stopped)?,
+        Some(stopped) => stopped_end(stopped)?,
     };
     let (status, return_code, took) = match end {
         End::Finished(code) => (CommandRunStatus::Finished, code, took),
@@ -146,22 +184,22 @@ fn result(report: &RunReport, time: Duration) -> Result<CommandRunResult, Refusa
     })
 }
 
-/// How something ended that had to be stopped.
+/// The end of a program or notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With what a process would have left with.
+    /// With the exit code that a process would have.
     Finished(Option<i32>),
-    /// By its own time.
+    /// Stopped by its own time limit.
     OutOfTime,
 }
 
-/// What is left of a process that a signal ended, as Python's `subprocess` gives it: too much output.
+/// Exit code of a process that a signal ended for too much output, as Python's `subprocess` reports it.
 pub(crate) const SIGXFSZ: i32 = -25;
 
-/// What a client is told of something that was stopped, and what is added to its standard error. What the machine
-/// was to blame for says nothing of the program, and is worth repeating.
-pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
-    // As above: broken, and too much memory.
+/// The end of a program that was stopped, and a note for its standard error. An infrastructure failure says nothing about
+/// the program, so it is refused as worth repeating.
+pub(crate) fn stopped_end(stopped: &Stopped) -> Result<(End, String), Refusal> {
+    // Like `SIGXFSZ`: for a broken program, and for too much memory.
     const SIGABRT: i32 = -6;
     const SIGKILL: i32 = -9;
     let code = match stopped.ended {
@@ -177,7 +215,7 @@ pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
         Ending::Exited { code } => return Ok((End::Finished(Some(code)), String::new())),
         Ending::MemoryLimit => SIGKILL,
         Ending::OutputLimit => SIGXFSZ,
-        // Traps, and what can no longer be told.
+        // Traps, and ends that are not known here.
         _ => SIGABRT,
     };
     let limit = stopped
@@ -192,7 +230,7 @@ pub(crate) fn of_stopped(stopped: &Stopped) -> Result<(End, String), Refusal> {
     Ok((End::Finished(Some(code)), said))
 }
 
-/// What was printed, as it was; what lies between head and tail of too much is counted.
+/// The printed text. If the middle was left out, a line says how many bytes.
 pub(crate) fn text(output: &Output) -> String {
     let head = String::from_utf8_lossy(output.head());
     let tail = output.tail();
@@ -229,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_time_is_told_from_the_others_and_the_machines_from_the_programs() {
-        let timeout = |clock| of_stopped(&stopped(Ending::Timeout { clock }));
+        let timeout = |clock| stopped_end(&stopped(Ending::Timeout { clock }));
         assert_eq!(
             timeout(Clock::Cpu).unwrap(),
             (End::OutOfTime, String::new())
@@ -239,7 +277,7 @@ mod tests {
             assert_eq!(timeout(clock).unwrap_err().status(), 504);
         }
         assert_eq!(
-            of_stopped(&stopped(Ending::Unavailable))
+            stopped_end(&stopped(Ending::Unavailable))
                 .unwrap_err()
                 .status(),
             504
@@ -249,7 +287,7 @@ mod tests {
             (Ending::MemoryLimit, -9),
             (Ending::OutputLimit, -25),
         ] {
-            let (end, said) = of_stopped(&stopped(ended)).unwrap();
+            let (end, said) = stopped_end(&stopped(ended)).unwrap();
             assert_eq!(end, End::Finished(Some(code)));
             assert!(
                 said.contains(ended.as_str()) && !said.contains("host"),

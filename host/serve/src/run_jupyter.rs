@@ -20,20 +20,21 @@ use crate::protocol::{
     CellError, CellRunResult, CommandRunResult, CommandRunStatus, RunJupyterRequest,
     RunJupyterResponse, RunStatus,
 };
-use crate::run_code::{End, SIGXFSZ, not_run, noted, of_stopped, text};
+use crate::request::{RequestLog, logged};
+use crate::run_code::{End, SIGXFSZ, not_run, stopped_end, text};
 use crate::scratch::{self, Fetch};
-use crate::service::{Note, Service, Spoken};
+use crate::service::{LanguageLookup, Service};
 
-/// What the kernel `python3` runs.
+/// The language of the kernel `python3`.
 const LANGUAGE: &str = "python";
 
 pub(crate) async fn run(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<RunJupyterRequest>()?;
     if request.cells.len() > service.config.max_cells {
         let what = format!(
@@ -45,15 +46,15 @@ pub(crate) async fn run(
     }
     let files = scratch::files(request.files, service.config.max_files)?;
     let fetch = Fetch::new(request.fetch_files, service.config.max_files)?;
-    let mut note = Note {
+    let mut log = RequestLog {
         what: format!("{LANGUAGE} notebook"),
         ended: "not-run".into(),
-        ..Note::default()
+        ..RequestLog::default()
     };
-    let interpreter = match service.speak(LANGUAGE) {
-        Spoken::By(interpreter) => interpreter,
-        Spoken::NotInstalled(message) | Spoken::Unknown(message) => {
-            return Ok(noted(json(&RunJupyterResponse::not_run(message)), note));
+    let interpreter = match service.interpreter_for(LANGUAGE) {
+        LanguageLookup::Interpreter(interpreter) => interpreter,
+        LanguageLookup::NotInstalled(message) | LanguageLookup::Unknown(message) => {
+            return Ok(logged(json(&RunJupyterResponse::not_run(message)), log));
         }
     };
     let policy = &interpreter.plugin().grants().programs;
@@ -64,8 +65,8 @@ pub(crate) async fn run(
         output_bytes: Some(u64::MAX),
         ..ProgramLimits::default()
     };
-    let place = service.run_place(&mut patience).await?;
-    note.queued = patience.waited();
+    let place = service.long_run_place(left, &mut wait).await?;
+    log.queued = wait.waited();
     let began = Instant::now();
     let opened = interpreter
         .open_notebook(
@@ -87,9 +88,9 @@ pub(crate) async fn run(
     let mut notebook = match opened {
         Ok(notebook) => notebook,
         Err(error) => {
-            return Ok(noted(
+            return Ok(logged(
                 json(&RunJupyterResponse::not_run(not_run(error)?)),
-                note,
+                log,
             ));
         }
     };
@@ -111,16 +112,16 @@ pub(crate) async fn run(
         let report = match notebook.execute(code, limits).await {
             Ok(report) => report,
             Err(error) => {
-                return Ok(noted(
+                return Ok(logged(
                     json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    note,
+                    log,
                 ));
             }
         };
         left = left.saturating_sub(report.time);
         cpu += report.cpu;
         if let Some(stopped) = &report.stopped {
-            (end, said) = of_stopped(stopped)?;
+            (end, said) = stopped_end(stopped)?;
         }
         let mut is_over = report.stopped.is_some();
         // All of it waits here for the answer.
@@ -144,9 +145,9 @@ pub(crate) async fn run(
         match notebook.fetch(&fetch.paths()).await {
             Ok(files) => files,
             Err(error) => {
-                return Ok(noted(
+                return Ok(logged(
                     json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    note,
+                    log,
                 ));
             }
         }
@@ -155,14 +156,14 @@ pub(crate) async fn run(
     };
     drop(notebook);
     drop(place);
-    note.took = began.elapsed();
-    note.ended = match end {
+    log.took = began.elapsed();
+    log.ended = match end {
         End::OutOfTime => "timeout",
         End::Finished(Some(0)) => "ok",
         End::Finished(_) => "failed",
     }
     .into();
-    service.metrics.ran(LANGUAGE, &note.ended, note.took, cpu);
+    service.metrics.ran(LANGUAGE, &log.ended, log.took, cpu);
     let (status, return_code) = match end {
         End::OutOfTime => (CommandRunStatus::TimeLimitExceeded, None),
         End::Finished(code) => (CommandRunStatus::Finished, code),
@@ -180,7 +181,7 @@ pub(crate) async fn run(
         message: String::new(),
         driver: Some(CommandRunResult {
             status,
-            execution_time: Some(note.took.as_secs_f64()),
+            execution_time: Some(log.took.as_secs_f64()),
             return_code,
             stdout: Some(String::new()),
             stderr: Some(said.trim_start().to_owned()),
@@ -193,10 +194,10 @@ pub(crate) async fn run(
             BTreeMap::new()
         },
     };
-    Ok(noted(json(&response), note))
+    Ok(logged(json(&response), log))
 }
 
-/// What a cell's report holds, in bytes.
+/// Number of bytes in a cell's report.
 fn bytes_of(report: &CellReport) -> u64 {
     let printed = [&report.stdout, &report.stderr]
         .map(|output| output.total_bytes() - output.omitted_bytes())
@@ -229,10 +230,10 @@ fn cell(report: CellReport) -> CellRunResult {
     }
 }
 
-/// What was shown as notebooks have it: for each thing one bundle of all its forms, the value's last.
+/// The displays as notebooks have them: for each object one bundle of all its forms, with the value's bundle last.
 ///
-/// The forms of a thing that was shown follow its text. Those of the value follow its text too where something was
-/// shown before it, and stand alone where nothing was.
+/// The other forms of a displayed object follow its text. The forms of the value follow its text if something was
+/// displayed before it, and stand alone otherwise.
 fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Value>> {
     const TEXT: &str = "text/plain";
     let is_shown = displays.iter().any(|display| display.media_type == TEXT);
@@ -261,7 +262,7 @@ fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Val
     bundles
 }
 
-/// One form of a thing: JSON as it is, other text as text, the rest in base64.
+/// One form of an object: JSON as it is, other text as text, the rest in base64.
 fn form(display: Display) -> (String, Value) {
     let Display { media_type, data } = display;
     let is_json = media_type == "application/json" || media_type.ends_with("+json");

@@ -1,5 +1,5 @@
-//! Names of files between a request and the file system of its program, which is empty, in memory and the
-//! program's own: whatever the name, there is nothing else to reach.
+//! Maps the file names of a request to paths in the file system of its program. That file system is empty, in memory and
+//! the program's own, so no name reaches anything else.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::answer::Refusal;
 
-/// As systems have it.
-const LONGEST_PATH: usize = 4_096;
-const LONGEST_SEGMENT: usize = 255;
+/// Limits as usual systems have them.
+const MAX_PATH_BYTES: usize = 4_096;
+const MAX_SEGMENT_BYTES: usize = 255;
 
-/// A request's name of a file as a path from the root, where programs start: `a.txt`, `/a.txt` and `x/../a.txt`
-/// are one file. An error is what is wrong with it.
+/// Turns a request's file name into a path from the root, where programs start: `a.txt`, `/a.txt` and `x/../a.txt` are
+/// one file. The error says why the name cannot be used.
 pub(crate) fn path(name: &str) -> Result<String, String> {
     if name.contains('\0') {
         return Err("a path cannot have a NUL in it".into());
     }
-    if name.len() > LONGEST_PATH {
-        return Err(format!("a path has at most {LONGEST_PATH} bytes"));
+    if name.len() > MAX_PATH_BYTES {
+        return Err(format!("a path has at most {MAX_PATH_BYTES} bytes"));
     }
     let mut segments: Vec<&str> = Vec::new();
     for segment in name.split('/') {
@@ -31,9 +31,9 @@ pub(crate) fn path(name: &str) -> Result<String, String> {
                     .ok_or("the path leaves the program's root by `..`");
                 left.map_err(str::to_owned)?;
             }
-            long if long.len() > LONGEST_SEGMENT => {
+            long if long.len() > MAX_SEGMENT_BYTES => {
                 return Err(format!(
-                    "a name in a path has at most {LONGEST_SEGMENT} bytes"
+                    "a name in a path has at most {MAX_SEGMENT_BYTES} bytes"
                 ));
             }
             plain => segments.push(plain),
@@ -45,7 +45,7 @@ pub(crate) fn path(name: &str) -> Result<String, String> {
     Ok(segments.join("/"))
 }
 
-/// The files of a request, decoded, by path. Those without content (null) are left out, as the original does.
+/// The files of a request, decoded, by path. Files without content (null) are left out, as in SandboxFusion.
 pub(crate) fn files(
     given: BTreeMap<String, Option<String>>,
     most: usize,
@@ -77,10 +77,10 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// What is to be returned after a run.
+/// The files to return after a run.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    /// As asked for, and the path of each.
+    /// Each name as asked for, with its path.
     names: Vec<(String, String)>,
 }
 
@@ -101,7 +101,7 @@ impl Fetch {
         Ok(Self { names: names? })
     }
 
-    /// Each path once, with a `/` before it where it was asked for from the root: its folder is there then.
+    /// Each path once, with a `/` before it if it was asked for from the root: then its folder exists at the start.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: BTreeMap<&str, bool> = BTreeMap::new();
         for (name, path) in &self.names {
@@ -114,7 +114,7 @@ impl Fetch {
         paths.into_iter().map(written).collect()
     }
 
-    /// What was found, in base64, under the names it was asked for by.
+    /// The found files in base64, under the names by which they were asked for.
     pub(crate) fn answer(&self, found: &[(String, Vec<u8>)]) -> BTreeMap<String, String> {
         let data: BTreeMap<&str, &[u8]> = found
             .iter()

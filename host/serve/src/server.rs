@@ -1,4 +1,4 @@
-//! Connections: accepted up to a number, under timeouts, and finished before the service ends.
+//! Accepts connections up to a limit, under timeouts, and finishes them before the service ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::config::ServeConfig;
 use crate::connection;
-use crate::routes::{self, Arrival};
+use crate::routes::{self, LocalAddress};
 use crate::service::{Service, ids};
 
 /// Larger heads are answered 431.
@@ -28,20 +28,20 @@ const MAX_HEADERS: usize = 64;
 /// Why the service cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Something in the configuration.
+    /// The configuration cannot be used.
     #[error("{0}")]
     Config(String),
-    /// The address cannot be had.
+    /// The service cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A service that listens.
+/// A listening service.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -49,17 +49,17 @@ pub struct Server {
     service: Arc<Service>,
 }
 
-/// What a service did in its life.
+/// The numbers of requests that a service answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
     /// Requests answered.
     pub requests: u64,
-    /// Those of them that were under way when it was asked to stop.
+    /// Requests that were under way when it was asked to stop.
     pub finished: u64,
 }
 
 impl Server {
-    /// Checks everything that can be checked, and listens. `workers` is the number of threads that run guests.
+    /// Checks the configuration and listens. `workers` is the number of threads that run guests.
     pub async fn bind(
         config: ServeConfig,
         registry: &Registry,
@@ -77,17 +77,17 @@ impl Server {
         })
     }
 
-    /// Where it listens; with the port that was free where 0 was asked for.
+    /// The address that it listens on, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The languages that programs can be in.
+    /// The languages of programs.
     pub fn languages(&self) -> Vec<&str> {
         ids(&self.service.interpreters)
     }
 
-    /// The tools and the rewards that are served.
+    /// The served tools, and the served rewards.
     pub fn offers(&self) -> (Vec<&str>, Vec<&str>) {
         let exposure = &self.service.exposure;
         (
@@ -96,14 +96,14 @@ impl Server {
         )
     }
 
-    /// What is there and not served, with the reason.
+    /// The tools and rewards that are loaded but not served, with the reason.
     pub fn withheld(&self) -> impl Iterator<Item = (&str, &str)> {
         let withheld = self.service.exposure.withheld.iter();
         withheld.map(|(name, why)| (name.as_str(), why.as_str()))
     }
 
-    /// Serves until `stop` is there; then takes no more, answers what it took, and returns. Connections without a
-    /// request in hand are closed at once. `stopping` is told how many requests are under way then.
+    /// Serves until `stop` is ready. Then it takes no more requests, answers those it has, and returns. Connections
+    /// without a request are closed at once. `stopping` is called with the number of requests under way.
     pub async fn run(self, stop: impl Future<Output = ()>, stopping: impl FnOnce(u64)) -> Served {
         let Self {
             listener, service, ..
@@ -129,7 +129,7 @@ impl Server {
                 keep_from_hanging(&stream, service.config.client);
                 let router = router.clone();
                 let handler = service_fn(move |mut request: Request<Incoming>| {
-                    request.extensions_mut().insert(Arrival { local });
+                    request.extensions_mut().insert(LocalAddress { local });
                     router.call(request)
                 });
                 let open = service.metrics.connects();
@@ -164,12 +164,12 @@ impl Server {
 
 /// The next connection, and the address that it came in at.
 async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    /// Until the system may have room again.
+    /// Pause until the system may have room again.
     const PAUSE: Duration = Duration::from_millis(100);
     let stream = match listener.accept().await {
         Ok((stream, _)) => stream,
         Err(error) => {
-            // One that was gone again is nothing; no more descriptors is worth waiting for.
+            // A connection that was closed again is no problem. If descriptors have run out, wait.
             if !matches!(
                 error.kind(),
                 io::ErrorKind::ConnectionAborted
@@ -186,7 +186,7 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     Some((stream, local))
 }
 
-/// Lets the system drop a connection whose client does not take delivery, and sends answers at once.
+/// Lets the system drop a connection whose client does not receive its answer, and sends answers at once.
 fn keep_from_hanging(stream: &TcpStream, client: Duration) {
     let milliseconds = u32::try_from(client.as_millis()).unwrap_or(u32::MAX);
     let outcome = stream.set_nodelay(true).and_then(|()| {

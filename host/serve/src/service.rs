@@ -1,4 +1,4 @@
-//! What all requests of one service share.
+//! The state that all requests of one service share.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::config::{BODY_UNIT, ServeConfig};
 use crate::exposure::Exposure;
 use crate::metrics::Metrics;
 use crate::protocol::LANGUAGES;
-use crate::queue::{Patience, Queue};
+use crate::queue::{Backlog, BacklogShare, Queue, WaitBudget};
 
 /// Everything that handlers need.
 #[derive(Debug)]
@@ -26,23 +26,35 @@ pub(crate) struct Service {
     pub(crate) tools: ToolManager,
     pub(crate) exposure: Exposure,
     pub(crate) metrics: Metrics,
-    /// Room for bodies, in [`BODY_UNIT`]s.
+    /// BodyReservation for bodies, in [`BODY_UNIT`]s.
     pub(crate) bodies: Queue,
-    runs: Queue,
+    /// Places for the first turns of programs.
+    first_turns: Queue,
+    /// Places for programs that did not end in their first turn, and for notebooks.
+    long_runs: Queue,
+    /// CPU time that the programs in `long_runs` may still use.
+    long_backlog: Backlog,
     calls: Queue,
     stopping: AtomicBool,
-    /// What the names of requests begin with, of this process alone.
+    /// Prefix of the requests' names, different for every process.
     epoch: u32,
     requests: AtomicU64,
 }
 
-/// What a program of a language is run by.
-pub(crate) enum Spoken<'a> {
-    /// This.
-    By(&'a Interpreter),
-    /// Nothing: the protocol has the language, and there is no interpreter for it.
+/// A place for a long run, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LongRunPlace {
+    _permit: OwnedSemaphorePermit,
+    _share: BacklogShare,
+}
+
+/// Result of looking up the interpreter of a language.
+pub(crate) enum LanguageLookup<'a> {
+    /// The interpreter that runs it.
+    Interpreter(&'a Interpreter),
+    /// The protocol has the language, but no interpreter for it is usable here. The text says why.
     NotInstalled(String),
-    /// The name is of no language.
+    /// There is no language of this name. The text lists the known ones.
     Unknown(String),
 }
 
@@ -63,6 +75,7 @@ impl Service {
                 ));
             }
         }
+        let max_runs = config.max_runs.unwrap_or(workers).max(1);
         let mut epoch = [0; 4];
         getrandom::fill(&mut epoch)
             .map_err(|error| format!("the machine gives no randomness: {error}"))?;
@@ -71,7 +84,9 @@ impl Service {
             exposure: Exposure::new(registry, &config)?,
             metrics: Metrics::new(),
             bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),
-            runs: Queue::new(config.max_runs.unwrap_or(workers).max(1)),
+            first_turns: Queue::new(max_runs),
+            long_runs: Queue::new(max_runs),
+            long_backlog: Backlog::new(max_runs),
             calls: Queue::new(config.max_calls),
             stopping: AtomicBool::new(false),
             epoch: u32::from_le_bytes(epoch),
@@ -82,37 +97,58 @@ impl Service {
         })
     }
 
-    /// How long a request may wait from now on.
-    pub(crate) fn patience(&self) -> Patience {
-        Patience::new(self.config.queue)
+    /// A wait budget for a new request.
+    pub(crate) fn wait(&self) -> WaitBudget {
+        WaitBudget::new(self.config.queue)
     }
 
-    /// Waits for a place among programs.
-    pub(crate) async fn run_place(
+    /// Waits for a place for the first turn of a program.
+    pub(crate) async fn first_turn_place(
         &self,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(&self.runs, "programs", patience).await
+        self.place(&self.first_turns, "programs", wait).await
+    }
+
+    /// Waits for a place for a program or a notebook that may use `time`. The refusal tells the client to come back when
+    /// the programs before it are done, at the latest.
+    pub(crate) async fn long_run_place(
+        &self,
+        time: Duration,
+        wait: &mut WaitBudget,
+    ) -> Result<LongRunPlace, Refusal> {
+        let share = self.long_backlog.add(time);
+        let permit = self.place(&self.long_runs, "long programs", wait).await;
+        match permit {
+            Ok(permit) => Ok(LongRunPlace {
+                _permit: permit,
+                _share: share,
+            }),
+            Err(refusal) => {
+                drop(share);
+                Err(refusal.retry_after(self.long_backlog.duration()))
+            }
+        }
     }
 
     /// Waits for a place among calls of tools and rewards.
     pub(crate) async fn call_place(
         &self,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
-        self.place(&self.calls, "calls", patience).await
+        self.place(&self.calls, "calls", wait).await
     }
 
     async fn place(
         &self,
         queue: &Queue,
         what: &str,
-        patience: &mut Patience,
+        wait: &mut WaitBudget,
     ) -> Result<OwnedSemaphorePermit, Refusal> {
         let waits = self.metrics.waits();
-        let place = queue.take(1, patience).await;
+        let place = queue.take(1, wait).await;
         drop(waits);
-        self.metrics.waited(patience.waited());
+        self.metrics.waited(wait.waited());
         place.map_err(|_| {
             Refusal::later(format!(
                 "no turn came within serve.queue_ms = {}: too many {what} are under way",
@@ -121,31 +157,31 @@ impl Service {
         })
     }
 
-    /// What runs a language, by a name of a client's.
-    pub(crate) fn speak(&self, name: &str) -> Spoken<'_> {
+    /// Finds the interpreter for a language, by a client's name for it.
+    pub(crate) fn interpreter_for(&self, name: &str) -> LanguageLookup<'_> {
         let id = self.config.languages.get(name).map_or(name, String::as_str);
         if let Some(interpreter) = self.interpreters.get(id) {
-            return Spoken::By(interpreter);
+            return LanguageLookup::Interpreter(interpreter);
         }
         if let Some(why) = self.exposure.failed.get(id) {
-            return Spoken::NotInstalled(format!(
+            return LanguageLookup::NotInstalled(format!(
                 "the interpreter `{id}` is installed and cannot be used: {why}"
             ));
         }
         let mut installed = ids(&self.interpreters);
         installed.extend(self.config.languages.keys().map(String::as_str));
         if LANGUAGES.contains(&name) {
-            return Spoken::NotInstalled(format!(
+            return LanguageLookup::NotInstalled(format!(
                 "no interpreter of `{name}` is installed here; installed: {}",
                 installed.join(", ")
             ));
         }
         let known: BTreeSet<&str> = LANGUAGES.into_iter().chain(installed).collect();
         let known: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
-        Spoken::Unknown(format!("Input should be one of {}", known.join(", ")))
+        LanguageLookup::Unknown(format!("Input should be one of {}", known.join(", ")))
     }
 
-    /// Names a request: as the client does, where that is a plain name.
+    /// Names a request: as the client named it, if that is a plain name.
     pub(crate) fn request_id(&self, given: Option<&http::HeaderValue>) -> String {
         let plain = |text: &&str| {
             (1..=64).contains(&text.len())
@@ -163,7 +199,7 @@ impl Service {
         }
     }
 
-    /// From now on no request is taken.
+    /// Stops taking requests.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -173,21 +209,10 @@ impl Service {
     }
 }
 
-/// What interpreters call their languages.
+/// The interpreters' own names of their languages.
 pub(crate) fn ids(interpreters: &Interpreters) -> Vec<&str> {
     interpreters
         .all()
         .map(|interpreter| interpreter.language().id.as_str())
         .collect()
-}
-
-/// What a request's line in the log says beside its status: handed up from handlers with their answers.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Note {
-    /// Language, tool or reward.
-    pub(crate) what: String,
-    /// How it ended, in one word.
-    pub(crate) ended: String,
-    pub(crate) queued: Duration,
-    pub(crate) took: Duration,
 }

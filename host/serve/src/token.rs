@@ -1,4 +1,4 @@
-//! The bearer token: read once, compared without telling how much of a guess was right.
+//! The bearer token: read once, compared in constant time.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq as _;
 
-/// Shorter ones can be guessed.
-const SHORTEST: usize = 16;
-/// Longer ones do not fit a header.
-const LONGEST: usize = 4_096;
+/// Shorter tokens can be guessed.
+const MIN_LENGTH: usize = 16;
+/// Longer tokens do not fit into a header.
+const MAX_LENGTH: usize = 4_096;
 
-/// What a client has to show. Kept as its hash alone, so that neither a log nor a crash can hold it, and
-/// comparing takes as long whatever is shown.
+/// The token that clients must show. Only its hash is kept, so that no log and no crash contains it and a comparison
+/// always takes the same time.
 #[derive(Clone)]
 pub(crate) struct Token(blake3::Hash);
 
 impl Token {
-    /// Takes a token; what is wrong with it is said without repeating it.
+    /// Checks a token. The error does not repeat it.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let text = text.trim_end_matches(['\n', '\r']);
-        if !(SHORTEST..=LONGEST).contains(&text.len()) {
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
             return Err(format!(
-                "the token has {} characters; make one of {SHORTEST} to {LONGEST}, for example with `openssl rand -hex 32`",
+                "the token has {} characters; make one of {MIN_LENGTH} to {MAX_LENGTH}, for example with `openssl rand -hex 32`",
                 text.len()
             ));
         }
@@ -32,14 +32,14 @@ impl Token {
         Ok(Self(blake3::hash(text.as_bytes())))
     }
 
-    /// The token of a file, if others than its owner cannot read it.
+    /// Reads the token from a file.
     pub(crate) fn from_file(file: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| format!("cannot read the token file {}: {error}", file.display()))?;
         Self::new(&text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// The token of an environment variable.
+    /// Reads the token from an environment variable.
     pub(crate) fn from_env(name: &str) -> Result<Self, String> {
         let text = std::env::var(name).map_err(|_| {
             format!("the environment variable {name}, which is to hold the token, is not set")
@@ -52,8 +52,8 @@ impl Token {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 
-    /// Whether an `Authorization` header shows it: `Bearer TOKEN`, or as the password of `Basic`, which is what
-    /// clients send that are only given a URL: `http://any:TOKEN@host/run_code`.
+    /// Whether an `Authorization` header shows the token: as `Bearer TOKEN`, or as the password of `Basic`. Clients that
+    /// only take a URL send the latter for `http://any:TOKEN@host/run_code`.
     pub(crate) fn is_shown_by(&self, header: &[u8]) -> bool {
         let Some(space) = header.iter().position(|byte| *byte == b' ') else {
             return false;

@@ -1,4 +1,4 @@
-//! `GET /v1/tools`, `POST /v1/tools/{name}`: the tools of all plugins, as rollouts call them.
+//! `GET /v1/tools`, `POST /v1/tools/{name}`: calls tools as rollouts do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
 use crate::body::Body;
-use crate::run_code::noted;
-use crate::service::{Note, Service};
+use crate::request::{RequestLog, logged};
+use crate::service::Service;
 
 /// `POST /v1/tools/{name}`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolRequest {
-    /// Checked against the tool's schema; what is wrong is the outcome `invalid-arguments`.
+    /// Checked against the tool's schema. Wrong arguments give the outcome `invalid-arguments`.
     pub(crate) arguments: Map<String, Value>,
-    /// Of everything random in the call. Default: serve.seed.
+    /// Seed of everything random in the call. Default: serve.seed.
     #[serde(default)]
     pub(crate) seed: Option<u64>,
-    /// Names the trajectory that the call is part of. Default: the request's own name.
+    /// Name of the trajectory that the call belongs to. Default: the request's own name.
     #[serde(default)]
     pub(crate) trajectory_id: Option<String>,
 }
@@ -40,9 +40,9 @@ pub(crate) struct ToolOutcome {
     /// `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`,
     /// `denied`, `unavailable` or `cancelled`.
     pub(crate) ended: String,
-    /// Whose doing that was: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
+    /// The party responsible: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
     pub(crate) fault: Value,
-    /// What the model is shown: `content`, `failed`. Null where the infrastructure is to blame.
+    /// The observation for the model: `content`, `failed`. Null after an infrastructure failure.
     pub(crate) observation: Option<Value>,
     /// Microseconds, waiting for an instance included.
     pub(crate) wall_us: u64,
@@ -53,14 +53,14 @@ pub(crate) struct ToolOutcome {
 /// Answer to `GET /v1/tools`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolList {
-    /// Each with `name`, `description`, `input-schema` and `hints`, in the order that models are shown them.
+    /// Each with `name`, `description`, `input-schema` and `hints`, in the order in which models see them.
     pub(crate) tools: Vec<Value>,
     /// Names of the rewards.
     pub(crate) rewards: Vec<String>,
-    /// Tools and rewards that are there and not served, with the reason.
+    /// Tools and rewards that are loaded but not served, with the reason.
     pub(crate) withheld: BTreeMap<String, String>,
-    /// Plugins that are installed and were not loaded, whatever kind they are, and tools that several plugins offer,
-    /// with what kind of thing is wrong.
+    /// Plugins of every kind that are installed but were not loaded, and tools that several plugins offer, with the kind
+    /// of problem.
     pub(crate) failed: BTreeMap<String, String>,
 }
 
@@ -92,9 +92,9 @@ pub(crate) async fn call(
             service.exposure.tools.iter().map(String::as_str),
         ));
     }
-    let id = crate::routes::id_of(&request);
-    let mut patience = service.patience();
-    let body = Body::read(request, &service, &mut patience).await?;
+    let id = crate::request::id(&request);
+    let mut wait = service.wait();
+    let body = Body::read(request, &service, &mut wait).await?;
     let (request, _room) = body.parse::<ToolRequest>()?;
     let trajectory_id = request.trajectory_id.unwrap_or(id);
     let context = TurnContext {
@@ -107,7 +107,7 @@ pub(crate) async fn call(
         name: name.clone(),
         arguments: Value::Object(request.arguments),
     };
-    let place = service.call_place(&mut patience).await?;
+    let place = service.call_place(&mut wait).await?;
     let outcome = service.tools.invoke(vec![call], &context).await.pop();
     drop(place);
     let Some(outcome) = outcome else {
@@ -116,16 +116,16 @@ pub(crate) async fn call(
             "the call gave no outcome",
         ));
     };
-    let note = Note {
+    let log = RequestLog {
         what: name,
         ended: outcome.ended.as_str().into(),
-        queued: patience.waited(),
+        queued: wait.waited(),
         took: std::time::Duration::from_micros(outcome.wall_us),
     };
-    Ok(noted(json(&ToolOutcome::from(outcome)), note))
+    Ok(logged(json(&ToolOutcome::from(outcome)), log))
 }
 
-/// Why there is no such tool or reward here.
+/// Refuses a name of a tool or reward that is not served, with the reason.
 pub(crate) fn not_served<'a>(
     service: &Service,
     kind: &str,
@@ -168,7 +168,7 @@ pub(crate) fn not_served<'a>(
 }
 
 impl From<CallOutcome> for ToolOutcome {
-    /// What went wrong inside, with places in a plugin's source, stays in the log of the host.
+    /// Leaves out the detail, which names places in a plugin's source. It goes to the host's log.
     fn from(outcome: CallOutcome) -> Self {
         if let Some(detail) = outcome.detail.filter(|_| outcome.ended != Ended::Ok) {
             tracing::debug!(call = outcome.call_id, detail, "a call did not end well");

@@ -25,7 +25,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     // Before plugins are loaded, which takes a while.
     config
         .validate()
-        .and_then(|()| config.check_access())
+        .and_then(|()| rlf_serve::check_access(&config))
         .map_err(|error| anyhow!(error))?;
     let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
     let directory = &options.plugins.plugins;
