@@ -10,9 +10,9 @@ use crate::batch::{PackedBatch, Sequence};
 use crate::config::Qwen3Config;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
-use crate::grad::PassOptions;
 use crate::model::{Model, Operators};
 use crate::optimizer::{AdamW, OptimizerConfig};
+use crate::pass::PassOptions;
 use crate::rng::{Key, Purpose};
 use crate::sample::{DrawKey, Sampler, SamplingParams};
 

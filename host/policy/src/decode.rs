@@ -9,8 +9,8 @@ use candle_core::Tensor;
 use rayon::prelude::*;
 
 use crate::error::{PolicyError, Result};
+use crate::fused_network::{Network, lock};
 use crate::model::Model;
-use crate::network::{Network, lock};
 use crate::ops::attention::Heads;
 
 mod fused;
@@ -192,7 +192,7 @@ impl Decoder {
             Cache::Fused(slots) => slots,
         };
         let locked = lock(model);
-        let network = Network::of(model, &locked)?;
+        let network = Network::new(model, &locked)?;
         let shape = CacheShape {
             heads: self.heads,
             context: self.context,

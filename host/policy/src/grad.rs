@@ -1,55 +1,24 @@
 //! Gradients over micro-batches: any number of workers, one result.
 //!
-//! A worker computes whole micro-batches, each with one thread; their gradients are added in the order of the
-//! micro-batches, whoever finished first. So 1, 2 and 3 workers give the same bits.
+//! A worker computes whole micro-batches, each with one thread. Gradients are added in the order of the micro-batches,
+//! whichever finishes first. So 1, 2 and 3 workers give the same bits.
 //!
-//! A pass has three parts. The trunk (embedding and layers) is gone through backwards by [`crate::network`] on the CPU,
-//! and by candle's tape elsewhere, layer by layer with checkpointing. The vocabulary head is differentiated by hand, in
-//! chunks of rows. Between them the caller's loss sees only log-probabilities and entropies.
+//! A pass has three parts. The backward pass of the trunk (embedding and layers) is [`crate::fused_network`] on the CPU,
+//! and candle's tape elsewhere, layer by layer with checkpointing. The vocabulary head is differentiated by hand, in
+//! chunks of rows. Between them, the caller's loss sees only log-probabilities and entropies.
 
 use candle_core::{DType, Tensor, Var};
 
 use crate::batch::PackedBatch;
 use crate::error::{PolicyError, Result};
+use crate::fused_network::{Network, lock};
 use crate::in_order::run_in_order;
 use crate::model::Model;
-use crate::network::{Network, lock};
 use crate::ops::head::Head;
 use crate::ops::with_numbers;
+use crate::pass::{PassOptions, TokenStats};
 use crate::tape::Trunk;
 use crate::weights::Parameter;
-
-/// How a pass over micro-batches is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PassOptions {
-    /// Threads that share the micro-batches. Changes speed and memory (each holds a micro-batch's activations and
-    /// gradients), never the result. Default 1.
-    pub workers: usize,
-    /// Logits are divided by this: the temperature that was sampled with. Default 1.
-    pub temperature: f32,
-    /// Keep only each layer's input and compute the rest again on the way back: a third more time, a small part of
-    /// the memory. Default off.
-    pub checkpointing: bool,
-}
-
-impl Default for PassOptions {
-    fn default() -> Self {
-        Self {
-            workers: 1,
-            temperature: 1.0,
-            checkpointing: false,
-        }
-    }
-}
-
-/// What a pass says about each target of a micro-batch, in the order of [`PackedBatch::targets`].
-#[derive(Debug, Clone)]
-pub struct TokenStats {
-    /// Natural logarithm of the target's probability, `[targets]`.
-    pub log_probs: Tensor,
-    /// Entropy of the distribution it was drawn from, in nats, `[targets]`.
-    pub entropy: Tensor,
-}
 
 /// A gradient for every parameter, in the order of [`Model::parameters`].
 #[derive(Debug)]
@@ -87,7 +56,7 @@ impl Gradients {
     }
 }
 
-/// In eight chains, so that it is not one long wait for additions.
+/// The sum of squares in eight chains, so that additions need not wait for each other.
 fn sum_of_squares(numbers: &[f32]) -> f64 {
     let mut sums = [0.0f64; 8];
     let (chunks, rest) = numbers.as_chunks::<8>();
@@ -102,14 +71,14 @@ fn sum_of_squares(numbers: &[f32]) -> f64 {
     sums.iter().sum()
 }
 
-/// What [`Model::accumulate`] gives.
+/// The result of [`Model::accumulate`].
 #[derive(Debug)]
 pub struct Accumulated<M> {
     /// Summed over the micro-batches in index order.
     pub gradients: Gradients,
-    /// The micro-batches' losses, summed likewise.
+    /// The sum of the micro-batches' losses, in the same order.
     pub loss: f64,
-    /// What the loss function gave besides, by micro-batch.
+    /// The loss function's other outputs, by micro-batch.
     pub outputs: Vec<M>,
 }
 
@@ -122,9 +91,9 @@ struct Part<M> {
 impl Model {
     /// Forward and backward over micro-batches.
     ///
-    /// `loss` gets a micro-batch's index and statistics, and gives the scalar that this micro-batch adds to the loss
-    /// (divide by a count that spans all of them, not by this one's), with anything else worth returning. It runs on
-    /// worker threads, at any time and in any order.
+    /// `loss` gets a micro-batch's index and statistics. It returns the scalar that this micro-batch adds to the loss, and
+    /// any other output. Divide by a count over all micro-batches, not by that of this one. It runs on worker threads, at
+    /// any time and in any order.
     ///
     /// # Errors
     /// If a batch does not fit the model, an operation fails, or a parameter got no gradient.
@@ -191,7 +160,7 @@ impl Model {
         loss: impl FnOnce(&TokenStats) -> candle_core::Result<(Tensor, M)>,
     ) -> Result<Part<M>> {
         let locked = lock(self);
-        let network = Network::of(self, &locked)?;
+        let network = Network::new(self, &locked)?;
         let attention = self.attention(batch);
         let tape = network.forward(batch, &attention, options.checkpointing);
         let rows = network.rows(&tape, batch);
@@ -274,7 +243,7 @@ impl Model {
     }
 }
 
-/// The leaves of a tape of the loss alone: it is differentiated down to these and no further.
+/// The leaves of the loss's own tape: the loss is differentiated down to them and no further.
 struct Leaves {
     log_probs: Var,
     entropy: Var,
@@ -295,7 +264,8 @@ impl Leaves {
         }
     }
 
-    /// Of the log-probabilities (zeros if the loss does not use them) and of the entropies (none if it does not).
+    /// The gradients of the log-probabilities (zeros if the loss does not use them) and of the entropies (`None` if it
+    /// does not use them).
     fn gradients(&self, loss: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
         let mut store = loss.backward()?;
         let d_log_probs = match store.remove(&self.log_probs) {

@@ -1,36 +1,29 @@
-//! A policy's weights, and Qwen3 in candle's operators; [`crate::network`] is the same on the CPU.
+//! A policy: its weights, its shape, and the operators that it uses.
+//!
+//! The network itself is in [`crate::fused_network`] for the CPU, and in [`crate::plain_network`] for any device.
 
 use std::sync::Arc;
 
-use candle_core::{Device, Tensor, Var};
+use candle_core::{Device, Var};
 
 use crate::batch::PackedBatch;
 use crate::config::Qwen3Config;
 use crate::error::{PolicyError, Result};
-use crate::grad::{PassOptions, TokenStats};
-use crate::in_order::run_in_order;
-use crate::network::{Network, lock};
 use crate::ops::attention::{Attention, Heads};
-use crate::ops::attention_plain::plain_attention;
-use crate::ops::embedding::plain_embedding;
-use crate::ops::head::{Head, PlainHead};
-use crate::ops::linear::plain_linear;
-use crate::ops::norm::plain_rms_norm;
 use crate::ops::rotary::RotaryTable;
-use crate::ops::swiglu::plain_swiglu;
-use crate::weights::{LayerWeights, Parameter, Weights, head_index, parameters, variable};
+use crate::weights::{Parameter, Weights, head_index, parameters, variable};
 
-/// Which implementation of the operators a model uses.
+/// The two implementations of a model's operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operators {
-    /// Fused operators with their own backward: CPU only, exact, the default there.
+    /// Fused operators with their own backward pass: on the CPU only, exact, the default there.
     Fused,
-    /// Their twins in candle's operators: any device, the default elsewhere.
+    /// Their plain twins in candle's operators: on any device, the default on others than the CPU.
     Plain,
 }
 
-/// A policy: weights, and how to run them. Weights change only through an optimiser's step, in place, and not while
-/// anything is being computed with them.
+/// A policy: weights and the way to run them. Weights change only through an optimiser's step, in place, and never
+/// during a computation with them.
 pub struct Model {
     config: Qwen3Config,
     device: Device,
@@ -70,9 +63,9 @@ impl Model {
             operators,
             vocabulary: config.vocab_size,
             parameters: parameters(config),
-            tracked: Weights::of(config, &variables, |variable| variable.as_tensor().clone()),
-            // Shares the storage: sees every step of the optimiser, and nothing computed with it is kept for a gradient.
-            frozen: Weights::of(config, &variables, Var::as_detached_tensor),
+            tracked: Weights::new(config, &variables, |variable| variable.as_tensor().clone()),
+            // Shares the storage, so it sees every step of the optimiser. Computations with it keep nothing for a gradient.
+            frozen: Weights::new(config, &variables, Var::as_detached_tensor),
             variables,
             table: Arc::new(RotaryTable::new(
                 config.head_dim,
@@ -82,7 +75,7 @@ impl Model {
         }
     }
 
-    /// Another handle on the same weights, for a thread that decodes: it sees every step of the optimiser.
+    /// Another handle on the same weights, for a thread that decodes. It sees every step of the optimiser.
     #[must_use]
     pub fn share(&self) -> Self {
         Self {
@@ -91,10 +84,10 @@ impl Model {
             operators: self.operators,
             vocabulary: self.vocabulary,
             parameters: parameters(&self.config),
-            tracked: Weights::of(&self.config, &self.variables, |variable| {
+            tracked: Weights::new(&self.config, &self.variables, |variable| {
                 variable.as_tensor().clone()
             }),
-            frozen: Weights::of(&self.config, &self.variables, Var::as_detached_tensor),
+            frozen: Weights::new(&self.config, &self.variables, Var::as_detached_tensor),
             variables: self.variables.clone(),
             table: self.table.clone(),
         }
@@ -118,17 +111,17 @@ impl Model {
         &self.config
     }
 
-    /// Where its weights live.
+    /// The device of its weights.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Which operators it uses.
+    /// The operators that it uses.
     pub fn operators(&self) -> Operators {
         self.operators
     }
 
-    /// Uses other operators from now on: the plain ones anywhere, the fused ones on the CPU.
+    /// Changes the operators. The plain ones work on any device, the fused ones on the CPU only.
     pub fn use_operators(&mut self, operators: Operators) -> Result<()> {
         if operators == Operators::Fused && !self.device.is_cpu() {
             return Err(PolicyError::Input(
@@ -212,83 +205,9 @@ impl Model {
         }
     }
 
-    /// Which parameter the vocabulary head's weight is.
+    /// The index of the vocabulary head's parameter.
     pub(crate) fn head_index(&self) -> usize {
         head_index(&self.config)
-    }
-
-    /// Log-probabilities and entropies of the batches' targets, without gradient, at the options' temperature. One
-    /// result per batch; `workers` threads share the batches.
-    pub fn log_probs(
-        &self,
-        batches: &[PackedBatch],
-        options: &PassOptions,
-    ) -> Result<Vec<TokenStats>> {
-        self.check_pass(batches, options)?;
-        let mut all = Vec::with_capacity(batches.len());
-        run_in_order(
-            batches.len(),
-            self.workers(options),
-            |index| self.log_probs_of(&batches[index], options.temperature),
-            |stats| {
-                all.push(stats);
-                Ok(())
-            },
-        )?;
-        Ok(all)
-    }
-
-    fn log_probs_of(&self, batch: &PackedBatch, temperature: f32) -> Result<TokenStats> {
-        if !self.fused() {
-            let x = self.plain_trunk(&self.frozen, batch)?;
-            let rows = self.plain_rows(&self.frozen, &x, batch)?;
-            let (log_probs, entropy) = self
-                .plain_head(temperature)
-                .forward(&rows, &batch.targets)?;
-            return Ok(TokenStats { log_probs, entropy });
-        }
-        let locked = lock(self);
-        let network = Network::of(self, &locked)?;
-        let rows = network.rows_only(batch, &self.attention(batch));
-        let head = Head {
-            w: network.head,
-            temperature,
-        };
-        let (log_probs, entropy) = head.forward(&rows, &batch.targets);
-        let count = batch.targets.len();
-        Ok(TokenStats {
-            log_probs: Tensor::from_vec(log_probs, count, &self.device)?,
-            entropy: Tensor::from_vec(entropy, count, &self.device)?,
-        })
-    }
-
-    /// Threads to share micro-batches; none of their own elsewhere than on the CPU, where the device is the parallel part.
-    pub(crate) fn workers(&self, options: &PassOptions) -> usize {
-        if self.device.is_cpu() {
-            options.workers.max(1)
-        } else {
-            0
-        }
-    }
-
-    pub(crate) fn check_pass(&self, batches: &[PackedBatch], options: &PassOptions) -> Result<()> {
-        if !(options.temperature.is_finite() && options.temperature > 0.0) {
-            return Err(PolicyError::Input(format!(
-                "temperature is {}; log-probabilities need a positive one",
-                options.temperature
-            )));
-        }
-        for (index, batch) in batches.iter().enumerate() {
-            if batch.longest() > self.table.positions() {
-                return Err(PolicyError::Input(format!(
-                    "micro-batch {index} has a sequence of {} tokens; the model's max_position_embeddings is {}",
-                    batch.longest(),
-                    self.table.positions()
-                )));
-            }
-            self.check_ids(&batch.ids)?;
-        }
-        Ok(())
     }
 
     pub(crate) fn check_ids(&self, ids: &[u32]) -> Result<()> {
@@ -307,55 +226,6 @@ impl Model {
             spans: batch.spans.clone(),
             table: self.table.clone(),
         }
-    }
-
-    /// The vocabulary head of the plain network.
-    pub(crate) fn plain_head(&self, temperature: f32) -> PlainHead<'_> {
-        PlainHead {
-            w: &self.frozen.head,
-            vocabulary: self.vocabulary,
-            temperature,
-        }
-    }
-
-    /// The residual stream after the last layer, `[tokens, hidden]`, in candle's operators.
-    pub(crate) fn plain_trunk(
-        &self,
-        weights: &Weights,
-        batch: &PackedBatch,
-    ) -> candle_core::Result<Tensor> {
-        let attention = self.attention(batch);
-        let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
-        for layer in &weights.layers {
-            x = self.plain_layer(layer, &x, &attention)?;
-        }
-        Ok(x)
-    }
-
-    /// One decoder layer on packed rows `[tokens, hidden]`.
-    pub(crate) fn plain_layer(
-        &self,
-        w: &LayerWeights,
-        x: &Tensor,
-        attention: &Attention,
-    ) -> candle_core::Result<Tensor> {
-        let eps = self.eps();
-        let h = plain_linear(&plain_rms_norm(x, &w.input_norm, eps)?, &w.qkv)?;
-        let h = plain_attention(&h, &w.q_norm, &w.k_norm, attention)?;
-        let x = (x + plain_linear(&h, &w.out)?)?;
-        let h = plain_linear(&plain_rms_norm(&x, &w.post_norm, eps)?, &w.gate_up)?;
-        x + plain_linear(&plain_swiglu(&h)?, &w.down)?
-    }
-
-    /// The rows that predict targets, normed: what the vocabulary head reads, `[targets, hidden]`.
-    pub(crate) fn plain_rows(
-        &self,
-        weights: &Weights,
-        x: &Tensor,
-        batch: &PackedBatch,
-    ) -> candle_core::Result<Tensor> {
-        let rows = Tensor::from_slice(&batch.rows, batch.rows.len(), &self.device)?;
-        plain_rms_norm(&x.index_select(&rows, 0)?, &weights.norm, self.eps())
     }
 }
 

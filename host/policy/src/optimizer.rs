@@ -10,9 +10,9 @@ use std::path::Path;
 use candle_core::{CpuStorage, DType, InplaceOp2, Layout, Tensor, Var, bail};
 use rayon::prelude::*;
 
-use crate::checkpoint::{read_tensors, write_tensors};
 use crate::error::{PolicyError, Result};
 use crate::grad::Gradients;
+use crate::hugging_face::{read_tensors, write_tensors};
 use crate::model::Model;
 use crate::ops::numbers;
 

@@ -9,8 +9,8 @@ use crate::batch::{PackedBatch, Sequence};
 use crate::bench::Workload;
 use crate::decode::{Decoder, Entry};
 use crate::error::Result;
-use crate::grad::PassOptions;
 use crate::model::Model;
+use crate::pass::PassOptions;
 use crate::rng::{Key, Purpose};
 
 /// The largest differences between two models with the same weights.

@@ -128,7 +128,7 @@ impl Sampler {
     /// # Errors
     /// If a logit is not a number: the weights are broken, and any draw would be an arbitrary one.
     pub fn sample(&self, logits: &[f32], key: DrawKey) -> Result<Sampled> {
-        let row = head::LogSoftmax::of(logits, self.params.log_prob_temperature());
+        let row = head::LogSoftmax::new(logits, self.params.log_prob_temperature());
         if !row.is_finite() {
             return Err(PolicyError::Input(format!(
                 "the policy's logits are not finite (task {}, sample {}, position {}): its weights have diverged; \
@@ -160,7 +160,7 @@ impl Sampler {
 
     /// The log-probability that [`Self::sample`] would report for `id`, of a row of logits that has it.
     pub fn log_prob(&self, logits: &[f32], id: u32) -> f32 {
-        head::LogSoftmax::of(logits, self.params.log_prob_temperature()).log_prob(id as usize)
+        head::LogSoftmax::new(logits, self.params.log_prob_temperature()).log_prob(id as usize)
     }
 
     fn draw_truncated(&self, weights: &[f32], uniform: f64) -> usize {
@@ -246,7 +246,7 @@ mod tests {
                 ..Default::default()
             };
             let seen = frequencies(params, &logits, 40_000);
-            let row = head::LogSoftmax::of(&logits, temperature);
+            let row = head::LogSoftmax::new(&logits, temperature);
             for (id, seen) in seen.iter().enumerate() {
                 let expected = f64::from(row.log_prob(id).exp());
                 let error = (expected * (1.0 - expected) / 40_000.0).sqrt();
@@ -278,7 +278,7 @@ mod tests {
         let drawn = sampler.sample(&logits, KEY).unwrap();
         assert_eq!(
             drawn.log_prob,
-            head::LogSoftmax::of(&logits, 1.0).log_prob(drawn.id as usize)
+            head::LogSoftmax::new(&logits, 1.0).log_prob(drawn.id as usize)
         );
         assert!(top_k.truncates() && top_p.truncates() && !SamplingParams::default().truncates());
     }
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(drawn.id, 1);
         assert_eq!(
             drawn.log_prob,
-            head::LogSoftmax::of(&logits, 1.0).log_prob(1)
+            head::LogSoftmax::new(&logits, 1.0).log_prob(1)
         );
     }
 

@@ -239,7 +239,7 @@ pub(crate) struct LayerWeights {
 }
 
 impl Weights {
-    pub(crate) fn of(
+    pub(crate) fn new(
         config: &Qwen3Config,
         variables: &[Var],
         view: impl Fn(&Var) -> Tensor,

@@ -1,7 +1,7 @@
 //! One worker's share of a decoding step on the CPU: its entries through all layers, with the functions of training.
 
 use super::Entry;
-use crate::network::{Network, NetworkLayer};
+use crate::fused_network::{Network, NetworkLayer};
 use crate::ops::attention::{Heads, attend_cached, prepare_head, store_keys};
 use crate::ops::embedding::embed_into;
 use crate::ops::linear::linear_into;

@@ -147,8 +147,8 @@ pub(crate) struct LogSoftmax {
 }
 
 impl LogSoftmax {
-    /// Of a row of logits at a temperature.
-    pub(crate) fn of(logits: &[f32], temperature: f32) -> Self {
+    /// The distribution of a row of logits at a temperature.
+    pub(crate) fn new(logits: &[f32], temperature: f32) -> Self {
         let mut shifted = logits.to_vec();
         let mut exps = vec![0.0; logits.len()];
         let normaliser = normalise(&mut shifted, 1.0 / temperature, &mut exps);
@@ -452,7 +452,7 @@ mod tests {
         linear_into(&x, w, &mut logits, false);
         for temperature in [0.6, 1.0, 1.3] {
             let (log_probs, _) = Head { w, temperature }.forward(&x, &[5, 36]);
-            let sampled = LogSoftmax::of(&logits[vocabulary..], temperature).log_prob(36);
+            let sampled = LogSoftmax::new(&logits[vocabulary..], temperature).log_prob(36);
             assert_eq!(log_probs[1].to_bits(), sampled.to_bits());
         }
     }

@@ -8,7 +8,7 @@
 //! are not on candle's tape, which adds every gradient to a fresh tensor of zeros and takes a lock to do so; [`Network`]
 //! goes through them backwards itself.
 //!
-//! [`Network`]: crate::network::Network
+//! [`Network`]: crate::fused_network::Network
 
 #![allow(clippy::inline_always)] // See `simd`: kernels are inlined into the function that knows the processor.
 

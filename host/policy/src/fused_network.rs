@@ -1,8 +1,8 @@
-//! Qwen3 on the CPU, as plain numbers: what training and decoding share, and the way back.
+//! Qwen3 on the CPU, on slices of f32: the forward pass that training and decoding share, and the backward pass.
 //!
-//! Going forward for a gradient keeps, per layer, its input and what lies between its operators; with checkpointing its
-//! input only, and the rest is made again on the way back. Norms and the gated unit's result are made again in any case:
-//! that is cheaper than keeping them.
+//! A forward pass for a gradient keeps each layer's input and the results between its operators. With checkpointing it
+//! keeps the input only, and the backward pass computes the rest again. Norms and the result of the gated unit are
+//! computed again in any case, because that is cheaper than keeping them.
 
 use std::ops::Deref;
 
@@ -21,7 +21,7 @@ use crate::ops::rotary::RotaryTable;
 use crate::ops::swiglu::{swiglu_backward_into, swiglu_into};
 use crate::weights::PER_LAYER;
 
-/// Read locks on all weights, held for as long as the [`Network`] made of them.
+/// Read locks on all weights. The [`Network`] made from them borrows them.
 pub(crate) fn lock(model: &Model) -> Vec<(impl Deref<Target = Storage> + '_, &Layout)> {
     model
         .variables()
@@ -42,7 +42,7 @@ pub(crate) struct NetworkLayer<'a> {
     pub(crate) down: Weight<'a>,
 }
 
-/// The weights as plain numbers.
+/// The weights as slices of f32.
 pub(crate) struct Network<'a> {
     pub(crate) embedding: &'a [f32],
     pub(crate) embedding_columns: usize,
@@ -58,19 +58,19 @@ pub(crate) struct Network<'a> {
     pub(crate) size: usize,
 }
 
-/// What a forward pass keeps for the way back.
+/// The numbers that a forward pass keeps for the backward pass.
 pub(crate) struct Tape {
     /// Every layer's input, and the last one's output, `[tokens, hidden]`.
     streams: Vec<Vec<f32>>,
-    /// Per layer; none with checkpointing.
-    between: Vec<Between>,
+    /// Per layer; empty with checkpointing.
+    intermediates: Vec<Intermediates>,
 }
 
-/// What lies between a layer's operators.
-struct Between {
+/// The results between a layer's operators.
+struct Intermediates {
     /// Queries, keys and values.
     packed: Vec<f32>,
-    /// What attention gave.
+    /// The output of attention.
     mixed: Vec<f32>,
     /// The residual stream after attention.
     middle: Vec<f32>,
@@ -79,7 +79,7 @@ struct Between {
 }
 
 impl<'a> Network<'a> {
-    pub(crate) fn of<G: Deref<Target = Storage>>(
+    pub(crate) fn new<G: Deref<Target = Storage>>(
         model: &'a Model,
         locked: &'a [(G, &Layout)],
     ) -> Result<Self> {
@@ -120,7 +120,7 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// Every layer's input and the last one's output; what lies between, unless `checkpointing`.
+    /// The forward pass for a gradient. Without `checkpointing` it keeps the layers' intermediate results too.
     pub(crate) fn forward(
         &self,
         batch: &PackedBatch,
@@ -129,21 +129,23 @@ impl<'a> Network<'a> {
     ) -> Tape {
         let mut tape = Tape {
             streams: vec![self.embed(batch)],
-            between: Vec::new(),
+            intermediates: Vec::new(),
         };
         let mut normed = vec![0.0; tape.streams[0].len()];
         let mut gated = vec![0.0; batch.tokens() * self.inner];
         for (number, layer) in self.layers.iter().enumerate() {
-            let between = self.between(layer, &tape.streams[number], attention, &mut normed);
-            tape.streams.push(self.after(layer, &between, &mut gated));
+            let intermediates =
+                self.intermediates(layer, &tape.streams[number], attention, &mut normed);
+            tape.streams
+                .push(self.after(layer, &intermediates, &mut gated));
             if !checkpointing {
-                tape.between.push(between);
+                tape.intermediates.push(intermediates);
             }
         }
         tape
     }
 
-    /// The rows that predict targets, normed: what the vocabulary head reads, `[targets, hidden]`.
+    /// The normed rows that predict targets, the input of the vocabulary head: `[targets, hidden]`.
     pub(crate) fn rows(&self, tape: &Tape, batch: &PackedBatch) -> Vec<f32> {
         let picked = self.picked(tape, batch);
         let mut rows = vec![0.0; picked.len()];
@@ -151,7 +153,7 @@ impl<'a> Network<'a> {
         rows
     }
 
-    /// [`Self::rows`] without anything kept for a way back.
+    /// [`Self::rows`] of a forward pass that keeps nothing for a backward pass.
     pub(crate) fn rows_only(&self, batch: &PackedBatch, attention: &Attention) -> Vec<f32> {
         let mut x = self.embed(batch);
         let mut normed = vec![0.0; x.len()];
@@ -159,13 +161,13 @@ impl<'a> Network<'a> {
         for layer in &self.layers {
             x = self.after(
                 layer,
-                &self.between(layer, &x, attention, &mut normed),
+                &self.intermediates(layer, &x, attention, &mut normed),
                 &mut gated,
             );
         }
         let tape = Tape {
             streams: vec![x],
-            between: Vec::new(),
+            intermediates: Vec::new(),
         };
         self.rows(&tape, batch)
     }
@@ -192,13 +194,13 @@ impl<'a> Network<'a> {
         rows.flatten().copied().collect()
     }
 
-    fn between(
+    fn intermediates(
         &self,
         layer: &NetworkLayer<'_>,
         x: &[f32],
         attention: &Attention,
         normed: &mut [f32],
-    ) -> Between {
+    ) -> Intermediates {
         let tokens = x.len() / self.norm.len();
         let mut packed = vec![0.0; tokens * layer.qkv.n];
         rms_norm_into(x, layer.input_norm, self.eps, normed);
@@ -210,7 +212,7 @@ impl<'a> Network<'a> {
         let mut wide = vec![0.0; tokens * layer.gate_up.n];
         rms_norm_into(&middle, layer.post_norm, self.eps, normed);
         linear_into(normed, layer.gate_up, &mut wide, false);
-        Between {
+        Intermediates {
             packed,
             mixed,
             middle,
@@ -219,9 +221,14 @@ impl<'a> Network<'a> {
     }
 
     /// The layer's output.
-    fn after(&self, layer: &NetworkLayer<'_>, between: &Between, gated: &mut [f32]) -> Vec<f32> {
-        swiglu_into(&between.wide, self.inner, gated);
-        let mut out = between.middle.clone();
+    fn after(
+        &self,
+        layer: &NetworkLayer<'_>,
+        intermediates: &Intermediates,
+        gated: &mut [f32],
+    ) -> Vec<f32> {
+        swiglu_into(&intermediates.wide, self.inner, gated);
+        let mut out = intermediates.middle.clone();
         linear_into(gated, layer.down, &mut out, true);
         out
     }
@@ -249,16 +256,16 @@ impl<'a> Network<'a> {
         tape.streams.pop();
         let mut scratch = Scratch::new(self, batch.tokens());
         for (number, layer) in self.layers.iter().enumerate().rev() {
-            let (Some(x), kept) = (tape.streams.pop(), tape.between.pop()) else {
+            let (Some(x), kept) = (tape.streams.pop(), tape.intermediates.pop()) else {
                 break;
             };
-            let between =
-                kept.unwrap_or_else(|| self.between(layer, &x, attention, &mut scratch.normed));
+            let intermediates = kept
+                .unwrap_or_else(|| self.intermediates(layer, &x, attention, &mut scratch.normed));
             let gradients = &mut gradients[1 + PER_LAYER * number..][..PER_LAYER];
             self.layer_backward(
                 layer,
                 &x,
-                &between,
+                &intermediates,
                 attention,
                 &mut d,
                 gradients,
@@ -275,7 +282,7 @@ impl<'a> Network<'a> {
         &self,
         layer: &NetworkLayer<'_>,
         x: &[f32],
-        between: &Between,
+        intermediates: &Intermediates,
         attention: &Attention,
         d: &mut [f32],
         gradients: &mut [Vec<f32>],
@@ -306,13 +313,13 @@ impl<'a> Network<'a> {
         let eps = self.eps;
         // out = middle + swiglu(norm(middle) gate_up) down
         input_gradient_into(d, layer.down, d_gated);
-        swiglu_backward_into(&between.wide, self.inner, d_gated, d_wide, gated);
+        swiglu_backward_into(&intermediates.wide, self.inner, d_gated, d_wide, gated);
         weight_gradient_into(gated, d, layer.down, d_down, false);
-        rms_norm_into(&between.middle, layer.post_norm, eps, normed);
+        rms_norm_into(&intermediates.middle, layer.post_norm, eps, normed);
         weight_gradient_into(normed, d_wide, layer.gate_up, d_gate_up, false);
         input_gradient_into(d_wide, layer.gate_up, d_normed);
         rms_norm_backward_into(
-            &between.middle,
+            &intermediates.middle,
             layer.post_norm,
             d_normed,
             eps,
@@ -321,11 +328,11 @@ impl<'a> Network<'a> {
         );
         // middle = x + attention(norm(x) qkv) out
         input_gradient_into(d, layer.out, d_mixed);
-        weight_gradient_into(&between.mixed, d, layer.out, d_out, false);
+        weight_gradient_into(&intermediates.mixed, d, layer.out, d_out, false);
         d_packed.fill(0.0);
         attention_backward_into(
             attention,
-            &between.packed,
+            &intermediates.packed,
             layer.q_norm,
             layer.k_norm,
             d_mixed,

@@ -1,0 +1,65 @@
+//! Qwen3 in candle's operators, for any device. [`crate::fused_network`] is the same network on the CPU.
+
+use candle_core::Tensor;
+
+use crate::batch::PackedBatch;
+use crate::model::Model;
+use crate::ops::attention::Attention;
+use crate::ops::attention_plain::plain_attention;
+use crate::ops::embedding::plain_embedding;
+use crate::ops::head::PlainHead;
+use crate::ops::linear::plain_linear;
+use crate::ops::norm::plain_rms_norm;
+use crate::ops::swiglu::plain_swiglu;
+use crate::weights::{LayerWeights, Weights};
+
+impl Model {
+    /// The vocabulary head of the plain network.
+    pub(crate) fn plain_head(&self, temperature: f32) -> PlainHead<'_> {
+        PlainHead {
+            w: &self.frozen().head,
+            vocabulary: self.vocabulary(),
+            temperature,
+        }
+    }
+
+    /// The residual stream after the last layer, `[tokens, hidden]`, in candle's operators.
+    pub(crate) fn plain_trunk(
+        &self,
+        weights: &Weights,
+        batch: &PackedBatch,
+    ) -> candle_core::Result<Tensor> {
+        let attention = self.attention(batch);
+        let mut x = plain_embedding(&weights.embedding, &batch.ids)?;
+        for layer in &weights.layers {
+            x = self.plain_layer(layer, &x, &attention)?;
+        }
+        Ok(x)
+    }
+
+    /// One decoder layer on packed rows `[tokens, hidden]`.
+    pub(crate) fn plain_layer(
+        &self,
+        w: &LayerWeights,
+        x: &Tensor,
+        attention: &Attention,
+    ) -> candle_core::Result<Tensor> {
+        let eps = self.eps();
+        let h = plain_linear(&plain_rms_norm(x, &w.input_norm, eps)?, &w.qkv)?;
+        let h = plain_attention(&h, &w.q_norm, &w.k_norm, attention)?;
+        let x = (x + plain_linear(&h, &w.out)?)?;
+        let h = plain_linear(&plain_rms_norm(&x, &w.post_norm, eps)?, &w.gate_up)?;
+        x + plain_linear(&plain_swiglu(&h)?, &w.down)?
+    }
+
+    /// The rows that predict targets, normed: what the vocabulary head reads, `[targets, hidden]`.
+    pub(crate) fn plain_rows(
+        &self,
+        weights: &Weights,
+        x: &Tensor,
+        batch: &PackedBatch,
+    ) -> candle_core::Result<Tensor> {
+        let rows = Tensor::from_slice(&batch.rows, batch.rows.len(), self.device())?;
+        plain_rms_norm(&x.index_select(&rows, 0)?, &weights.norm, self.eps())
+    }
+}
