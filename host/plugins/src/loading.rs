@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rlf_dialogue::tool::ToolDefinition;
-use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, Pool, RealSources, Sandbox};
+use rlf_sandbox::{
+    ComponentInfo, Grants, InitMode, LoadError, LoadRequest, Pool, RealSources, Sandbox,
+};
 
 use crate::admission::{Refusal, admit};
 use crate::bindings::{environment, interpreter, reward, tool, types};
@@ -179,6 +181,13 @@ pub(crate) fn load(
     );
     plugin.environment_hash = environment_hash.filter(|_| plugin.policy.environment.is_some());
     ask(&mut plugin, sources).map_err(|refusal| problem(&component_path, refusal))?;
+    if let (Some(_), InitMode::PerCall { reason }) =
+        (&plugin.environment_hash, plugin.template().init())
+    {
+        tracing::warn!(
+            "environment `{alias}`: every session loads its files again, which takes time and memory: {reason}"
+        );
+    }
     Ok(plugin)
 }
 

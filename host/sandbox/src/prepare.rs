@@ -21,6 +21,7 @@ use crate::ended::{Ended, LimitReached};
 use crate::engine::Workshop;
 use crate::gate::Gates;
 use crate::load::LoadError;
+use crate::output::{safe_text, shortened};
 use crate::record::Record;
 use crate::segments;
 use crate::state::{Deadlines, Guest, State};
@@ -58,6 +59,9 @@ pub(crate) struct Prepared<'a> {
 
 /// The seed of `init`: the state it leaves is shared by calls of every seed.
 const INIT_SEED: u64 = 0;
+
+/// Begins the line on standard error in which an `init` names the cause of the handles that it leaves open.
+const NO_SNAPSHOT: &str = "no snapshot: ";
 
 /// Runs `init` and keeps its memory, or says why that cannot be kept.
 ///
@@ -103,9 +107,7 @@ fn prepare_here<'a>(
         &instrumented,
         async |store, instance| {
             if store.data().holds_handles() {
-                return Err("`init` opened a stream, file or timer, or printed; handles do not survive a snapshot. \
-                        Use `data` and `log` there"
-                .to_owned());
+                return Err(handles_left_open(&job.record));
             }
             // What the snapshot reads is the whole memory, at once.
             store.set_hostcall_fuel(usize::MAX);
@@ -128,6 +130,25 @@ fn prepare_here<'a>(
         },
         Err(reason) => per_call(reason),
     })
+}
+
+/// Why the handles that `init` left open forbid a snapshot, with the cause that `init` itself printed, if it did.
+fn handles_left_open(record: &Record) -> String {
+    let printed = record.take_output()[1].captured().text;
+    let cause = printed
+        .lines()
+        .find_map(|line| line.strip_prefix(NO_SNAPSHOT));
+    match cause {
+        Some(cause) => format!(
+            "{}; handles do not survive a snapshot",
+            shortened(safe_text(cause.as_bytes()), 300)
+        ),
+        None => {
+            "`init` opened a stream, file or timer, or printed; handles do not survive a snapshot. \
+                 Use `data` and `log` there"
+                .to_owned()
+        }
+    }
 }
 
 /// Instantiates, runs `init` under its limits, and looks at the instance that is left.

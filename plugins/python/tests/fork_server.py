@@ -53,6 +53,8 @@ def answer(request):
     if kind == "compile":
         case, result = rlf_driver.compile(*given)
         return [case, [result[0], text(result[1])] if case == 0 else result]
+    if kind == "configure":
+        return rlf_driver.configure(*given)
     if kind == "execute":
         language, code, arguments, stdin, placed, fetch, modules, seed, limits = given
         case, result = rlf_driver.execute(

@@ -201,6 +201,11 @@ def execute(program):
     return outcome, files.fetch(fetched)
 
 
+def host_write():
+    """The host's own way out for what is printed."""
+    return _host.write
+
+
 def belong_to(host):
     """Makes programs print to `host`, and `os._exit` end the instance with its status, which WASI's own exit cannot
     carry. What is printed stays."""
