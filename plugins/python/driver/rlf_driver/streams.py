@@ -30,6 +30,10 @@ class Output(io.FileIO):
         super().__init__(descriptor, "wb", closefd=False)
         self.name = name
 
+    def isatty(self):
+        """Never a terminal, which is not worth a question to the system."""
+        return False
+
     def write(self, data):
         if _send is None:
             return super().write(data)
