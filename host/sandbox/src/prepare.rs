@@ -107,7 +107,8 @@ fn prepare_here<'a>(
         &instrumented,
         async |store, instance| {
             if store.data().holds_handles() {
-                return Err(handles_left_open(&job.record));
+                let printed = job.record.take_output()[1].captured().text;
+                return Err(handles_left_open(&printed));
             }
             // What the snapshot reads is the whole memory, at once.
             store.set_hostcall_fuel(usize::MAX);
@@ -132,9 +133,8 @@ fn prepare_here<'a>(
     })
 }
 
-/// Why the handles that `init` left open forbid a snapshot, with the cause that `init` itself printed, if it did.
-fn handles_left_open(record: &Record) -> String {
-    let printed = record.take_output()[1].captured().text;
+/// Why the handles that `init` left open forbid a snapshot, with the cause that it printed itself, if it did.
+fn handles_left_open(printed: &str) -> String {
     let cause = printed
         .lines()
         .find_map(|line| line.strip_prefix(NO_SNAPSHOT));
@@ -306,5 +306,21 @@ impl ComponentInstanceState for Reader<'_> {
         self.read(instance, func, |_, value: f64| value.to_bits())
             .await
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::handles_left_open;
+
+    #[test]
+    fn the_cause_that_init_prints_is_part_of_why_there_is_no_snapshot() {
+        let cause = handles_left_open("noise\nno snapshot: A.py:3 opens a file\n");
+        assert_eq!(
+            cause,
+            "A.py:3 opens a file; handles do not survive a snapshot"
+        );
+        let unknown = handles_left_open("noise: no snapshot: here\n");
+        assert!(unknown.starts_with("`init` opened a stream"), "{unknown}");
     }
 }
