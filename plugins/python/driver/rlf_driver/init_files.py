@@ -8,6 +8,7 @@ itself has its snapshot all the same.
 
 from .sound import __builtins__  # isort: skip
 
+import ast
 import builtins
 import errno
 import io
@@ -15,6 +16,7 @@ import os
 import posix
 import stat
 import sys
+import traceback
 
 _FOLDERS = {"/": ["tmp"], "/tmp": []}
 _READS = {name for name in ("stat", "lstat", "access", "listdir", "scandir", "readlink") if hasattr(posix, name)}
@@ -166,9 +168,20 @@ def _wrapped(name, real):
     return call
 
 
+def _anchors(segment):
+    """The parts of a line that a traceback underlines, as `traceback` has it. But for an error in what is compiled as a
+    file, which the line of a statement may be here, CPython opens a file in search of the line."""
+    try:
+        compile(f"(\n{segment}\n)", "<unknown>", "eval", ast.PyCF_ONLY_AST)
+    except SyntaxError:
+        return None
+    return _real["anchors"](segment)
+
+
 _real = {name: getattr(posix, name) for name in sorted(_READS | _CHANGES | _STREAMS)}
 _real["io.open"] = io.open
 _ours = {name: _wrapped(name, real) for name, real in _real.items()}
+_real["anchors"], _ours["anchors"] = traceback._extract_caret_anchors_from_line_segment, _anchors
 
 
 def _exchange(table):
