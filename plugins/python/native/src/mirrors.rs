@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where apt's configuration lies.
+/// The folder with apt's configuration.
 const APT: &str = "/etc/apt";
 
 /// Debian's own address, which redirects to a mirror nearby.
@@ -50,7 +50,7 @@ fn is_debian(uri: &str) -> bool {
     is_http && uri.rsplit('/').next() == Some("debian")
 }
 
-/// Of the format with one source a line: `deb [options] URI suite component..`.
+/// The URIs in the format with one source a line: `deb [options] URI suite component..`.
 fn of_lines(text: &str) -> Vec<String> {
     let uri = |line: &str| {
         let rest = line.trim().strip_prefix("deb")?;
@@ -68,7 +68,7 @@ fn of_lines(text: &str) -> Vec<String> {
     text.lines().filter_map(uri).collect()
 }
 
-/// Of the format with stanzas (deb822): `URIs:` with one or more, also on lines that continue it.
+/// The URIs in the format with stanzas (deb822): `URIs:` with one or more, also on lines that continue it.
 fn of_stanzas(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for stanza in text.split("\n\n") {

@@ -1,4 +1,4 @@
-//! What is compiled, by the SHA-256 of what is downloaded.
+//! The archives that are compiled, fixed by their SHA-256.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Archive {
     pub(crate) sha256: &'static str,
     /// Its path in Debian's pool, which keeps the archives of a release for as long as it keeps the release.
     pool: &'static str,
-    /// Where its authors have the same file.
+    /// Its authors' address of the same file.
     upstream: Option<&'static str>,
 }
 

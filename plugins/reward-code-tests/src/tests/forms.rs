@@ -403,7 +403,7 @@ fn weak_tests_are_the_operators_choice() {
     );
 }
 
-/// What the programs that run a candidate are given, looked through for what they must not be given.
+/// Everything that the programs that run a candidate are given, searched for what they must not be given.
 #[test]
 fn what_is_expected_never_enters_the_candidates_interpreter() {
     if !python() {
