@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use rlf_sandbox::{ComponentInfo, Grants, LoadError, LoadRequest, RealSources, Sandbox};
+use rlf_sandbox::{
+    ComponentInfo, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
+};
 
 use crate::admission::admit;
 use crate::discovery::Candidate;
@@ -108,6 +110,13 @@ pub(crate) fn load(
     );
     plugin.environment_hash = environment_hash;
     ask(&mut plugin).map_err(|refusal| problem(&component_path, refusal))?;
+    if let (Some(_), InitMode::PerCall { reason }) =
+        (&plugin.environment_hash, plugin.template().init())
+    {
+        tracing::warn!(
+            "environment `{alias}`: every session loads its files again, which takes time and memory: {reason}"
+        );
+    }
     Ok(plugin)
 }
 

@@ -17,7 +17,7 @@ use crate::number::{Number, NumberError};
 /// Parentheses, signs and powers inside each other.
 const MAX_DEPTH: usize = 100;
 
-/// What is wrong with an expression, and at which character, counted from 1.
+/// An error in an expression, and the character it is at, counted from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpressionError {
     pub(crate) at: usize,

@@ -17,13 +17,13 @@ pub(crate) const MAX_BITS: u64 = 4_000;
 /// Decimal digits to which roots and transcendental functions are carried before they are shown.
 const GUARD_DIGITS: u32 = 30;
 
-/// Why there is no such number.
+/// The reason why there is no such number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NumberError {
     /// More than [`MAX_BITS`].
     TooLarge,
     DivisionByZero,
-    /// What is undefined, in words.
+    /// An undefined result, in words.
     Undefined(&'static str),
 }
 
@@ -119,7 +119,7 @@ impl Number {
         Self::new((&self.value / &other.value).floor(), false)
     }
 
-    /// What floor division leaves; it has the sign of the divisor.
+    /// The remainder of floor division, which has the sign of the divisor.
     pub(crate) fn remainder(&self, other: &Self) -> Result<Self> {
         let quotient = self.floor_divide(other)?;
         self.subtract(&quotient.multiply(other)?)

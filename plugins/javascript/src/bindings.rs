@@ -1,4 +1,4 @@
-//! What wit-bindgen makes of the contract's world `interpreter-plugin`.
+//! Bindings that wit-bindgen generates for the contract's world `interpreter-plugin`.
 
 // Generated: raw pointers of the canonical ABI, no documentation beyond the contract's.
 #![allow(

@@ -46,7 +46,7 @@ const PRELUDE: &[(&str, &str)] = &[
     ("internal/main", include_str!("prelude/main.js")),
 ];
 
-/// How a program ended, as the contract has it.
+/// The end of a program, in the contract's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
     Completed,
@@ -63,7 +63,7 @@ pub(crate) struct Fault {
     pub(crate) traceback: String,
 }
 
-/// What a program finds.
+/// The surroundings that a program finds.
 #[derive(Debug, Default)]
 pub(crate) struct Program<'a> {
     pub(crate) code: &'a str,
@@ -71,7 +71,7 @@ pub(crate) struct Program<'a> {
     pub(crate) arguments: Vec<String>,
 }
 
-/// What the engine's functions share.
+/// The state that the engine's functions share.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) files: RefCell<Files>,
@@ -276,7 +276,7 @@ impl<'js> Run<'js, '_> {
         }
     }
 
-    /// What was promised, and then the next task; false where there is none.
+    /// Runs the promised work, and then the next task; false if there is none.
     fn turn(&self) -> Result<bool> {
         loop {
             let ticks = self.hook::<_, bool>("ticks", ())?;
@@ -348,7 +348,7 @@ impl<'js> Run<'js, '_> {
     }
 }
 
-/// What was thrown, taken from the engine; errors of the binding become JavaScript's.
+/// The thrown value, taken from the engine; errors of the binding become JavaScript's.
 fn thrown<'js>(ctx: &Ctx<'js>, error: Error) -> Value<'js> {
     if !error.is_exception() {
         _ = Exception::throw_message(ctx, &error.to_string());
@@ -385,7 +385,7 @@ fn prelude<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     Ok(exports)
 }
 
-/// What the prelude asks of this side.
+/// The functions that the prelude calls on this side.
 fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     let native = Object::new(ctx.clone())?;
     macro_rules! provide {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a path cannot be used, by the name that Node's errors have.
+/// The reason why a path cannot be used, by the name that Node's errors have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Missing,

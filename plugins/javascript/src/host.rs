@@ -28,7 +28,7 @@ pub(crate) mod native {
         NOW.set(NOW.get() + ns);
     }
 
-    /// What was printed on this thread since the last time: standard output, standard error.
+    /// The output of this thread since the last time: standard output, standard error.
     #[cfg(test)]
     pub(crate) fn printed() -> (String, String) {
         let text =

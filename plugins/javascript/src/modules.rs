@@ -31,7 +31,7 @@ thread_local! {
     static HOOKS: RefCell<Option<Persistent<Object<'static>>>> = const { RefCell::new(None) };
 }
 
-/// Where the modules of [`Required`] come from.
+/// The source of the modules of [`Required`].
 pub(crate) fn set_hooks(hooks: Persistent<Object<'static>>) {
     HOOKS.set(Some(hooks));
 }
@@ -98,7 +98,7 @@ pub(crate) fn run<'js>(ctx: &Ctx<'js>, compiled: Option<&[u8]>) -> Result<Value<
     }
 }
 
-/// That a module without `await` ran to its end.
+/// Checks that a module without `await` ran to its end.
 fn finished<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<()> {
     match promise.state() {
         PromiseState::Resolved => Ok(()),
@@ -173,7 +173,7 @@ impl Loader for Load {
     }
 }
 
-/// What `require` gives, as an ES module: it as `default`, and its keys.
+/// The result of `require` as an ES module: the result as `default`, and its keys.
 struct Required;
 
 impl Required {

@@ -4,7 +4,7 @@ use crate::{
     host::native::printed,
 };
 
-/// How a program ends, and what it prints on both streams.
+/// The end of a program, and its output on both streams.
 fn run(engine: &Engine, code: &str) -> (Ended, String, String) {
     let ended = engine.execute(&Program {
         code,

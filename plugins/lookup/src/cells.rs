@@ -5,7 +5,7 @@
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
     text: String,
-    /// Where each text ends.
+    /// The end of each text.
     ends: Vec<u32>,
 }
 

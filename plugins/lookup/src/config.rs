@@ -1,4 +1,4 @@
-//! What the operator may set.
+//! The operator's configuration.
 
 use serde::Deserialize;
 

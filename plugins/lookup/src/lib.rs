@@ -36,7 +36,7 @@ use config::Config;
 use definition::describe;
 use table::Table;
 
-/// What calls borrow.
+/// The state that `init` makes and calls borrow.
 struct Facts {
     table: Table,
     config: Config,
@@ -84,7 +84,7 @@ fn lookup(arguments: Map<String, Value>, facts: &Facts) -> Result<String, Lookup
 
 plugin!(init: init, tools: [lookup]);
 
-/// Why the table cannot be used.
+/// The reason why the table cannot be used.
 #[derive(Debug)]
 struct InitError(String);
 
@@ -94,7 +94,7 @@ impl fmt::Display for InitError {
     }
 }
 
-/// What the model reads where there is no such fact.
+/// The text that the model reads if there is no such fact.
 #[derive(Debug, PartialEq)]
 enum LookupError {
     Argument(String),

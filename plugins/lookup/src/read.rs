@@ -12,7 +12,7 @@ pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// Why a file is not a table.
+/// The reason why a file is not a table.
 #[derive(Debug)]
 pub(crate) struct ReadError {
     path: String,

@@ -23,7 +23,7 @@ pub(crate) struct Table {
     ignore_case: bool,
 }
 
-/// Why rows are not a table of facts.
+/// The reason why rows are not a table of facts.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TableError {
     Empty,

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use rlf_plugin::serde::Deserialize;
 
-/// What a percent sign means.
+/// The meaning of a percent sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
 pub(crate) enum Percent {

@@ -17,7 +17,7 @@ const RESULTS: &str = "results";
 /// Begins every line of the protocol; what else a candidate prints is its own.
 const MARK: char = '\u{1e}';
 
-/// What is known of a candidate so far.
+/// The progress of a candidate so far.
 #[derive(Debug, Default)]
 pub(crate) struct Candidate {
     code: String,
@@ -158,7 +158,7 @@ impl Candidate {
         self.values.get(&step)
     }
 
-    /// Why an assertion cannot hold, where one of its values is not there.
+    /// The reason why an assertion cannot hold if one of its values is missing.
     pub(crate) fn missing(&self, holes: &[usize]) -> Option<Test> {
         let step = holes.iter().find(|step| !self.values.contains_key(step))?;
         let known = self.broken.or_else(|| self.failed.get(step).copied());

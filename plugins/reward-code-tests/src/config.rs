@@ -1,4 +1,4 @@
-//! What the operator chooses.
+//! The operator's configuration.
 
 use rlf_plugin::execute::Limits;
 use rlf_plugin::serde::Deserialize;
@@ -8,9 +8,9 @@ use rlf_plugin::serde::Deserialize;
 pub(crate) struct Config {
     /// Which of the terms `all` and `rate` the term `score` repeats.
     pub(crate) score: Scoring,
-    /// Where in the answer the code is.
+    /// The place of the code in the answer.
     pub(crate) code: Extraction,
-    /// What becomes of tests that cannot be kept from the candidate.
+    /// The treatment of tests that cannot be kept from the candidate.
     pub(crate) weak: Weak,
     /// CPU time and virtual time of one program.
     pub(crate) wall_ms: u32,

@@ -95,7 +95,7 @@ impl Group<'_> {
         }
     }
 
-    /// How many programs are left for each candidate, or that they are too few.
+    /// The number of programs that are left for each candidate, or an error if they are too few.
     fn share(&self, spent: usize, needed: usize) -> Result<usize> {
         let most = self.config.programs;
         let candidates = self.codes.len();
@@ -236,7 +236,7 @@ impl Group<'_> {
         tests
     }
 
-    /// How each assertion ended, for each candidate: compared here where that is plain, else by the judge.
+    /// The end of each assertion, for each candidate: compared here where that is plain, else by the judge.
     fn judged(
         &self,
         plan: &Plan,
@@ -354,7 +354,7 @@ impl Group<'_> {
     }
 }
 
-/// What became of a program.
+/// The end of a program.
 enum Ran {
     Report(Box<Report>),
     /// It left more behind than it may, or broke its interpreter, which was sound when the row was taken apart.

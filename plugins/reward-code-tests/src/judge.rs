@@ -1,4 +1,4 @@
-//! What needs Python to be judged: the tests walked through once more, with the candidates' values
+//! Judging with Python where that is needed: the tests walked through once more, with the candidates' values
 //! in the holes, in an interpreter that runs nothing of theirs.
 //!
 //! One program serves the whole group. A value can be made so that what is done with it takes for

@@ -1,11 +1,11 @@
-//! How the tests of one candidate ended.
+//! The outcomes of one candidate's tests.
 
 use rlf_plugin::execute::{Outcome, Report};
 use rlf_plugin::{Ended, Terms};
 
 use crate::config::{Config, Scoring};
 
-/// How one test ended.
+/// The outcome of one test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Test {
     Passed,
@@ -13,7 +13,7 @@ pub(crate) enum Test {
     Wrong,
     /// An exception.
     Raised,
-    /// What was returned is no plain data.
+    /// The returned value is no plain data.
     Refused,
     TimedOut,
     /// Out of memory, of stack or of output.
@@ -34,7 +34,7 @@ const KINDS: [(Test, &str); 7] = [
     (Test::Unreached, "unreached"),
 ];
 
-/// What became of a program that did not get to its end.
+/// The outcome of a program that did not get to its end.
 pub(crate) fn cut_short(report: &Report) -> Test {
     match report.ended {
         Ended::Timeout => Test::TimedOut,
@@ -50,7 +50,7 @@ pub(crate) fn cut_short(report: &Report) -> Test {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Graded {
     pub(crate) tests: Vec<Test>,
-    /// How many of them ran beside the candidate.
+    /// Number of tests that ran beside the candidate.
     pub(crate) weak: usize,
     /// Whether there was code that parses.
     pub(crate) extracted: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Graded {
 }
 
 impl Graded {
-    /// Of an answer without code.
+    /// The outcomes of an answer without code.
     pub(crate) fn nothing() -> Self {
         Self {
             tests: Vec::new(),

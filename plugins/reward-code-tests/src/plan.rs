@@ -18,7 +18,7 @@ const CALLS: &str = include_str!("python/calls.py");
 /// The name that programs of this plugin import a module by.
 pub(crate) const MODULE: &str = "rlf_calls";
 
-/// What is asked of every candidate of a group, and how its answers are judged.
+/// The steps that every candidate of a group runs, and how its answers are judged.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
 pub(crate) struct Plan {
@@ -66,7 +66,7 @@ enum Answer {
     Plan(Plan),
 }
 
-/// What can be said of an assertion whose values are there.
+/// The verdict on an assertion whose values are there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     Holds,
@@ -166,7 +166,7 @@ pub(crate) fn splitter(row: &Python, seed: u64) -> Program {
         .seed(seed)
 }
 
-/// What the gate refused, and what an operator can do about it.
+/// The gate's refusal as text, and what an operator can do about it.
 pub(crate) fn told(error: &rlf_plugin::Error) -> String {
     match error {
         rlf_plugin::Error::NotFound(text) => {

@@ -1,4 +1,4 @@
-//! What a data set says about right code, in the forms that data sets have.
+//! A row's statement about right code, in the forms that data sets have.
 
 use rlf_plugin::serde::Serialize;
 use rlf_plugin::serde_json::{self, Map, Value};
@@ -8,7 +8,7 @@ use rlf_plugin::serde_json::{self, Map, Value};
 pub(crate) struct Row {
     /// Goes before the candidate's code: imports, helpers, what the prompt began.
     pub(crate) prelude: String,
-    /// What the candidate was asked to go on from, where its code does not say the function's name again.
+    /// The code that the candidate was asked to continue, used if its own code does not define the function.
     pub(crate) prompt: Option<Prompt>,
     pub(crate) tests: Tests,
 }
@@ -224,7 +224,7 @@ impl Prompt {
                 .is_some_and(|rest| rest.trim_start().starts_with('='))
     }
 
-    /// What stands before the function's beginning, and the rest.
+    /// The text before the function's beginning, and the rest.
     fn halves(&self) -> Option<(&str, &str)> {
         let mut at = 0;
         for line in self.text.split_inclusive('\n') {

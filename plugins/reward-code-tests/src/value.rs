@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use num_traits::{FromPrimitive, Num, Zero};
 use rlf_plugin::serde_json::Value;
 
-/// What two values have in common exactly if Python calls them equal.
+/// A key that two values share exactly if Python calls them equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     None,
@@ -31,7 +31,7 @@ enum Number {
     Complex(Box<(Number, Number)>),
 }
 
-/// What there is to know about a value besides its key.
+/// Properties of a value besides its key.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Traits {
     /// A NaN is somewhere in it: equal to nothing that came from elsewhere.
@@ -47,7 +47,7 @@ pub(crate) struct Plain {
     traits: Traits,
 }
 
-/// Why data was not read.
+/// The reason why data was not read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Unread {
     /// It is not what `values.py` writes.

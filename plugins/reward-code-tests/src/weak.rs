@@ -47,7 +47,7 @@ impl WeakRun {
             .limits(limits)
     }
 
-    /// How each of the wanted tests ended.
+    /// The end of each of the wanted tests.
     pub(crate) fn read(&self, report: &Report) -> Vec<Test> {
         let printed = [&*report.stdout.head, &*report.stdout.tail].concat();
         let printed = String::from_utf8_lossy(&printed);

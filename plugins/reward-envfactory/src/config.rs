@@ -1,4 +1,4 @@
-//! What the operator chooses.
+//! The operator's configuration.
 
 use rlf_plugin::Grading;
 use rlf_plugin::serde::Deserialize;

@@ -1,4 +1,4 @@
-//! What the task says is to be done.
+//! The calls and the state that a task asks for.
 
 use rlf_plugin::serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What the reward promises.
+//! The promises of the reward.
 
 mod properties;
 

@@ -25,7 +25,7 @@ pub(crate) fn calls(trajectory: &Trajectory) -> Vec<Call<'_>> {
         .collect()
 }
 
-/// What was to be a call and could not be run; tags of reasoning that do not pair are none.
+/// Failed calls, which could not be run; tags of reasoning that do not pair are not among them.
 pub(crate) fn malformed(trajectory: &Trajectory) -> usize {
     let is_call = |malformed: &&MalformedCall| {
         malformed.diagnostic != "unclosed-think" && malformed.text != "</think>"

@@ -10,7 +10,7 @@ use crate::reference::GoldCall;
 /// between two similarities of calls with fewer than ten thousand arguments.
 const EARLIER: f64 = 1e-9;
 
-/// What the calls of a trajectory are worth.
+/// The value of a trajectory's calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Matched {
     pub(crate) term: f64,

@@ -109,7 +109,7 @@ struct Config {
     matching: Matching,
 }
 
-/// What a turn with calls is worth.
+/// The value of a turn with calls.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
 enum StepReward {
@@ -121,7 +121,7 @@ enum StepReward {
 }
 
 impl StepReward {
-    /// Of `calls` calls, at least one, of which `solved` solved a sub-answer.
+    /// The value of `calls` calls, at least one, of which `solved` solved a sub-answer.
     fn of(self, calls: usize, solved: usize) -> f64 {
         let (calls, solved) = (calls as f64, solved as f64);
         match self {

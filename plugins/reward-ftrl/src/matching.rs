@@ -7,7 +7,7 @@ use rlf_plugin::{CallResult, Content, Ended, MalformedCall, ModelTurn};
 
 use crate::words::words;
 
-/// What FTRL's check looks for in a turn that made no call.
+/// The marks that FTRL's check looks for in a turn that made no call.
 const TAGS: [&str; 3] = ["<tool_call>", "</tool_call>", "<tool_parsed_response>"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -42,7 +42,7 @@ impl Matching {
         }
     }
 
-    /// What the model's answer has to hold.
+    /// The text that the model's answer has to hold.
     pub(crate) fn answer(self, answer: &str) -> Result<String, String> {
         let sought = self.normalize(answer);
         if self == Self::Strict && sought.is_empty() {
@@ -51,7 +51,7 @@ impl Matching {
         Ok(sought)
     }
 
-    /// What a call showed, to look for sub-answers in; none where nothing may be found.
+    /// The text that a call showed, to look for sub-answers in; none where nothing may be found.
     pub(crate) fn observed(self, outcome: &CallResult) -> Option<String> {
         let observation = outcome.observation.as_ref();
         let content = observation.map_or(&[][..], |observation| &observation.content);
@@ -92,7 +92,7 @@ impl Matching {
     }
 }
 
-/// What the parser could not read is a call, unless it is about the tags of reasoning.
+/// Text that the parser could not read is a call, unless it is about the tags of reasoning.
 fn is_call(malformed: &MalformedCall) -> bool {
     malformed.diagnostic != "unclosed-think" && malformed.text != "</think>"
 }

@@ -1,4 +1,4 @@
-//! What the task says is to be found.
+//! The sub-answers and the answer that a task asks for.
 
 use rlf_plugin::serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::matching::Matching;
 /// A task's reference, ready to be looked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
-    /// What the answer has to hold; none where the task has no answer.
+    /// The text that the answer has to hold; none where the task has no answer.
     pub(crate) answer: Option<String>,
     pub(crate) unsolved: Vec<Tool>,
     pub(crate) calls: Option<Vec<GoldCall>>,

@@ -23,7 +23,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Episode {
     pub(crate) steps: Vec<Step>,
-    /// How many there were at the start.
+    /// Their number at the start.
     pub(crate) sub_answers: usize,
 }
 

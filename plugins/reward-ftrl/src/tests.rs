@@ -1,4 +1,4 @@
-//! What the reward promises, one trajectory at a time.
+//! The promises of the reward, one trajectory at a time.
 
 mod episodes;
 mod gold_calls;

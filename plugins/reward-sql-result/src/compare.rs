@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use rusqlite::types::Value;
 
-/// What a query gave.
+/// The result of a query.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Table {
     pub(crate) columns: usize,

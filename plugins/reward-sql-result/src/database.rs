@@ -13,10 +13,10 @@ use crate::{
 /// The slot that databases are bound to.
 const SLOT: &str = "databases";
 
-/// What a file may be called after the database's name.
+/// The endings that a file may have after the database's name.
 const ENDINGS: [&str; 5] = ["", ".sqlite", ".db", ".sqlite3", ".sql"];
 
-/// What SQLite may hold in memory beside two copies of the database: to sort, to group, to make a result.
+/// Memory of SQLite beside two copies of the database, in bytes: to sort, to group, to make a result.
 const WORKING_BYTES: usize = 48 << 20;
 
 /// A serialised SQLite database.

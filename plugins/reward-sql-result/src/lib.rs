@@ -86,7 +86,7 @@ fn init(config: Config) -> Result<Limits, String> {
     })
 }
 
-/// What a task's reference says.
+/// A task's reference.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
 struct Reference {
@@ -109,10 +109,10 @@ fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<
     }
 }
 
-/// What a value of the answer's query may always have, if `max_bytes` is no less.
+/// Bytes that a value of the answer's query may always have, if `max_bytes` is no less.
 const VALUE_BYTES: usize = 64 << 10;
 
-/// What the reference query gives, found once for a group.
+/// The result of the reference query, found once for a group.
 struct Expected {
     database: Database,
     result: Table,

@@ -17,19 +17,19 @@ use rusqlite::{
 
 use crate::{compare::Table, sql};
 
-/// What one query may use.
+/// The limits of one query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Of SQLite's virtual machine.
+    /// Steps of SQLite's virtual machine.
     pub(crate) steps: u64,
     pub(crate) rows: usize,
-    /// Of the result.
+    /// Size of the result.
     pub(crate) bytes: usize,
-    /// Of one value, wherever in the query it comes up.
+    /// Size of one value, wherever in the query it comes up.
     pub(crate) value_bytes: usize,
 }
 
-/// Why a query gave no result.
+/// The reason why a query gave no result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Stopped {
     /// It is none that may run here, or none at all.
@@ -42,7 +42,7 @@ pub(crate) enum Stopped {
     Bytes(usize),
     /// One value in it is larger than its limit.
     ValueBytes(usize),
-    /// What it sorts, groups or keeps is more than SQLite may hold.
+    /// It sorts, groups or keeps more than SQLite may hold.
     Memory,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// How often the count of steps is looked at.
+/// Steps between two checks of the limit.
 const STRIDE: u64 = 1000;
 
 /// Limits of SQLite that no query asks to be larger. A function is one step however long it takes, and nested queries

@@ -22,7 +22,7 @@ fn graded(reference: Value, answer: &str) -> Result<(f64, f64), String> {
     Ok((score.get("match").unwrap(), score.get("executes").unwrap()))
 }
 
-/// What a hostile query scores where the reference is harmless.
+/// The score of a hostile query where the reference is harmless.
 fn hostile(query: &str) -> (f64, f64) {
     grade("SELECT count(*) FROM city", query)
 }

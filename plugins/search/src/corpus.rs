@@ -2,7 +2,7 @@
 
 use rlf_plugin::serde_json::{self, Map, Value};
 
-/// What is found.
+/// A passage that a search can find.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Passage {
     pub(crate) title: String,

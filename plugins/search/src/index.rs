@@ -27,11 +27,11 @@ pub(crate) struct Index {
     embedder: Embedder<Word>,
     /// Titles and texts of all passages, one after the other.
     text: String,
-    /// Where each title and each text ends.
+    /// The end of each title and of each text.
     ends: Vec<(u32, u32)>,
     /// All words, sorted.
     words: Vec<Word>,
-    /// Where the postings of each word end.
+    /// The end of each word's postings.
     postings_end: Vec<u32>,
     /// Per word the passages that have it, in corpus order.
     having: Vec<u32>,

@@ -51,7 +51,7 @@ impl Default for Config {
     }
 }
 
-/// What calls borrow.
+/// The state that `init` makes and calls borrow.
 struct Library {
     index: Index,
     config: Config,

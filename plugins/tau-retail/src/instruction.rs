@@ -98,7 +98,7 @@ pub(crate) fn first_person(instruction: &str) -> String {
     out
 }
 
-/// What goes before a word in its clause.
+/// The words before a word in its clause.
 #[derive(Default)]
 struct Before {
     word: String,

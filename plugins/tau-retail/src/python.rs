@@ -92,12 +92,12 @@ pub(crate) fn write_tuple(out: &mut String, value: &Value) {
     }
 }
 
-/// What stands before an item.
+/// The text before an item.
 pub(crate) fn separator(position: usize) -> &'static str {
     if position == 0 { "" } else { ", " }
 }
 
-/// What ends a tuple: one of a single item keeps a comma.
+/// The end of a tuple: a tuple of a single item keeps a comma.
 pub(crate) fn closing(length: usize) -> &'static str {
     if length == 1 { ",)" } else { ")" }
 }

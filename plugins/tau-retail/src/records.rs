@@ -1,4 +1,4 @@
-//! What the tools read of an order, a user and a product. The records themselves stay JSON, so that
+//! The fields that tools read of an order, a user and a product. The records themselves stay JSON, so that
 //! they are shown and hashed with every key they came with, in its order.
 
 #![allow(
@@ -60,7 +60,7 @@ pub(crate) struct Method<'a> {
 }
 
 impl Method<'_> {
-    /// What is on it, if it is a gift card.
+    /// Its balance, if it is a gift card.
     pub(crate) fn gift_card(&self) -> Option<&serde_json::Number> {
         self.balance.as_ref().filter(|_| self.source == "gift_card")
     }

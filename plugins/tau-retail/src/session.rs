@@ -13,13 +13,13 @@ use crate::store::Store;
 use crate::tools::{Done, Stop, Tool};
 use crate::world::World;
 
-/// What a user says to end the conversation, and nothing beside it.
+/// The whole message with which a user ends the conversation.
 pub(crate) const STOP: &str = "###STOP###";
 
 /// Changed with every change of [`Snapshot`].
 const VERSION: u32 = 1;
 
-/// What `open` gets.
+/// The task that `open` takes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Task {
@@ -28,7 +28,7 @@ struct Task {
     user: User,
 }
 
-/// Who the agent talks to.
+/// The user that the agent talks to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum User {
@@ -72,7 +72,7 @@ struct Restored {
     users: BTreeMap<String, Value>,
 }
 
-/// What `verify` gets; what else a task's row has is not looked at.
+/// The reference that `verify` takes; other keys of a task's row are ignored.
 #[derive(Deserialize)]
 struct Reference {
     gold_hash: String,

@@ -17,7 +17,7 @@ pub(crate) struct Store {
     users: BTreeMap<usize, Value>,
 }
 
-/// What one tool call changes, applied as a whole or not at all.
+/// The changes of one tool call, applied as a whole or not at all.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) order: Option<(usize, Value)>,

@@ -21,7 +21,7 @@ struct Row {
     record: Value,
 }
 
-/// Why a file is no such table.
+/// The reason why a file is no such table.
 #[derive(Debug)]
 pub(crate) struct TableError {
     id: Option<String>,

@@ -149,7 +149,7 @@ pub(crate) fn open(task: Value) -> Session {
     testing::open::<Plugin>(task, 0).unwrap().0
 }
 
-/// What a call shows, and whether it was refused.
+/// The text that a call shows, and whether it was refused.
 pub(crate) fn shown(step: &Step) -> (String, bool) {
     (testing::text(&step.observation), step.observation.failed)
 }
@@ -166,7 +166,7 @@ pub(crate) fn refused(session: &mut Session, name: &str, arguments: Value, reaso
     assert_eq!(session.state(), before);
 }
 
-/// What a call shows, read as the JSON that it is.
+/// The text that a call shows, parsed as JSON.
 pub(crate) fn record(session: &mut Session, name: &str, arguments: Value) -> Value {
     let (text, failed) = call(session, name, arguments);
     assert!(!failed, "{text}");

@@ -38,7 +38,7 @@ pub(crate) enum Tool {
     TransferToHumanAgents,
 }
 
-/// What a call shows, and what it changes.
+/// The text that a call shows, and its changes.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) shown: String,
@@ -54,7 +54,7 @@ impl Done {
     }
 }
 
-/// Why a call did nothing.
+/// The reason why a call did nothing.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// For the model to read. `Error: ` goes before it.

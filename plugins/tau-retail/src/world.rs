@@ -1,4 +1,4 @@
-//! What `init` reads once and all sessions share: the database, the tools' definitions, the policy.
+//! The data that `init` reads once and all sessions share: the database, the tools' definitions, the agent's rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,14 +26,14 @@ pub(crate) struct World {
     pub(crate) emails: BTreeMap<String, usize>,
     /// Users of a first and last name, in lower case, in the order of the file.
     pub(crate) names: BTreeMap<(String, String), Vec<usize>>,
-    /// What `list_all_product_types` shows.
+    /// The text that `list_all_product_types` shows.
     pub(crate) product_types: String,
     pub(crate) printed: Printed,
     pub(crate) tools: Vec<ToolDefinition>,
     pub(crate) wiki: String,
 }
 
-/// Why there is no world: which file, and what is wrong in it.
+/// The reason why the data cannot be used: the file, and what is wrong in it.
 #[derive(Debug)]
 pub(crate) struct WorldError {
     file: &'static str,

@@ -1,4 +1,4 @@
-//! What wit-bindgen makes of the contract in `wit/`.
+//! Bindings that wit-bindgen generates for the contract in `wit/`.
 //!
 //! The contract's worlds all export `lifecycle`, and wit-bindgen cannot generate one export twice in
 //! a crate. So each export has a world of its own here; a

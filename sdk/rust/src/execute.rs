@@ -139,7 +139,7 @@ impl Program {
 }
 
 impl Report {
-    /// Of a program that printed this and completed, for tests.
+    /// The report of a program that printed this and completed, for tests.
     pub fn printed(stdout: impl Into<Vec<u8>>) -> Self {
         let captured = |head: Vec<u8>| Captured {
             head,

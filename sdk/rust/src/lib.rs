@@ -103,7 +103,7 @@ pub fn internal(reason: impl Display) -> Error {
     Error::Internal(reason.to_string())
 }
 
-/// What an error says, without its kind.
+/// The message of an error, without its kind.
 pub fn error_message(error: &Error) -> &str {
     match error {
         Error::InvalidArguments(text)

@@ -1,4 +1,4 @@
-//! What happens once, before any call: reading configuration and data.
+//! Reading configuration and data once, before any call.
 //!
 //! An `init` function takes the operator's `[config]` table as any `Deserialize` type (or nothing)
 //! and returns a state, which tools and rewards borrow as a `&State` parameter:
@@ -60,7 +60,7 @@ thread_local! {
 /// A function that can stand after `init:` in [`plugin!`](crate::plugin): `fn(Config) -> Result<State, E>`,
 /// or `fn() -> Result<State, E>` for a plugin without configuration.
 pub trait Init<Parameters> {
-    /// What calls borrow.
+    /// The state that calls borrow.
     type State: Any;
 
     /// Parses the configuration and runs the function.
@@ -124,7 +124,7 @@ pub fn world<W: Any>() -> Result<&'static W, Error> {
     state::<&'static W>().map(|world| *world)
 }
 
-/// What stands in for `init` where a plugin has none: any key of a configuration is a mistake.
+/// Stands in for `init` in a plugin that has none: any key of a configuration is a mistake.
 #[doc(hidden)]
 pub fn refuse_configuration(config: &str) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::InvalidArguments(format!("configuration: {text}")));

@@ -1,4 +1,4 @@
-//! What a tool's return value shows the model.
+//! Return values of tools, as the model sees them.
 
 use std::fmt::Display;
 

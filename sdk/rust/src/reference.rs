@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// Why a reference names no answers.
+/// The reason why a reference names no answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferenceError {
     /// The reference is not JSON.

@@ -43,7 +43,7 @@ pub trait Reward {
     ) -> Result<Vec<Result<Score, Error>>, Error>;
 }
 
-/// What a reward says about one trajectory.
+/// A reward's scores for one trajectory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Terms {
     named: Vec<(String, f64)>,
@@ -87,7 +87,7 @@ impl Terms {
     }
 }
 
-/// What a reward function may return for one trajectory.
+/// A value that a reward function may return for one trajectory.
 pub trait IntoScore {
     /// The score, or why the trajectory is excluded.
     fn into_score(self) -> Result<Score, Error>;
@@ -153,7 +153,7 @@ impl Trajectory {
         })
     }
 
-    /// Why there is no final state or no verdict, if there was an environment to give them.
+    /// The reason why there is no final state or no verdict, if there was an environment to give them.
     pub fn unjudged(&self) -> Option<String> {
         self.extra_value("unjudged")
     }
@@ -179,7 +179,7 @@ impl Trajectory {
         serde_json::from_str(json).ok()
     }
 
-    /// How the calls ended, in order.
+    /// The ends of the calls, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = &CallResult> {
         self.events.iter().filter_map(|event| {
             if let Event::Outcome(outcome) = event {

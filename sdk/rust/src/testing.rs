@@ -115,7 +115,7 @@ pub fn bind(slot: &str, path: &str, bytes: impl Into<Vec<u8>>) {
     });
 }
 
-/// What was written to the log in this test, taken out of it.
+/// Takes out what was written to the log in this test.
 pub fn logged() -> Vec<(Level, String)> {
     LOGGED.with_borrow_mut(std::mem::take)
 }

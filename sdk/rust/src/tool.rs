@@ -61,7 +61,7 @@ use crate::{CallContext, Error, Hints, Observation, ToolDefinition};
 
 /// A tool, as `#[tool]` makes it from a function.
 pub trait Tool {
-    /// What the model reads. Depends on component, configuration and data only.
+    /// The definition that the model reads. Depends on component, configuration and data only.
     fn definition() -> Result<ToolDefinition, Error>;
 
     /// One call, its arguments a JSON object that fits the schema.

@@ -77,6 +77,47 @@ def grow() -> int:
     return api.state.calls
 ";
 
+/// Prints and looks around while it is imported.
+const CURIOUS: &str = "
+import glob, logging, os, pathlib, sys, tempfile, traceback, warnings
+from mcp.server.fastmcp import FastMCP
+
+print('printed')
+print('an error', file=sys.stderr)
+logging.warning('shown')
+warnings.warn('shown too')
+os.write(1, b'written')
+try:
+    import nothing_by_this_name
+except ImportError:
+    traceback.print_exc()
+there = [pathlib.Path('/data').exists(), os.listdir('/'), glob.glob('*'), sys.stdout.isatty(), tempfile.gettempdir()]
+mcp = FastMCP(name='Curious')
+
+
+@mcp.tool()
+def look() -> str:
+    name = os.path.join(tempfile.gettempdir(), 'note')
+    before = os.path.exists(name)
+    with open(name, 'w') as note:
+        note.write('kept')
+    return f'{there} {before} {os.path.exists(name)} {os.listdir(tempfile.gettempdir())}'
+";
+
+/// Leaves a file where it is imported.
+const LOGGING: &str = "
+from mcp.server.fastmcp import FastMCP
+
+
+def note(text):
+    with open('log.txt', 'a') as log:
+        log.write(text)
+
+
+note('imported')
+mcp = FastMCP(name='Logging')
+";
+
 /// The interpreter with a folder of servers, as the environment `worlds`.
 fn worlds(servers: &str) -> (Registry, Environments) {
     let project = Project::find().expect("tests run inside a checkout");
@@ -108,6 +149,43 @@ fn sessions_begin_where_the_files_are_loaded() {
     assert_eq!(*plugin.template().init(), InitMode::Snapshot);
     assert!(plugin.environment_hash().is_some());
     drop(registry);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_prints_and_looks_around_while_it_is_imported_keeps_the_snapshot() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("Curious.py"), CURIOUS).expect("can be written");
+    let servers = folder.path().display().to_string();
+    let (_registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
+    let plugin = environments.plugin("worlds").expect("was loaded");
+    assert_eq!(*plugin.template().init(), InitMode::Snapshot);
+    for _ in 0..2 {
+        let task = json!({"servers": {"Curious": null}});
+        let mut session = environments
+            .open("worlds", "test", &task, 7)
+            .await
+            .expect("the task is a good one");
+        let look = call(&mut session, "Curious-look", json!({})).await;
+        assert_eq!(
+            shown(&look),
+            "[False, ['tmp'], ['tmp'], False, '/tmp'] False True ['note']"
+        );
+    }
+}
+
+#[test]
+fn what_a_file_opens_while_it_is_imported_is_reported_with_its_line() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("Logging.py"), LOGGING).expect("can be written");
+    let (_registry, environments) = worlds(&folder.path().display().to_string());
+    let plugin = environments.plugin("worlds").expect("was loaded");
+    // The fast build of the interpreter keeps its files in its own memory, and so in the snapshot.
+    if let InitMode::PerCall { reason } = plugin.template().init() {
+        assert!(
+            reason.starts_with("Logging.py:6 opens or changes files"),
+            "{reason}"
+        );
+    }
 }
 
 /// A session of [`GLUTTON`] that begins with so many calls. The rest is what it lives in.

@@ -19,7 +19,7 @@ use crate::bindings::GuestIndices;
 use crate::bindings::rlf::plugin::types::Error as PluginError;
 use crate::engine::InitEngine;
 use crate::guest::{Deadlines, Guest, State, supervise, with_grants};
-use crate::report::{Ending, LimitReached};
+use crate::report::{Ending, LimitReached, safe_text, shortened};
 
 /// The component that calls start from.
 pub(crate) struct Prepared<'a> {
@@ -29,6 +29,9 @@ pub(crate) struct Prepared<'a> {
 
 /// The seed of `init`: the state it leaves is shared by calls of every seed.
 const INIT_SEED: u64 = 0;
+
+/// Begins the line on standard error in which an `init` names the cause of the handles that it leaves open.
+const NO_SNAPSHOT: &str = "no snapshot: ";
 
 /// Runs `init` and keeps its memory, or says why that cannot be kept.
 ///
@@ -74,9 +77,8 @@ fn prepare_here<'a>(
         &instrumented,
         async |store, instance| {
             if store.data().holds_handles() {
-                return Err("`init` opened a stream, file or timer, or printed; handles do not survive a snapshot. \
-                        Use `data` and `log` there"
-                .to_owned());
+                let printed = job.record.take_output()[1].captured().text;
+                return Err(handles_left_open(&printed));
             }
             // What the snapshot reads is the whole memory, at once.
             store.set_hostcall_fuel(usize::MAX);
@@ -99,6 +101,24 @@ fn prepare_here<'a>(
         },
         Err(reason) => per_call(reason),
     })
+}
+
+/// Why the handles that `init` left open forbid a snapshot, with the cause that it printed itself, if it did.
+fn handles_left_open(printed: &str) -> String {
+    let cause = printed
+        .lines()
+        .find_map(|line| line.strip_prefix(NO_SNAPSHOT));
+    match cause {
+        Some(cause) => format!(
+            "{}; handles do not survive a snapshot",
+            shortened(safe_text(cause.as_bytes()), 300)
+        ),
+        None => {
+            "`init` opened a stream, file or timer, or printed; handles do not survive a snapshot. \
+                 Use `data` and `log` there"
+                .to_owned()
+        }
+    }
 }
 
 /// Instantiates, runs `init` under its limits, and looks at the instance that is left.
@@ -253,5 +273,21 @@ impl ComponentInstanceState for Reader<'_> {
         self.read(instance, func, |_, value: f64| value.to_bits())
             .await
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::handles_left_open;
+
+    #[test]
+    fn the_cause_that_init_prints_is_part_of_why_there_is_no_snapshot() {
+        let cause = handles_left_open("noise\nno snapshot: A.py:3 opens a file\n");
+        assert_eq!(
+            cause,
+            "A.py:3 opens a file; handles do not survive a snapshot"
+        );
+        let unknown = handles_left_open("noise: no snapshot: here\n");
+        assert!(unknown.starts_with("`init` opened a stream"), "{unknown}");
     }
 }

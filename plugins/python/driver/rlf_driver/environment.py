@@ -12,13 +12,17 @@ import importlib
 import json
 import os
 import sys
+import tempfile
 import typing
 
-from . import library, report, run, streams
+from . import files, init_files, library, report, run, streams
 from .wit import COMPLETED, INVALID_ARGUMENTS, RAISED, Refused
 
 _PACKAGES = ("mcp", "pydantic", "rlf_environment")
 _REQUESTS = ("open", "restore", "call", "say", "state", "snapshot", "verify", "scenarios")
+NO_SNAPSHOT = "no snapshot: "
+"""Begins the line that says what stands in the way of a snapshot."""
+
 _ANSWER = '{"answer":'
 
 _packages = library.Library()
@@ -40,16 +44,44 @@ def configure(config):
     sys.meta_path.insert(0, _packages)
     environment = importlib.import_module("rlf_environment")
     warm_up(environment)
-    answer = json.loads(environment.load(json.dumps(told)))
+    answer = load(environment, told)
     if "error" in answer:
         raise Refused(INVALID_ARGUMENTS, answer["error"]["message"])
     _loaded.append(environment)
-    streams.flush()
     # As in `snapshot.tidy`; and a class of the warm-up that is found there would not be gone.
     for cleanup in typing._cleanups:
         cleanup()
     gc.collect()
     gc.freeze()
+
+
+def load(environment, told):
+    """Has the files loaded without anything being opened, which no snapshot could hold: what they print goes past the
+    descriptors, and what they ask of the file system is answered by `init_files`. Where something is opened all the same,
+    a line on standard error says which of their lines did it first; the host shows it."""
+    write = run.host_write()
+    tempfile.tempdir = files.below(["tmp"])
+    stdin, sys.stdin = sys.stdin, streams.input_(streams.Memory())
+    streams.connect(write)
+    init_files.begin(files_of(told), write)
+    try:
+        answer = json.loads(environment.load(json.dumps(told)))
+        streams.flush()
+    finally:
+        opened = init_files.end()
+        streams.connect(None)
+        sys.stdin = stdin
+    if opened:
+        write(2, f"{NO_SNAPSHOT}{opened}; the file system of a session is another one, so do this in a tool\n".encode())
+    return answer
+
+
+def files_of(told):
+    """The names of the files to load; what has another form is the loader's to refuse."""
+    try:
+        return [about.get("file") or f"{name}.py" for name, about in told["servers"].items()]
+    except (AttributeError, LookupError, TypeError):
+        return []
 
 
 def warm_up(environment):

@@ -10,7 +10,27 @@ from .wit import EXITED, RAISED
 
 _TracebackException = traceback.TracebackException
 _excepthook = sys.excepthook
+_unraisablehook = sys.unraisablehook
 _cache = linecache.cache
+
+
+def _type_of_ignored():
+    """The type of what `sys.unraisablehook` is given, which has no name anywhere."""
+
+    class Failing:
+        def __del__(self):
+            raise ValueError
+
+    seen = []
+    sys.unraisablehook = lambda ignored: seen.append(type(ignored))
+    try:
+        Failing()
+    finally:
+        sys.unraisablehook = _unraisablehook
+    return seen[0]
+
+
+_Ignored = _type_of_ignored()
 
 
 class Source(str):
@@ -62,28 +82,44 @@ def plain(text):
 
 
 def uncaught(error):
-    """Shows `error` as python3 does at its end; the exception's description."""
-    description = describe(error)
+    """Shows `error` as python3 does at its end. Returns its description, and the exit of a hook that exits, if it does."""
+    description, exit = describe(error), None
     hook = getattr(sys, "excepthook", None)
-    if hook is None or hook is _excepthook:
+    if hook is None:
+        show("sys.excepthook is missing\n" + description[2])
+    elif hook is _excepthook:
         show(description[2])
     else:
         try:
             hook(type(error), error, error.__traceback__)
-        except SystemExit:
-            pass
+        except SystemExit as raised:
+            exit = raised
         except BaseException as another:
             another.__context__ = None
             own_frames(another, getattr(hook, "__code__", None))
             show("Error in sys.excepthook:\n" + describe(another)[2] + "\nOriginal exception was:\n" + description[2])
-    return description
+    return description, exit
+
+
+def ignored(error, message, about):
+    """Shows an exception that nobody can catch; `message` and `about` are what python3 has in `sys.unraisablehook`."""
+    hook = getattr(sys, "unraisablehook", None) or _unraisablehook
+    try:
+        hook(_Ignored((type(error), error, error.__traceback__, message, about)))
+    except BaseException as another:
+        another.__context__ = None
+        seen = (type(another), another, another.__traceback__.tb_next, "Exception ignored in sys.unraisablehook", hook)
+        try:
+            _unraisablehook(_Ignored(seen))
+        except BaseException:
+            # Without a standard error python3 is silent too.
+            pass
 
 
 def show(text):
     """Prints on the program's standard error, whatever that is by now."""
     try:
         sys.stderr.write(text)
-        sys.stderr.flush()
     except BaseException:
         # Without a standard error python3 is silent too.
         pass
@@ -115,4 +151,5 @@ def outcome(error):
     """The outcome of a program that ended with `error`, which is shown."""
     if isinstance(error, SystemExit):
         return (EXITED, exit_status(error))
-    return (RAISED, uncaught(error))
+    description, exit = uncaught(error)
+    return (RAISED, description) if exit is None else (EXITED, exit_status(exit))

@@ -7,11 +7,12 @@ import builtins
 import gc
 import os
 import sys
+import threading
 import types
 import weakref
 
 from . import files, library, modules, report, streams
-from .wit import COMPLETED, REJECTED
+from .wit import COMPLETED, EXITED, REJECTED
 
 NAME = "main.py"
 """What a program without arguments is called."""
@@ -21,12 +22,17 @@ _settrace, _setprofile, _setrecursionlimit = sys.settrace, sys.setprofile, sys.s
 _run_exitfuncs = atexit._run_exitfuncs
 _collect, _ref = gc.collect, weakref.ref
 _RECURSION_LIMIT = 1000
+_NOT_FLUSHED = 120
+"""The status of a program whose output could not be flushed, whatever else it would have been."""
 _ENDS = ("__del__", "async", "open", "weakref", "warn", "GeneratorExit")
 _IN_GENERATORS = ("finally", "with")
 """Words without one of which nothing ends visibly; the latter only beside `yield`."""
 
 _BY_STDIN, STDIN = "-", "<stdin>"
 """The argument for a program on standard input, and what it is called."""
+
+_exits_of_threads = []
+"""What `threading` calls at the end, as the snapshot has it: nothing that a program could see."""
 
 _mains = []
 """The module `__main__` of the program that runs; here alone, so that its end can be its end."""
@@ -80,7 +86,7 @@ def run(source):
         code = _compile(source, name, "exec", dont_inherit=True)
     except BaseException as error:
         error.__traceback__ = None
-        return (REJECTED, report.uncaught(error))
+        return (REJECTED, report.uncaught(error)[0])
     outcome, error = (COMPLETED,), None
     try:
         _exec(code, namespace)
@@ -93,6 +99,7 @@ def run(source):
         except BaseException:
             # A function that watches calls saw this one, raised, and is removed for it.
             pass
+    streams.settle()
     if error is not None:
         report.own_frames(error, code)
         outcome = report.outcome(error)
@@ -109,14 +116,36 @@ def quiet():
 
 
 def end(searches):
-    """What python3 does last: functions registered with `atexit`, then the end of everything that `__main__` named, which
-    closes files that are still open and calls `__del__`. With one of `searches` also of what only refers to itself. With
-    two as python3 does it: that ends first, then all that is left ends together, while every name still means what it
-    meant. Whatever was printed is on its way then."""
+    """What python3 does last, in the order of `Py_FinalizeEx`: exit functions, those of threads first; the flush of both
+    streams; then the end of everything that `__main__` named, which closes files that are still open and calls `__del__`.
+    With one of `searches` also of what only refers to itself. With two as python3 does it: that ends first, then all that
+    is left ends together, while every name still means what it meant. All that was printed is sent when this returns,
+    which says whether both streams could be flushed."""
+    end_threads()
     try:
         _run_exitfuncs()
     except BaseException as error:
         report.uncaught(error)
+    whole = streams.finish()
+    end_main(searches)
+    streams.flush()
+    return whole
+
+
+def end_threads():
+    """Calls what `threading` was told to call before all other exit functions."""
+    if threading._threading_atexits == _exits_of_threads:
+        return
+    try:
+        threading._shutdown()
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__.tb_next
+        old = sys.version_info < (3, 13)
+        report.ignored(error, None if old else "Exception ignored on threading shutdown", threading if old else None)
+
+
+def end_main(searches):
+    """Ends everything that `__main__` named."""
     namespace = _mains.pop().__dict__
     if searches > 1:
         _collect()
@@ -128,7 +157,6 @@ def end(searches):
         _collect()
         remnant = seen()
         if remnant is None:
-            streams.flush()
             return
         # Something of the library's refers to what the program defined.
         namespace = remnant.namespace
@@ -141,7 +169,6 @@ def end(searches):
             namespace[name] = None
     if searches:
         _collect()
-    streams.flush()
 
 
 def forget_main():
@@ -169,8 +196,14 @@ def execute(program):
     files.expect(fetched)
     prepare(arguments, stdin, offered, seed)
     outcome = run(source)
-    end(searches(program))
+    if not end(searches(program)):
+        outcome = (EXITED, _NOT_FLUSHED)
     return outcome, files.fetch(fetched)
+
+
+def host_write():
+    """The host's own way out for what is printed."""
+    return _host.write
 
 
 def belong_to(host):
@@ -178,6 +211,7 @@ def belong_to(host):
     carry. What is printed stays."""
     global _host
     _host = host
+    _exits_of_threads[:] = threading._threading_atexits
 
     def _exit(status):
         """Exit to the system with specified status, without normal exit processing."""

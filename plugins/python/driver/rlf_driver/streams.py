@@ -11,7 +11,7 @@ import io
 import os
 import sys
 
-from . import files
+from . import files, report
 
 _PIECE = 8192
 _send = None
@@ -29,6 +29,10 @@ class Output(io.FileIO):
     def __init__(self, descriptor, name):
         super().__init__(descriptor, "wb", closefd=False)
         self.name = name
+
+    def isatty(self):
+        """Never a terminal, which is not worth a question to the system."""
+        return False
 
     def write(self, data):
         if _send is None:
@@ -96,11 +100,56 @@ def _descriptor_0(data):
     return io.FileIO(0, "rb", closefd=False) if descriptor == 0 else None
 
 
+def settle():
+    """Sends what is pending, first on standard error, as python3 does after a program's last statement. Failures are
+    ignored: the end of the program meets them again."""
+    for name in ("stderr", "stdout"):
+        try:
+            getattr(sys, name).flush()
+        except BaseException:
+            pass
+
+
+def finish():
+    """Sends what is pending, as python3 does after the exit functions, and gives `sys` its own streams back. Returns
+    whether both streams could be flushed; a failure of standard output is shown."""
+    whole = True
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is None or _is_closed(stream):
+            continue
+        try:
+            stream.flush()
+        except BaseException as error:
+            whole = False
+            if name == "stdout":
+                error.__traceback__ = error.__traceback__.tb_next
+                report.ignored(error, *_flushing(stream))
+    stream = None
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, name, getattr(sys, f"__{name}__", None))
+    return whole
+
+
+def _is_closed(stream):
+    try:
+        return bool(stream.closed)
+    except BaseException:
+        return False
+
+
+def _flushing(stream):
+    """What python3 says, and of which object, where standard output cannot be flushed."""
+    if sys.version_info < (3, 13):
+        return None, stream
+    return "Exception ignored while flushing sys.stdout" if sys.version_info >= (3, 14) else "Exception ignored on flushing sys.stdout", None
+
+
 def flush():
-    """Sends what is pending: in what the program put in the place of the streams, then in the streams themselves."""
+    """Sends what is pending: in the streams that the program put in place of its own, then in its own."""
     for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *_mine):
         try:
             stream.flush()
         except BaseException:
-            # Closed, detached, or not a stream at all: the program's doing, and python3 too ends all the same.
+            # Closed, detached, or not a stream at all: `finish` has shown it.
             pass

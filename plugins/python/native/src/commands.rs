@@ -53,7 +53,7 @@ pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
     run(command).with_context(|| format!("what it printed is in {}", log.display()))
 }
 
-/// What it prints.
+/// Returns what it prints on standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())

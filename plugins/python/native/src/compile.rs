@@ -18,7 +18,7 @@ use crate::{
 const CLANG: &str = "clang-19";
 const AR: &str = "llvm-ar-19";
 const RANLIB: &str = "llvm-ranlib-19";
-/// Of all that becomes part of the module. Link-time optimisation sees CPython as a whole.
+/// Flags for everything that becomes part of the module. Link-time optimisation sees CPython as a whole.
 const OPTIMISE: &[&str] = &["-O3", "-flto=full", "-g0", "-DNDEBUG"];
 /// Pools of 4 KiB lie closer together than those of 16 KiB that the radix tree comes with, so that a run, which needs one for
 /// nearly every size of object, writes to fewer pages, and those in a row.
@@ -26,7 +26,7 @@ const POOLS: &str = "-DWITH_PYMALLOC_RADIX_TREE=0";
 /// The host gives a program 8 MiB for its own stack; this is for what C code keeps in memory.
 const STACK_BYTES: u32 = 8 << 20;
 
-/// Where everything lies.
+/// The folders of the build.
 pub(crate) struct Work {
     root: PathBuf,
 }
@@ -312,7 +312,7 @@ impl Work {
     }
 }
 
-/// What CPython's makefile makes for us.
+/// The archives that CPython's makefile makes.
 const LIBRARIES: &[&str] = &[
     "libpython3.13.a",
     "Modules/_decimal/libmpdec/libmpdec.a",

@@ -10,6 +10,7 @@
 mod bindings;
 mod commands;
 mod compile;
+mod mirrors;
 mod segments;
 mod snapshot;
 mod sources;

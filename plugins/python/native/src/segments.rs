@@ -63,7 +63,7 @@ pub(crate) fn join(module: &[u8]) -> Result<Vec<u8>> {
 }
 
 struct Segment {
-    /// Where in memory; nowhere until an instruction says so.
+    /// Its address in memory; none until an instruction sets one.
     offset: Option<u32>,
     data: Vec<u8>,
 }

@@ -16,7 +16,7 @@ use crate::segments;
 const PROCESS: &str = "rlf:plugin/process@0.1.0";
 /// Does all that is done before the snapshot; its export goes with it.
 const SNAPSHOT: &str = "snapshot";
-/// What time it is for the whole build, so that its bytes are the same whenever it is made.
+/// The time during the whole build, so that the build gives the same bytes whenever it runs.
 pub(crate) const WALL_TIME_S: u64 = 1_735_689_600;
 
 /// A folder on this machine, and where the module finds its `.py` files.
@@ -169,7 +169,7 @@ pub(crate) fn python_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What wizer reads of the instance.
+/// The instance that wizer reads.
 struct State {
     store: Store<()>,
     instance: Instance,

@@ -288,15 +288,20 @@ class Split:
         self.deferred[name] = (rest, self.holes)
         self.holes = outer
 
-    def hole(self, node):
+    def hole(self, node, truth=False):
+        """A place for a value that the candidate is asked for; with `truth` for its truth value, which any object has."""
         self.shown |= self.passed(node)
-        step = self.emit("value", self.inline(node))
+        asked = self.inline(node)
+        if truth:
+            asked = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), asked))
+        step = self.emit("value", asked)
         self.holes.append(step)
         return ast.Name(HOLE.format(step), ast.Load())
 
     # An assertion: holes, and what is left around them.
 
-    def around(self, node):
+    def around(self, node, truth=False):
+        """What is left of a node around its holes. With `truth` nobody looks at more of it than whether it is true."""
         if not isinstance(node, ast.AST) or not self.tainted(node):
             return node
         if isinstance(node, ast.Name) and node.id in self.deferred:
@@ -304,15 +309,19 @@ class Split:
             self.holes += [step for step in holes if step not in self.holes]
             return deepcopy(rest)
         if isinstance(node, ast.Name):
-            return self.hole(node)
+            return self.hole(node, truth)
         if isinstance(node, ast.Attribute):
             if self.makes_object(node.value) or not self.is_deferred(node.value):
-                return self.hole(node)
+                return self.hole(node, truth)
             raise Unsplittable("an attribute of what is worked out")
         if isinstance(node, ast.Call):
-            return self.around_call(node)
+            return self.around_call(node, truth)
         if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
             return self.unrolled(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return ast.UnaryOp(node.op, self.around(node.operand, True))
+        if isinstance(node, ast.BoolOp):
+            return ast.BoolOp(node.op, [self.around(value, truth) for value in node.values])
         if isinstance(node, (*SCOPES, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             raise Unsplittable(f"the candidate inside a {type(node).__name__}")
         return self.around_parts(node)
@@ -335,7 +344,7 @@ class Split:
             return False
         return self.is_theirs(node.id)
 
-    def around_call(self, node):
+    def around_call(self, node, truth):
         func = node.func
         given = [*node.args, *[keyword.value for keyword in node.keywords]]
         if not self.tainted(func):
@@ -344,7 +353,7 @@ class Split:
             converter = isinstance(func, ast.Name) and func.id in CONVERTERS and func.id not in self.env
             converter |= ast.unparse(func) == "asyncio.run"
             if converter and len(given) == 1 and self.is_asked(given[0]):
-                return self.hole(node)
+                return self.hole(node, truth)
             return self.around_parts(node)
         if isinstance(func, ast.Attribute) and not self.is_function(func.value):
             of_object = self.makes_object(func.value) or func.attr not in PLAIN_METHODS
@@ -353,7 +362,7 @@ class Split:
                 around = ast.Attribute(self.around(func.value), func.attr, ast.Load())
                 keywords = [ast.keyword(k.arg, self.around(k.value)) for k in node.keywords]
                 return ast.Call(around, [self.around(arg) for arg in node.args], keywords)
-        return self.hole(node)
+        return self.hole(node, truth)
 
     def is_asked(self, node):
         """Whether a node as a whole is for the candidate's run."""
@@ -426,7 +435,7 @@ class Split:
         if again := self.lent & set(free(statement.test)):
             raise Unsplittable(f"the candidate was given {sorted(again)} and may have been meant to change it")
         try:
-            rest = self.around(statement.test)
+            rest = self.around(statement.test, True)
         except Unsplittable:
             del self.steps[before:]
             # What went with the steps has to be brought again.

@@ -38,6 +38,27 @@ const FORMS: &[Form] = &[
         0,
     ),
     (
+        "assert f('a1')\nassert not f('b')\nassert f('a2') and not f('') or f('a3')",
+        "import re\ndef f(x): return re.match('a.', x)",
+        "import re\ndef f(x): return re.search('[ab]', x)",
+        3,
+        0,
+    ),
+    (
+        "x = f(2)\nassert x\nassert not not x",
+        "class A:\n    def __eq__(self, other): return True\ndef f(x): return A()",
+        "class A:\n    def __bool__(self): return False\ndef f(x): return A()",
+        2,
+        0,
+    ),
+    (
+        "assert (f(1) or 3) == 3",
+        "def f(x): return []",
+        "def f(x): return 4",
+        1,
+        0,
+    ),
+    (
         "assert f(1) is None",
         "def f(x): pass",
         "def f(x): return 0",
@@ -382,7 +403,7 @@ fn weak_tests_are_the_operators_choice() {
     );
 }
 
-/// What the programs that run a candidate are given, looked through for what they must not be given.
+/// Everything that the programs that run a candidate are given, searched for what they must not be given.
 #[test]
 fn what_is_expected_never_enters_the_candidates_interpreter() {
     if !python() {

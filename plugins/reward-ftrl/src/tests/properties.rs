@@ -1,4 +1,4 @@
-//! What holds for every trajectory.
+//! Properties of every trajectory's score.
 
 use proptest::prelude::*;
 use rlf_plugin::serde_json::{Value, json};

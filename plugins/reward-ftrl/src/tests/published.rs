@@ -55,7 +55,7 @@ fn a_turn_is_worth_what_ftrl_pays_for_it() {
     }
 }
 
-/// What a tool says of a sub-answer, in one of seven ways.
+/// A tool's text about a sub-answer, in one of seven ways.
 fn seen(way: usize, tool: &str, sub_answer: &str) -> String {
     match way % 7 {
         0 => sub_answer.to_owned(),

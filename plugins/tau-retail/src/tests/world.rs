@@ -1,4 +1,4 @@
-//! What `init` takes, and what it refuses.
+//! Data that `init` takes, and data that it refuses.
 
 use rlf_plugin::serde_json::json;
 use rlf_plugin::{error_message, testing};

@@ -44,7 +44,7 @@ pub(super) fn credit(user: &mut Value, method: &str, amount: Number) -> Result<(
     Ok(())
 }
 
-/// Where something is sent. In this order the keys are shown.
+/// An address. Its keys are shown in this order.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Address {

@@ -7,7 +7,7 @@ use crate::number::Number;
 use crate::records::Order;
 use crate::store::Store;
 
-/// What comes for an item.
+/// The replacement of an item.
 pub(super) struct Replacement {
     pub(super) id: String,
     pub(super) price: Number,
@@ -22,7 +22,7 @@ pub(super) fn first_missing<'a>(order: &Order<'_>, ids: &'a [String]) -> Option<
     Some(id)
 }
 
-/// What replaces each item, and the sum of new minus old prices, not rounded.
+/// The replacement of each item, and the sum of new minus old prices, not rounded.
 pub(super) fn replace(
     store: &Store,
     order: &Order<'_>,

@@ -1,4 +1,4 @@
-//! What the parameters of an author's function ask for, told by their types.
+//! The parameters of an author's function, told apart by their types.
 
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, FnArg, ItemFn, Lit, Meta, Result, Type};

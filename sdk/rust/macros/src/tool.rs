@@ -10,7 +10,7 @@ use syn::{Error, Ident, ItemFn, LitStr, Path, Result, Token};
 
 use crate::signature::{self, Parameter};
 
-/// What stands in the parentheses of `#[tool(..)]`.
+/// The arguments in the parentheses of `#[tool(..)]`.
 #[derive(Default)]
 #[allow(
     clippy::struct_excessive_bools,

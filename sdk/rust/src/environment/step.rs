@@ -1,4 +1,4 @@
-//! What a call or an utterance leads to.
+//! The result of a call or an utterance.
 
 use crate::environment::Step;
 use crate::{IntoObservation, Observation, ToolDefinition};

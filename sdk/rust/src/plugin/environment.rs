@@ -18,7 +18,7 @@ pub trait EnvironmentPlugin {
     /// Reads the configuration and runs the author's `init`.
     fn init(config: &str) -> Result<(), Error>;
 
-    /// What `init` made.
+    /// The value that `init` made.
     fn world() -> Result<&'static <Self::Session as Environment>::World, Error>;
 }
 

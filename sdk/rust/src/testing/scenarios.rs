@@ -126,7 +126,7 @@ mod tests {
         static UNSEEDED: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// What each number breaks.
+    /// The promise that each number breaks.
     const NOTHING: u8 = 0;
     const EXPECTATION: u8 = 1;
     const RESTORED_STATE: u8 = 2;
