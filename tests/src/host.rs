@@ -62,6 +62,12 @@ impl Host {
         path.exists().then_some(path)
     }
 
+    /// Runs the maintainers' `rlf-bench` with these arguments, to its end.
+    pub fn run_bench<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        self.start_by(Command::new(self.project.bench_binary()), arguments)
+            .wait()
+    }
+
     /// Starts `rlf-host` with these arguments.
     pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         self.start_by(Command::new(self.project.binary()), arguments)

@@ -10,12 +10,12 @@ use rlf_plugins::environment::EnvironmentConfig;
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_plugins::tool_manager::ToolManagerConfig;
+use rlf_run::RunConfig;
+use rlf_run::config::{IN_RUN, take_in_run};
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::config::{Config, IN_RUN, take_in_run};
 
 /// What a configuration says of plugins, the sandbox and the service.
 #[derive(Default)]
@@ -228,7 +228,7 @@ impl Decided {
 fn known(key: &str, line: usize, origin: &str) -> anyhow::Result<()> {
     let mut alone = toml::Table::new();
     alone.insert(key.to_owned(), toml::Value::Integer(0));
-    match rlf_config::parse::<Config>(&alone.to_string(), origin) {
+    match rlf_config::parse::<RunConfig>(&alone.to_string(), origin) {
         Err(ConfigError::Invalid { message, .. }) if message.starts_with("unknown key") => {
             bail!("{origin}:{line}: {message}")
         }

@@ -51,7 +51,6 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod batch;
-pub mod bench;
 mod checkpoint;
 mod config;
 mod decode;
@@ -64,7 +63,6 @@ mod model;
 mod network;
 pub mod ops;
 mod optimizer;
-pub mod parity;
 pub mod rng;
 mod sample;
 mod simd;

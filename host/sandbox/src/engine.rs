@@ -215,7 +215,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     fn new(tick: Duration) -> Result<Self, String> {
         let say = |error: wasmtime::Error| format!("{error:#}");
-        let engine = Engine::new(&configuration()).map_err(say)?;
+        let engine = Engine::new(&engine_configuration()).map_err(say)?;
         let linker = linker(&engine).map_err(say)?;
         tick_epochs(engine.weak(), tick).map_err(|error| error.to_string())?;
         Ok(Self { engine, linker })
@@ -379,8 +379,9 @@ impl Drop for Inner {
 /// The release this crate is pinned to; compiled code of any other is refused.
 pub(crate) const WASMTIME: &str = "48.0.8";
 
-/// What all engines here have in common. Each setting with its default, cost and reason.
-pub(crate) fn configuration() -> Config {
+/// The settings that all engines have in common, each with its default, cost and reason. Public so that a
+/// benchmark can compare them with others.
+pub fn engine_configuration() -> Config {
     let mut config = Config::new();
     config
         // Default `Speed`; kept explicit because it is part of the cache key.
@@ -448,7 +449,7 @@ fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxError> {
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
             reset: Reset::of_machine(),
         };
-        let mut settings = configuration();
+        let mut settings = engine_configuration();
         settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));
         match Engine::new(&settings) {
             Ok(engine) => return Ok((engine, pools)),

@@ -42,7 +42,6 @@
 //! ```
 
 mod admission;
-pub mod bench;
 pub mod bindings;
 mod cache;
 mod call;
@@ -78,7 +77,7 @@ pub use component::{CONTRACT, ComponentInfo};
 pub use cost::InstanceCost;
 pub use data::{DataError, Grants, RealSources};
 pub use ended::{Clock, Ended, LimitReached, Stopped};
-pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError};
+pub use engine::{InUse, Pools, Sandbox, SandboxConfig, SandboxError, engine_configuration};
 pub use files::{FilesReport, ScratchFiles};
 pub use gate::Gate;
 pub use limits::{LONGEST, Limits};

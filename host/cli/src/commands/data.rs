@@ -11,9 +11,8 @@ use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::task::Task;
 use rlf_import::{Demonstration, Format, Imported, Options, Reasoning, Scoping, User};
 
-pub(crate) use self::replay::{gold_answer, gold_calls};
 use crate::arguments::{Data, DataCommand, Import};
-use crate::assemble::warn;
+use crate::warning::warn;
 
 /// Bad rows that are told one by one; the rest are counted.
 const TOLD: usize = 20;

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{Env, EnvCommand, PluginBindings};
 use crate::display::printable;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::loading;
 
 pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -123,7 +123,7 @@ fn find(
         policies.insert(name.clone(), policy.clone());
     }
     let directory = directory(&options.plugins.plugins, path);
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
     let registry =
         loading(|| Registry::load_where(&directory, &policies, &sandbox, |alias| alias == name));
     if let Some(problem) = registry

@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
 use crate::operator::{Decided, Operator};
-use crate::progress::loading;
+use crate::plugins::loading;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     let directory = &options.plugins.plugins;
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
         _ => None,
     };
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
     let find = |name: &str, bindings: &PluginBindings| {
         let decided = operator.decided(name, &bindings.data, bindings.plugin_config.as_deref())?;
         let found = find(directory, &operator, &decided, name, &sandbox)?;

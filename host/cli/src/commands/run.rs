@@ -23,7 +23,7 @@ use self::source::Source;
 use crate::arguments;
 use crate::display::printable;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::loading;
 
 /// As `timeout` does, for a program that was stopped by a limit of time.
 const TIMED_OUT: u8 = 124;
@@ -244,7 +244,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     // One program at a time: no room for others is kept.
     sandbox.programs = sandbox.programs.or(Some(1));
     sandbox.instances = sandbox.instances.or(Some(1));
-    let sandbox = crate::assemble::sandbox(&sandbox)?;
+    let sandbox = crate::plugins::sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
         loading(|| Registry::load_where(directory, &policies, &sandbox, wanted))
     };

@@ -11,9 +11,9 @@ use rlf_serve::{ServeConfig, Server};
 use tokio::sync::Notify;
 
 use crate::arguments;
-use crate::assemble::warn;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::loading;
+use crate::warning::warn;
 
 /// What conventional shells expect of a program ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .validate()
         .and_then(|()| config.check_access())
         .map_err(|error| anyhow!(error))?;
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
     let directory = &options.plugins.plugins;
     let registry = loading(|| Registry::load(directory, &operator.policies, &sandbox));
     for problem in registry.problems() {

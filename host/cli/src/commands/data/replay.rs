@@ -11,12 +11,13 @@ use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::environment::{Environments, Session};
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::TurnContext;
+use rlf_run::demonstrations::reference::{gold_answer, gold_calls};
 use serde_json::Value;
 
 use crate::arguments::Import;
-use crate::assemble::warn;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::loading;
+use crate::warning::warn;
 
 /// Most tasks that are solved by doing nothing whose ids are shown.
 const MOST_NAMED: usize = 10;
@@ -31,7 +32,7 @@ pub(super) fn run(
     tasks: &mut [Task],
 ) -> anyhow::Result<(BTreeSet<usize>, Vec<String>)> {
     let operator = Operator::load(import.config.as_deref())?;
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
     let registry =
         loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
@@ -250,80 +251,4 @@ fn unknown_argument(session: &Session, tool: &str, arguments: &Value) -> Option<
 async fn state(session: &Session) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
     exact::from_str(&text).context("the environment's state is no JSON")
-}
-
-/// The calls that a reference has, none where it does not say: `calls` of `{name, arguments}`, or tau-bench's `actions` of
-/// `{name, kwargs}`. One that is not read would leave half a solution.
-pub(crate) fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
-    let list = ["calls", "actions"]
-        .iter()
-        .find_map(|key| reference.get(*key).filter(|list| !list.is_null()));
-    let Some(list) = list else {
-        return Ok(Vec::new());
-    };
-    let list = list
-        .as_array()
-        .with_context(|| format!("its gold calls are no list: {list}"))?;
-    let call = |(number, call): (usize, &Value)| {
-        let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
-        match (call["name"].as_str(), arguments) {
-            (Some(name), Some(arguments)) => Ok((name.to_owned(), arguments.clone())),
-            _ => bail!(
-                "its gold call {} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}",
-                number + 1
-            ),
-        }
-    };
-    list.iter().enumerate().map(call).collect()
-}
-
-/// What a reference wants to be said when the calls are made: its `answer`, or what the answer has to contain, `outputs`.
-pub(crate) fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
-    let plain = |value: &Value, key: &str| match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` has what is no text: {value}"),
-    };
-    let answer = &reference["answer"];
-    if !answer.is_null() {
-        return plain(answer, "answer").map(Some);
-    }
-    let outputs = reference["outputs"].as_array().into_iter().flatten();
-    let outputs: Vec<String> = outputs
-        .map(|output| plain(output, "outputs"))
-        .collect::<anyhow::Result<_>>()?;
-    Ok((!outputs.is_empty()).then(|| outputs.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn gold_calls_are_read_in_either_form() {
-        let one = (String::from("f"), json!({"x": 1}));
-        assert_eq!(
-            gold_calls(&json!({"calls": [{"name": "f", "arguments": {"x": 1}, "masked": []}]}))
-                .unwrap(),
-            std::slice::from_ref(&one)
-        );
-        assert_eq!(
-            gold_calls(&json!({"actions": [{"name": "f", "kwargs": {"x": 1}}]})).unwrap(),
-            [one]
-        );
-        assert!(gold_calls(&json!("text")).unwrap().is_empty());
-        let good = json!({"name": "f", "arguments": {}});
-        for bad in [
-            json!(5),
-            json!([good, {"name": "f", "args": {}}]),
-            json!([good, {"name": 5, "arguments": {}}]),
-            json!([good, 5]),
-        ] {
-            let error = gold_calls(&json!({ "calls": bad }))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("gold call"), "{error}");
-        }
-    }
 }
