@@ -30,6 +30,7 @@ pub mod licences;
 pub mod machine;
 pub mod manifest;
 pub mod metadata;
+pub mod modules;
 pub mod plugins;
 pub mod project;
 pub mod python;

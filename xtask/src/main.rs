@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use xtask::{
     bench, clients, conformance, cuda, gpu_check,
     machine::{self, Need},
-    plugins,
+    modules, plugins,
     project::Project,
     python::{self, Tier},
     quickstart, reproducible, test, with_c,
@@ -35,6 +35,8 @@ enum Command {
         #[arg(long)]
         only: Option<test::Part>,
     },
+    /// Look for cycles of modules in every crate
+    Modules,
     /// Build the plugins that changed into target/plugins and target/test-plugins
     Plugins {
         /// Build nothing, say which are stale
@@ -110,6 +112,7 @@ fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Quickstart { extra } => quickstart::run(&project, &extra),
         Command::Test { only } => test::run(&project, only),
+        Command::Modules => modules::check(&project),
         Command::Plugins { check: true } => plugins::check(&project),
         Command::Plugins { check: false } => {
             machine::make_ready(&project, &[Need::Wasm])?;

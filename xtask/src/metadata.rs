@@ -51,6 +51,8 @@ pub struct Target {
     pub name: String,
     /// `cdylib`, `lib`, `bin`, ..
     pub crate_types: Vec<String>,
+    /// Its root file.
+    pub src_path: PathBuf,
 }
 
 impl Metadata {

@@ -2,10 +2,10 @@
 
 use console::{Style, style};
 use rlf_dialogue::message::plain_text;
+use rlf_dialogue::score::Graded;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
-use rlf_plugins::score::Graded;
 use rlf_rollout::statistics::Rate;
 
 /// A share as a percentage; a dash where there is none.

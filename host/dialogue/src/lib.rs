@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`message`], [`tool`], [`task`] | the plain types that every part of the system shares |
 //! | [`trajectory`] | what happened, and the sequences with their mask |
+//! | [`split`], [`group`], [`score`] | the samples of a task and their grading, as training sees them |
 //! | [`episode`] | one trajectory being made |
 //! | [`dialogue`], [`config`] | what all trajectories of a run share |
 //! | [`tokenizer`], [`bpe`] | text to ids and back; training a small tokenizer |
@@ -52,6 +53,7 @@ pub mod dataset;
 pub mod dialogue;
 pub mod episode;
 pub mod exact;
+pub mod group;
 mod history;
 pub mod message;
 mod observation;
@@ -59,7 +61,9 @@ pub mod parser;
 pub mod prefix;
 pub mod protocol;
 mod python;
+pub mod score;
 mod sequences;
+pub mod split;
 pub mod task;
 pub mod template;
 pub mod tokenizer;
@@ -74,10 +78,13 @@ pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer}
 pub use dataset::{TaskError, read_tasks};
 pub use dialogue::{Dialogue, DialogueError};
 pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
+pub use group::Group;
 pub use message::{Content, Message, Role};
 pub use parser::Diagnostic;
 pub use prefix::PrefixReport;
 pub use protocol::{Protocol, ProtocolSpec};
+pub use score::{EventCredit, Excluded, ExclusionCause, Graded, Score};
+pub use split::Split;
 pub use task::Task;
 pub use template::{ChatTemplate, RenderInput, TemplateError};
 pub use tokenizer::{Tokenizer, TokenizerError};

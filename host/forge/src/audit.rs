@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use rlf_dialogue::split::Split;
+
 use crate::demonstrator::Demonstrator;
-use crate::split::{Split, words};
+use crate::split::words;
 use crate::world::{FactsWorld, Stage};
 
 /// A held-out name where training can see it, or an entity in a held-out question that does not belong there.

@@ -1,7 +1,8 @@
 //! Text to train a small tokenizer on.
 
+use rlf_dialogue::split::Split;
+
 use crate::demonstrator::Demonstrator;
-use crate::split::Split;
 use crate::world::{FactsWorld, Stage};
 
 /// What stands in the place of a name. A digit is always a token of its own, so no merge forms around it.

@@ -14,7 +14,8 @@
 //! says what a competent model would do next given what the tools answered; whoever owns the tools runs them.
 //!
 //! ```
-//! use rlf_forge::{FactsConfig, FactsWorld, Split, Stage};
+//! use rlf_dialogue::Split;
+//! use rlf_forge::{FactsConfig, FactsWorld, Stage};
 //!
 //! let world = FactsWorld::generate(7, &FactsConfig { generated: 500, ..FactsConfig::default() })?;
 //! let task = world.task(Split::Train, Stage::Rl, 0);
@@ -54,7 +55,6 @@ pub use demonstrator::{DemonstratedTurn, DemonstrationError, Demonstrator};
 pub use draws::Draws;
 pub use facts::{Country, FactsError, countries};
 pub use kind::Kind;
-pub use split::Split;
 pub use table::{Column, Row, Table};
 pub use world::{FactsWorld, ForgeError, Stage};
 

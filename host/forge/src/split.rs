@@ -7,36 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use rlf_dialogue::split::Split;
 
 use crate::draws::Draws;
 use crate::facts::Country;
-
-/// A part of the world that shares no real country with the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// For learning; generated entities belong here.
-    Train,
-    /// The only one that decides anything: when to stop, which checkpoint to keep.
-    Validation,
-    /// For the report.
-    Test,
-}
-
-impl Split {
-    /// All three.
-    pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
-
-    /// The name in files and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Validation => "validation",
-            Self::Test => "test",
-        }
-    }
-}
 
 /// Deals the countries: one split for each, in their order. `shares` are those of validation and test.
 pub(crate) fn deal(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Split> {

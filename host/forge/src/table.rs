@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use rlf_dialogue::split::Split;
+
 use crate::decimal::Decimal;
 use crate::facts::Country;
-use crate::split::Split;
 
 /// What can be asked of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! The world: its table, its splits, and exercises by number.
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use crate::kind::Kind;
 use crate::name::Namer;
 use crate::question::Question;
 use crate::sampling::{self, Entities, Pool};
-use crate::split::{self, Split};
+use crate::split;
 use crate::table::{Column, Row, Table};
 use crate::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
 

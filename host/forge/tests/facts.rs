@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_forge::{
     CALCULATE, DemonstratedTurn, DemonstrationError, FactsConfig, FactsWorld, Kind, LOOKUP, Shares,
-    Split, Stage,
+    Stage,
 };
 
 fn small() -> FactsConfig {

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use rlf_dialogue::score::{EventCredit, Excluded, ExclusionCause, Graded, Score};
+
 use crate::expression::Condition;
 use crate::reward::{PluginAnswer, PluginScore};
 use crate::reward_stack::RewardsError;
 use crate::rewards_config::{RewardsConfig, Weights};
-use crate::score::{EventCredit, Excluded, ExclusionCause, Graded, Score};
 
 /// One checked entry.
 #[derive(Debug, Clone)]
@@ -180,6 +181,7 @@ impl Formula {
             terms: labelled(|score| &score.terms),
             per_event: per_event.collect(),
             metrics: labelled(|score| &score.metrics),
+            turn_rewards: None,
         })
     }
 

@@ -23,7 +23,7 @@
 //! | worlds that trajectories act in | [`environment`] |
 //! | ways out of the sandbox | [`gates`] |
 //! | how calls end, and what models are told | `outcome` |
-//! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`], [`score`] |
+//! | rewards | [`reward_stack`], [`rewards_config`], [`expression`], [`reward`] |
 //! | how terms become a reward | `formula` |
 //! | numbers for metrics | [`counters`] |
 //! | everything about a plugin, for people | [`report`] |
@@ -84,6 +84,5 @@ pub mod reward_stack;
 pub mod rewards_config;
 mod safe_text;
 pub mod schema;
-pub mod score;
 pub mod seed;
 pub mod tool_manager;

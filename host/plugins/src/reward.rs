@@ -2,15 +2,15 @@
 //! unchecked.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_sandbox::Stopped;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::bindings::{reward, types};
 use crate::convert::{error_text, finite, metrics, task_to_guest, trajectory_to_guest};
@@ -20,28 +20,6 @@ use crate::outcome::End;
 use crate::plugin::Plugin;
 use crate::seed;
 use crate::tool_manager::{ToolManager, TurnContext};
-
-/// What a task is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Split {
-    /// Trained on.
-    Train,
-    /// Decides when to stop and what to keep.
-    Validation,
-    /// Decides nothing.
-    Test,
-}
-
-impl fmt::Display for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Train => "train",
-            Self::Validation => "validation",
-            Self::Test => "test",
-        })
-    }
-}
 
 /// When a group is graded: rewards with a schedule need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

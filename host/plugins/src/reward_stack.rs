@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rlf_dialogue::score::{Excluded, ExclusionCause, Graded};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 
@@ -18,7 +19,6 @@ use crate::registry::Registry;
 pub use crate::reward::Grading;
 use crate::reward::{GradingRequest, RewardPlugin};
 pub use crate::rewards_config::RewardsConfig;
-pub use crate::score::{Excluded, ExclusionCause, Graded, Score};
 use crate::tool_manager::ToolManager;
 
 /// Why a `[rewards]` table cannot be used with a registry.

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::ExclusionCause;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation, ToolCall};
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::registry::Registry;
-use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::reward::Grading;
 use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::score::ExclusionCause;
 use serde_json::{Value, json};
 use support::{ANY_OBJECT, ECHO, StubTool, sandbox};
 use tempfile::TempDir;

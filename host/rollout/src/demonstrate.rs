@@ -2,11 +2,12 @@
 
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
+use rlf_dialogue::score::Score;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
-use rlf_plugins::reward::{Grading, Split};
-use rlf_plugins::score::Score;
+use rlf_plugins::reward::Grading;
 use rlf_plugins::tool_manager::TurnContext;
 
 use crate::world::World;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rlf_dialogue::group::Group;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_plugins::reward::Split;
 use serde::{Deserialize, Serialize};
 
-use crate::rollout::{Group, rollout};
+use crate::rollout::rollout;
 use crate::statistics::{Rate, pass_at_k, pass_hat_k};
 use crate::{RolloutError, Settings, Workshop};
 

@@ -22,8 +22,8 @@ pub mod world;
 use std::sync::Arc;
 
 use rlf_dialogue::dialogue::{Dialogue, DialogueError};
+use rlf_dialogue::split::Split;
 use rlf_plugins::environment::{Environments, OpenError};
-use rlf_plugins::reward::Split;
 use rlf_plugins::reward_stack::RewardStack;
 use rlf_plugins::tool_manager::{ToolError, ToolManager};
 use rlf_policy::Sampler;

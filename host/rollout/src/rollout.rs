@@ -3,27 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rlf_dialogue::group::Group;
+use rlf_dialogue::score::ExclusionCause;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::reward::Grading;
-use rlf_plugins::score::{ExclusionCause, Graded};
 use tokio::task::JoinSet;
 
 use crate::episode::{self, Place};
 use crate::{RolloutError, Settings, Workshop};
-
-/// The samples of one task with their scores.
-#[derive(Debug, Clone)]
-pub struct Group {
-    /// The task they tried.
-    pub task: Arc<Task>,
-    /// Index of the task within its split.
-    pub task_index: u64,
-    /// In sample order.
-    pub trajectories: Vec<Trajectory>,
-    /// One per trajectory, in order.
-    pub scores: Vec<Graded>,
-}
 
 /// Plays `samples` trajectories of each task and grades them group by group.
 ///

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{OWN_NAME, ToolDefinition};
-use rlf_plugins::reward::Split;
 use rlf_plugins::seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rlf_dialogue::dialogue::DialogueError;
 use rlf_dialogue::episode::{Episode, Reply, Step};
 use rlf_dialogue::message::{Content, Message, Role, plain_text};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_plugins::environment::{Environments, OpenError, Session};
-use rlf_plugins::reward::Split;
 use rlf_plugins::tool_manager::TurnContext;
 
 use crate::shown_tools::{Showing, own_name};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use rlf_forge::Split;
+use rlf_dialogue::split::Split;
 use rlf_policy::{Model, SamplingParams};
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use candle_core::Device;
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::group::Group;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_plugins::environment::Environments;
 use rlf_plugins::follower::Follower;
@@ -18,7 +20,6 @@ use rlf_plugins::tool_manager::ToolManager;
 use rlf_policy::{Model, Purpose, Sampler, SamplingParams};
 use rlf_rollout::engine::PolicyEngine;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
-use rlf_rollout::rollout::Group;
 use rlf_rollout::user::{User, UsersMode};
 use rlf_rollout::{Scene, Settings, Workshop};
 
@@ -28,7 +29,7 @@ use crate::folder::data_path;
 use crate::health::PluginHealth;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
-use crate::tasks::{self, IndexedTask, TaskSource, plugins_split};
+use crate::tasks::{self, IndexedTask, TaskSource};
 use crate::text::{TextParts, warn_of_protocol};
 use crate::user;
 
@@ -332,7 +333,7 @@ impl RunParts {
         &self,
         params: SamplingParams,
         purpose: Purpose,
-        split: rlf_forge::Split,
+        split: Split,
         step: u64,
     ) -> anyhow::Result<Settings> {
         Ok(Settings {
@@ -340,7 +341,7 @@ impl RunParts {
             seed: self.config.seed,
             step,
             steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
-            split: plugins_split(split),
+            split: split,
         })
     }
 
@@ -348,7 +349,7 @@ impl RunParts {
     pub async fn evaluate(
         &self,
         model: &Model,
-        split: rlf_forge::Split,
+        split: Split,
         tasks: &[IndexedTask],
         samples: usize,
         params: SamplingParams,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use rlf_dialogue::split::Split;
 use rlf_policy::{Model, Purpose, SamplingParams};
-use rlf_rollout::rollout::{self, rollout};
-use rlf_train::rollouts::{BoxError, Experience, Group, Rollouts, Score};
+use rlf_rollout::rollout::rollout;
+use rlf_train::rollouts::{BoxError, Experience, Rollouts};
 
 use crate::parts::RunParts;
 
@@ -30,9 +31,9 @@ impl Rollouts for PolicyRollouts {
             temperature: self.temperature,
             ..SamplingParams::default()
         };
-        let settings =
-            self.parts
-                .settings(params, Purpose::Rollout, rlf_forge::Split::Train, step)?;
+        let settings = self
+            .parts
+            .settings(params, Purpose::Rollout, Split::Train, step)?;
         let (workshop, engine) = self.parts.workshop(policy)?;
         let health = self.parts.health();
         let sessions = self.parts.environments.sessions();
@@ -64,36 +65,6 @@ impl Rollouts for PolicyRollouts {
                 metrics.push((format!("sessions_{name}"), count as f64));
             }
         }
-        Ok(Experience {
-            groups: groups.into_iter().map(for_training).collect(),
-            metrics,
-        })
-    }
-}
-
-fn for_training(group: rollout::Group) -> Group {
-    let scores = group
-        .scores
-        .into_iter()
-        .map(|graded| match graded {
-            Ok(score) => Ok(Score {
-                reward: score.reward,
-                success: score.success,
-                terms: score.terms,
-                per_event: score
-                    .per_event
-                    .into_iter()
-                    .map(|credit| (credit.event, credit.term, credit.value))
-                    .collect(),
-                metrics: score.metrics,
-                turn_rewards: None,
-            }),
-            Err(excluded) => Err(excluded.reason),
-        })
-        .collect();
-    Group {
-        task: group.task,
-        trajectories: group.trajectories,
-        scores,
+        Ok(Experience { groups, metrics })
     }
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
-use rlf_forge::Split;
+use rlf_dialogue::group::Group;
+use rlf_dialogue::split::Split;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
 use rlf_rollout::evaluate::Evaluation;
-use rlf_rollout::rollout::{Group, rollout};
+use rlf_rollout::rollout::rollout;
 use rlf_train::checkpoint::Checkpoint;
 
 use crate::config::RunConfig;

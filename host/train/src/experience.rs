@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use rlf_dialogue::group::Group;
+use rlf_dialogue::score::Score;
 use rlf_dialogue::trajectory::SampledTokens;
 
 use crate::advantage::{Sample, SampleError};
-use crate::rollouts::{Group, Score};
 
 /// One step's trajectories, ready for training. Vectors run over all trajectories of all groups, in
 /// order, excluded ones included.
@@ -72,7 +73,8 @@ impl Batch {
             let first = samples.len();
             for (trajectory, score) in group.trajectories.iter().zip(&group.scores) {
                 let reason = match (&trajectory.excluded, score) {
-                    (Some(reason), _) | (None, Err(reason)) => Some(reason.as_str()),
+                    (Some(reason), _) => Some(reason.as_str()),
+                    (None, Err(excluded)) => Some(excluded.reason.as_str()),
                     (None, Ok(_)) if trajectory.model_tokens() == 0 => {
                         Some("the model produced no token: the prompt fills the context")
                     }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use rlf_dialogue::group::Group;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::{Excluded, ExclusionCause, Graded, Score};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use serde_json::{Value, json};
-
-use crate::rollouts::{Group, Score};
 
 /// Prompt, turn, observation, turn; ids, lengths and log-probabilities follow from the numbers.
 pub(crate) fn two_turns(group: usize, sample: usize, vocab: u32) -> Trajectory {
@@ -42,7 +42,7 @@ pub(crate) fn two_turns(group: usize, sample: usize, vocab: u32) -> Trajectory {
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub(crate) fn scored(reward: f64) -> Result<Score, String> {
+pub(crate) fn scored(reward: f64) -> Graded {
     Ok(Score {
         reward,
         success: reward > 0.5,
@@ -50,11 +50,14 @@ pub(crate) fn scored(reward: f64) -> Result<Score, String> {
     })
 }
 
-pub(crate) fn group(
-    index: usize,
-    trajectories: Vec<Trajectory>,
-    scores: Vec<Result<Score, String>>,
-) -> Group {
+pub(crate) fn unscored(reason: &str) -> Graded {
+    Err(Excluded {
+        reason: reason.into(),
+        cause: ExclusionCause::Reward,
+    })
+}
+
+pub(crate) fn group(index: usize, trajectories: Vec<Trajectory>, scores: Vec<Graded>) -> Group {
     let task = Task {
         id: format!("task-{index}"),
         source: "test".into(),
@@ -67,6 +70,7 @@ pub(crate) fn group(
     };
     Group {
         task: Arc::new(task),
+        task_index: index as u64,
         trajectories,
         scores,
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rlf_dialogue::group::Group;
 use rlf_dialogue::message::Message;
+use rlf_dialogue::score::Score;
 use rlf_dialogue::trajectory::Trajectory;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use crate::experience::Batch;
 use crate::metrics::{Line, Means, Phase};
 use crate::rl::Updates;
-use crate::rollouts::{Experience, Group, Score};
+use crate::rollouts::Experience;
 
 /// One line of `trajectories/<phase>-<step>.jsonl`.
 #[derive(Debug, Clone, Serialize)]
@@ -55,7 +57,7 @@ impl<'a> Record<'a> {
             excluded: trajectory.excluded.as_deref().or_else(|| {
                 score
                     .and_then(|score| score.as_ref().err())
-                    .map(String::as_str)
+                    .map(|excluded| excluded.reason.as_str())
             }),
             advantage: 0.0,
             trajectory,

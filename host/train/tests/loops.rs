@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use candle_core::Device;
+use rlf_dialogue::group::Group;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::{Excluded, ExclusionCause, Score};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_policy::{
@@ -18,7 +20,7 @@ use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, 
 use rlf_train::loss::Aggregation;
 use rlf_train::metrics::Phase;
 use rlf_train::phase::{Control, Observer, PhaseEnd, StepDone, Unobserved};
-use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Group, Rollouts, Score};
+use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
 use rlf_train::run::{RunDirectory, RunSpec};
 use rlf_train::{rl, sft};
 use serde_json::{Value, json};
@@ -153,7 +155,10 @@ impl Rollouts for EvenGame {
                     .enumerate()
                     .map(|(sample, trajectory)| {
                         if (task, sample) == (0, 1) {
-                            return Err("the judge was unavailable".to_owned());
+                            return Err(Excluded {
+                                reason: "the judge was unavailable".into(),
+                                cause: ExclusionCause::Reward,
+                            });
                         }
                         let tokens = trajectory.sequences[0].sampled().unwrap();
                         let seen = tokens
@@ -171,6 +176,7 @@ impl Rollouts for EvenGame {
                         })
                     })
                     .collect();
+                let task_index = task;
                 let task = Task {
                     id: format!("task-{task}"),
                     source: "random".into(),
@@ -183,6 +189,7 @@ impl Rollouts for EvenGame {
                 };
                 Group {
                     task: Arc::new(task),
+                    task_index,
                     trajectories,
                     scores,
                 }

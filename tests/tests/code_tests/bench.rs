@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::{Graded, Score};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_plugins::policy::PluginPolicy;
 use rlf_plugins::registry::Registry;
-use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::reward::Grading;
 use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::score::{Graded, Score};
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
 use rlf_sandbox::{ComponentInfo, Sandbox, SandboxConfig};
 use serde_json::Value;

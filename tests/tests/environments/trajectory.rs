@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rlf_dialogue::trajectory::{Event, Finish, Trajectory};
 use rlf_dialogue::{
-    BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Message, Role, Task, Tokenizer,
+    BpeOptions, ChatTemplate, Dialogue, DialogueConfig, Graded, Message, Role, Split, Task,
+    Tokenizer,
 };
-use rlf_plugins::reward::Split;
 use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::score::Graded;
 use rlf_policy::{Purpose, Sampler, SamplingParams};
 use rlf_rollout::generate::{GenerateError, GenerateRequest, Generated, Generator, SequenceId};
 use rlf_rollout::rollout::rollout;

@@ -1,11 +1,12 @@
 //! A reward that answers what a reward must not excludes, with the reason, and never scores 0.
 
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::score::{ExclusionCause, Graded};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Finish, Trajectory};
-use rlf_plugins::reward::{Grading, Split};
+use rlf_plugins::reward::Grading;
 use rlf_plugins::reward_stack::RewardStack;
-use rlf_plugins::score::{ExclusionCause, Graded};
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan};

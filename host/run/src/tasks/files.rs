@@ -8,15 +8,15 @@ use anyhow::{Context, bail};
 use rlf_dialogue::dataset::read_tasks;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_forge::Split;
 use rlf_rollout::Scene;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::user;
 use rlf_rollout::world::rehearse;
 
 use super::epochs::Epochs;
-use super::{IndexedTask, TaskSource, named_tools, plugins_split};
+use super::{IndexedTask, TaskSource, named_tools};
 use crate::config::TasksConfig;
 use crate::demonstrations::gold::GoldDemonstration;
 use crate::demonstrations::{Demonstration, DemonstrationSet};
@@ -129,7 +129,7 @@ impl Files {
 
     /// Opens and renders the rows of all splits once; of those that live in an environment, up to [`MAX_OPENED`].
     async fn rehearse(&self, scene: &Scene) -> anyhow::Result<()> {
-        for split in [Split::Train, Split::Validation, Split::Test] {
+        for split in Split::ALL {
             let tasks = self.split(split);
             let opened = tasks
                 .iter()
@@ -144,7 +144,7 @@ impl Files {
                         continue;
                     }
                 }
-                let rehearsed = rehearse(scene, task, plugins_split(split)).await;
+                let rehearsed = rehearse(scene, task, split).await;
                 rehearsed.with_context(|| {
                     format!(
                         "[tasks], {} split: the row with id {:?}",
@@ -165,7 +165,7 @@ impl Files {
     ) -> anyhow::Result<Vec<GoldDemonstration>> {
         let mut gold = Vec::new();
         for task in &self.train {
-            let showing = shown.of(rlf_plugins::reward::Split::Train, task)?;
+            let showing = shown.of(Split::Train, task)?;
             let written = GoldDemonstration::from_task(task, dialogue, &showing).with_context(|| {
                 format!(
                     "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
@@ -222,7 +222,7 @@ impl TaskSource for Files {
     }
 
     fn rows(&self) -> Vec<IndexedTask> {
-        [Split::Train, Split::Validation, Split::Test]
+        Split::ALL
             .into_iter()
             .flat_map(|split| self.first(split, usize::MAX))
             .collect()

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_forge::{FactsWorld, Split};
+use rlf_forge::FactsWorld;
 use rlf_rollout::Scene;
 use rlf_rollout::shown_tools::ShownTools;
 
@@ -86,15 +87,6 @@ pub fn open(
     }
     let files = Files::open(config, seed, validation_tasks, reporter)?;
     Ok(Arc::new(files))
-}
-
-/// A split as rewards know it.
-pub(crate) fn plugins_split(split: Split) -> rlf_plugins::reward::Split {
-    match split {
-        Split::Train => rlf_plugins::reward::Split::Train,
-        Split::Validation => rlf_plugins::reward::Split::Validation,
-        Split::Test => rlf_plugins::reward::Split::Test,
-    }
 }
 
 /// Reads the name of a split.

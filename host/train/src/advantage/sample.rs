@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
+use rlf_dialogue::score::Score;
 use rlf_dialogue::trajectory::{SampledTokens, Segment, Trajectory};
-
-use super::super::rollouts::Score;
 
 /// Why a trajectory cannot be sampled experience.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -6,7 +6,7 @@ use rlf_policy::{PackedBatch, micro_batches};
 
 use super::*;
 use crate::config::Algorithm;
-use crate::fixtures::{group, scored, two_turns};
+use crate::fixtures::{group, scored, two_turns, unscored};
 use crate::loss::Aggregation;
 
 const VOCAB: usize = 11;
@@ -38,7 +38,7 @@ fn batch() -> Batch {
             let trajectories = (0..4).map(|i| two_turns(g, i, VOCAB as u32)).collect();
             let mut scores: Vec<_> = rewards[g].iter().map(|r| scored(*r)).collect();
             if g == 1 {
-                scores[3] = Err("the judge was unavailable".into());
+                scores[3] = unscored("the judge was unavailable");
             }
             group(g, trajectories, scores)
         })
@@ -241,7 +241,7 @@ fn excluded_trajectories_count_nowhere() {
         let mut trajectories: Vec<_> = (0..4).map(|i| two_turns(0, i, VOCAB as u32)).collect();
         let mut scores: Vec<_> = [1.0, 0.0, 0.0].into_iter().map(scored).collect();
         if excluded {
-            scores.push(Err("the search index was unavailable".into()));
+            scores.push(unscored("the search index was unavailable"));
         } else {
             trajectories.pop();
         }
@@ -274,7 +274,7 @@ fn a_group_left_with_one_is_dropped_and_counted_and_too_many_stop_the_run() {
         .map(|g| {
             let trajectories = (0..2).map(|i| two_turns(g, i, VOCAB as u32)).collect();
             let second = if g == 0 {
-                Err("timed out while queued".into())
+                unscored("timed out while queued")
             } else {
                 scored(0.0)
             };

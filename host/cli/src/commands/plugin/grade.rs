@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use rlf_dialogue::exact;
+use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_plugins::plugin::Plugin;
-use rlf_plugins::reward::{Grading, Split, grade_alone};
+use rlf_plugins::reward::{Grading, grade_alone};
 use rlf_plugins::tool_manager::ToolManager;
 use serde_json::{Map, Value, json};
 

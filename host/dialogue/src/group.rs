@@ -1,0 +1,20 @@
+//! A group: the samples of one task in one step, with their scores.
+
+use std::sync::Arc;
+
+use crate::score::Graded;
+use crate::task::Task;
+use crate::trajectory::Trajectory;
+
+/// The samples of one task in one step.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The task that all of them tried.
+    pub task: Arc<Task>,
+    /// Index of the task within its split.
+    pub task_index: u64,
+    /// In sample order.
+    pub trajectories: Vec<Trajectory>,
+    /// One per trajectory, in order.
+    pub scores: Vec<Graded>,
+}
