@@ -61,7 +61,7 @@ struct Samples {
 }
 
 impl Samples {
-    fn of(mut seconds: Vec<f64>, elapsed: f64, cpu: f64) -> Self {
+    fn new(mut seconds: Vec<f64>, elapsed: f64, cpu: f64) -> Self {
         seconds.sort_by(f64::total_cmp);
         Self {
             runs_per_s: seconds.len() as f64 / elapsed,
@@ -297,7 +297,7 @@ impl Way for InSandbox<'_> {
                 seconds.extend(caller.await.context("a caller broke")??);
             }
             let cpu = native::cpu_seconds() - cpu;
-            Ok(Samples::of(seconds, began.elapsed().as_secs_f64(), cpu))
+            Ok(Samples::new(seconds, began.elapsed().as_secs_f64(), cpu))
         })
     }
 }

@@ -28,8 +28,8 @@ const RETAIL: &str = "tau-retail";
 /// More sessions than places.
 const SESSIONS: usize = 1_000;
 const PLACES: u32 = 100;
-/// Nobody waits longer until so many are open.
-const LONGEST: Duration = Duration::from_mins(5);
+/// Longest wait until so many are open.
+const MAX_WAIT: Duration = Duration::from_mins(5);
 /// What an idle session may have of its own, and how many should live at once.
 const GOAL_BYTES: u64 = 1 << 20;
 const GOAL_LIVE: usize = 10_000;
@@ -167,7 +167,7 @@ fn memory(measured: &Measured) -> Vec<Reached> {
         let places = u32::try_from(alive + memory::FIRST).unwrap_or(u32::MAX);
         // In a sandbox where nothing ran: places keep memory that earlier sessions took.
         let found = world.load(places, scenario).and_then(|way| {
-            let found = memory::of_sessions(&world.title, &way, alive);
+            let found = memory::sessions(&world.title, &way, alive);
             let found = measured.runtime.block_on(found);
             let evicted = way.environments.sessions().evicted;
             if evicted > 0 {
@@ -184,7 +184,7 @@ fn memory(measured: &Measured) -> Vec<Reached> {
         }
     }
     if let Ok(processes) = &measured.peer
-        && let Err(error) = memory::of_processes(&measured.peer_title, processes, alive)
+        && let Err(error) = memory::processes(&measured.peer_title, processes, alive)
     {
         println!("  {}: not measured: {error:#}", measured.peer_title);
     }
@@ -281,10 +281,10 @@ async fn come_back(title: &str, way: &InSandbox, time: Duration) -> anyhow::Resu
     for _ in 0..SESSIONS {
         sessions.push(way.begin().await?);
         ensure!(
-            began.elapsed() < LONGEST,
+            began.elapsed() < MAX_WAIT,
             "only {} were opened in {} s",
             sessions.len(),
-            LONGEST.as_secs()
+            MAX_WAIT.as_secs()
         );
     }
     for at_once in AT_ONCE {
@@ -313,7 +313,7 @@ async fn come_back(title: &str, way: &InSandbox, time: Duration) -> anyhow::Resu
             seconds.extend(share_seconds);
             sessions.extend(share);
         }
-        let samples = Samples::of(seconds, Some(elapsed));
+        let samples = Samples::new(seconds, Some(elapsed));
         println!(
             "  {title:<34}{at_once:>8} at once: {:.0} evictions/s; {} of {} calls had to come back, p50 {:.1} us, p99 {:.1} us",
             (after.evicted - before.evicted) as f64 / elapsed,

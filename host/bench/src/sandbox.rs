@@ -44,7 +44,7 @@ struct Samples {
 }
 
 impl Samples {
-    fn of(mut seconds: Vec<f64>, elapsed: f64) -> Self {
+    fn new(mut seconds: Vec<f64>, elapsed: f64) -> Self {
         seconds.sort_by(f64::total_cmp);
         Self {
             calls_per_s: seconds.len() as f64 / elapsed,
@@ -286,7 +286,7 @@ async fn call(
     for caller in callers {
         seconds.extend(caller.await.context("a caller broke")??);
     }
-    Ok(Samples::of(seconds, began.elapsed().as_secs_f64()))
+    Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
 /// The tool alone, without what a fresh sandbox costs.
@@ -301,7 +301,7 @@ fn warm(
     let arguments = arguments.iter().map(Value::to_string).collect();
     let each = runtime.block_on(warm_calls(plugin, tool, arguments, 2_000))?;
     let seconds = each.iter().map(Duration::as_secs_f64).collect();
-    Ok(Samples::of(seconds, began.elapsed().as_secs_f64()))
+    Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
 /// What a live instance has to itself, beside what all share.
@@ -353,7 +353,7 @@ fn repeat<T>(time: Duration, mut what: impl FnMut() -> T) -> Samples {
         std::hint::black_box(what());
         seconds.push(started.elapsed().as_secs_f64());
     }
-    Samples::of(seconds, began.elapsed().as_secs_f64())
+    Samples::new(seconds, began.elapsed().as_secs_f64())
 }
 
 fn subprocess(program: &[&str], time: Duration) -> anyhow::Result<Samples> {
@@ -402,7 +402,7 @@ fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
         serde_json::from_slice(&output.stdout).context("the MCP client printed no figures")?;
     let elapsed = figures.seconds.iter().sum();
     Ok((
-        Samples::of(figures.seconds, elapsed),
+        Samples::new(figures.seconds, elapsed),
         figures.calls_per_s_at_32,
     ))
 }

@@ -54,8 +54,8 @@ pub(crate) enum Command {
     Prepare,
 }
 
-/// More tasks or samples than anybody has.
-const MOST: u64 = 1_000_000;
+/// Largest number of tasks or samples.
+const MAX_COUNT: u64 = 1_000_000;
 
 /// Where plugins are found.
 #[derive(Debug, Clone, Args)]
@@ -108,10 +108,10 @@ pub(crate) struct Eval {
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
     /// How many tasks, instead of the configuration's `eval.tasks`
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) tasks: Option<usize>,
     /// Samples per task, instead of the configuration's `eval.samples`
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) samples: Option<usize>,
     /// Sampling temperature
     #[arg(long, default_value_t = 1.0)]

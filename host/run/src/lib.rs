@@ -66,6 +66,12 @@ pub use saved::SavedRun;
 pub use text::Corpus;
 pub use train::{RunEnd, TrainOptions, train};
 
+// Types of other crates that nearly every caller needs.
+pub use rlf_dialogue::split::Split;
+pub use rlf_policy::SamplingParams;
+pub use rlf_rollout::evaluate::Evaluation;
+pub use rlf_train::metrics::Line;
+
 /// A runtime that trajectories can run on: two threads, because guests and the decoder have threads of their own.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()

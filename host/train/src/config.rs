@@ -223,18 +223,17 @@ impl RlConfig {
                 reason: TRUNCATION,
             });
         }
+        let smallest_group = self.estimator().smallest_group();
         require(
-            self.group_size >= self.estimator().smallest_group(),
+            self.group_size >= smallest_group,
             "rl.group_size",
             &self.group_size,
-            "a group is normalised by its own mean and deviation, and one trajectory alone always \
-             gets advantage 0; write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`",
-        )?;
-        require(
-            self.group_size >= 1,
-            "rl.group_size",
-            &self.group_size,
-            at_least_one,
+            if smallest_group > 1 {
+                "a group is normalised by its own mean and deviation, and one trajectory alone always \
+                 gets advantage 0; write at least 2 (8 is usual), or use `algorithm = \"reinforce++\"`"
+            } else {
+                at_least_one
+            },
         )?;
         require(
             self.group_size.saturating_mul(self.prompts_per_step) <= MOST_TRAJECTORIES,

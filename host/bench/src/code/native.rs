@@ -90,7 +90,7 @@ pub(super) fn threads(
         anyhow::Ok(())
     })?;
     let cpu = cpu_seconds() - cpu;
-    Ok(Samples::of(seconds, began.elapsed().as_secs_f64(), cpu))
+    Ok(Samples::new(seconds, began.elapsed().as_secs_f64(), cpu))
 }
 
 struct Process {

@@ -457,8 +457,8 @@ fn contains(what: &str, found: &str, parts: Option<&Texts>) -> Result<(), String
 }
 
 fn shown(text: &str) -> String {
-    const MOST: usize = 1_200;
-    let end = text.floor_char_boundary(MOST);
+    const MAX_SHOWN: usize = 1_200;
+    let end = text.floor_char_boundary(MAX_SHOWN);
     let rest = if end < text.len() { " .." } else { "" };
     format!("{:?}{rest}", &text[..end]).replace("\\n", "\n    ")
 }

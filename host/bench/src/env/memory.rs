@@ -14,7 +14,7 @@ pub(super) const FIRST: usize = 8;
 /// The allocator gives back a while after it could.
 const SETTLING: Duration = Duration::from_secs(1);
 /// The most processes that are started; more are reckoned from these.
-const MOST_PROCESSES: usize = 100;
+const MAX_PROCESSES: usize = 100;
 /// Mappings that are left to everything else in this process.
 const SPARE_MAPPINGS: usize = 1_500;
 /// Memory that is left to everybody else on the machine.
@@ -38,8 +38,8 @@ struct Memory {
 }
 
 impl Memory {
-    /// Of a process, or of this one (`self`).
-    fn of(process: &str) -> anyhow::Result<Self> {
+    /// The memory of a process by its id, or of this one (`self`).
+    fn from_process(process: &str) -> anyhow::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
         let status = read("status").context("the kernel does not say what memory is used")?;
         let own = bytes(&status, "RssAnon:")
@@ -118,13 +118,13 @@ fn numbers(most: usize) -> Vec<usize> {
 
 /// Sessions in this process, up to `most`. Some more live before the first look, so that what all share is there and what
 /// loading took is given back.
-pub(super) async fn of_sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::Result<Reached> {
+pub(super) async fn sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::Result<Reached> {
     let mut first = Vec::new();
     for _ in 0..FIRST {
         first.push(played(way).await?);
     }
     tokio::time::sleep(SETTLING).await;
-    let before = Memory::of("self")?;
+    let before = Memory::from_process("self")?;
     let mut reached = Reached {
         name: name.to_owned(),
         live: 0,
@@ -145,7 +145,7 @@ pub(super) async fn of_sessions(name: &str, way: &dyn Way, most: usize) -> anyho
                 }
             }
         }
-        let all = Memory::of("self")?.since(before);
+        let all = Memory::from_process("self")?.since(before);
         reached.own_bytes = row(name, live.len(), all, "");
         reached.live = live.len();
         if let Some(why) = stopped {
@@ -163,10 +163,10 @@ async fn played(way: &dyn Way) -> anyhow::Result<Box<dyn Player>> {
 }
 
 /// A process each, and what as many as nobody starts would have.
-pub(super) fn of_processes(name: &str, processes: &Processes, most: usize) -> anyhow::Result<()> {
+pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyhow::Result<()> {
     let mut servers = Vec::new();
     let mut measured = (0, Memory::default());
-    'numbers: for number in numbers(most.min(MOST_PROCESSES)) {
+    'numbers: for number in numbers(most.min(MAX_PROCESSES)) {
         let began = Instant::now();
         while servers.len() < number {
             if let Some(why) = no_room(began) {
@@ -182,7 +182,7 @@ pub(super) fn of_processes(name: &str, processes: &Processes, most: usize) -> an
             ..Memory::default()
         };
         for server in &servers {
-            all = all.and(Memory::of(&server.process().to_string())?);
+            all = all.and(Memory::from_process(&server.process().to_string())?);
         }
         row(name, number, all, "");
         measured = (number, all);

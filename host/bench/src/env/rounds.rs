@@ -54,7 +54,7 @@ pub(super) struct Samples {
 
 impl Samples {
     /// `elapsed` is the time that all took together; nothing where they were made one after the other.
-    pub(super) fn of(mut seconds: Vec<f64>, elapsed: Option<f64>) -> Self {
+    pub(super) fn new(mut seconds: Vec<f64>, elapsed: Option<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let elapsed = elapsed.unwrap_or_else(|| seconds.iter().sum());
         Self {
@@ -124,7 +124,7 @@ async fn measure(
         }
     }
     let all = |elapsed: f64| (at_once > 1).then_some(elapsed);
-    found.push(("open", Samples::of(seconds, all(elapsed))));
+    found.push(("open", Samples::new(seconds, all(elapsed))));
     for (act, what, times) in [
         (Act::Call, "call", 1),
         (Act::Snapshot, "snapshot", IN_A_ROW),
@@ -157,7 +157,7 @@ async fn measure(
                 players.push(player);
             }
         }
-        found.push((what, Samples::of(seconds, all(elapsed))));
+        found.push((what, Samples::new(seconds, all(elapsed))));
     }
     Ok(found)
 }

@@ -104,8 +104,9 @@ fn find(
             || path.display().to_string(),
             |stem| stem.to_string_lossy().into_owned(),
         );
-    let decided = operator.decided(&name, &bindings.data, bindings.plugin_config.as_deref())?;
-    let mut policy = decided.policy.clone();
+    let configured =
+        operator.for_plugin(&name, &bindings.data, bindings.plugin_config.as_deref())?;
+    let mut policy = configured.policy.clone();
     let python = is_python(path);
     let component = is_component(path);
     if python {
@@ -119,7 +120,7 @@ fn find(
         .transpose()
         .map_err(|error| anyhow!(error))?;
     let mut policies: BTreeMap<String, PluginPolicy> = operator.policies.clone();
-    if python || decided.entry.is_some() || !decided.settings.is_empty() {
+    if python || configured.entry.is_some() || !configured.settings.is_empty() {
         policies.insert(name.clone(), policy.clone());
     }
     let directory = directory(&options.plugins.plugins, path);

@@ -24,7 +24,7 @@ use rlf_sandbox::Sandbox;
 use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
-use crate::operator::{Decided, Operator};
+use crate::operator::{Operator, PluginSettings};
 use crate::plugins::loading;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
@@ -45,21 +45,22 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
     };
     let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
     let find = |name: &str, bindings: &PluginBindings| {
-        let decided = operator.decided(name, &bindings.data, bindings.plugin_config.as_deref())?;
-        let found = find(directory, &operator, &decided, name, &sandbox)?;
-        anyhow::Ok((found, decided))
+        let configured =
+            operator.for_plugin(name, &bindings.data, bindings.plugin_config.as_deref())?;
+        let found = find(directory, &operator, &configured, name, &sandbox)?;
+        anyhow::Ok((found, configured))
     };
     match &options.command {
         PluginCommand::List => list(directory, &operator, &sandbox, options.json),
         PluginCommand::Grant { .. } => unreachable!("done above"),
         PluginCommand::Inspect { name, bindings } => {
-            let (found, decided) = find(name, bindings)?;
+            let (found, configured) = find(name, bindings)?;
             match found {
-                Ok((_, plugin)) => inspect::loaded(&plugin, decided, options.json, None),
+                Ok((_, plugin)) => inspect::loaded(&plugin, configured, options.json, None),
                 Err(problem) => {
-                    let policies = BTreeMap::from([(name.clone(), decided.policy.clone())]);
+                    let policies = BTreeMap::from([(name.clone(), configured.policy.clone())]);
                     if let Ok(identity) = Registry::identify(directory, &policies, name) {
-                        inspect::refused(&identity, decided, &problem, options.json)?;
+                        inspect::refused(&identity, configured, &problem, options.json)?;
                     }
                     bail!("{problem}")
                 }
@@ -105,8 +106,9 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 .and_then(Path::file_stem)
                 .unwrap_or_default();
             let config = bindings.plugin_config.as_deref();
-            let decided = operator.decided(&name.to_string_lossy(), &bindings.data, config)?;
-            check(path, decided, &sandbox, options.json)
+            let configured =
+                operator.for_plugin(&name.to_string_lossy(), &bindings.data, config)?;
+            check(path, configured, &sandbox, options.json)
         }
     }
 }
@@ -191,16 +193,16 @@ type Found = Result<(Registry, Arc<Plugin>), Problem>;
 fn find(
     directory: &Path,
     operator: &Operator,
-    decided: &Decided,
+    configured: &PluginSettings,
     name: &str,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Found> {
     let mut policies = operator.policies.clone();
-    if decided.entry.is_some() || !decided.settings.is_empty() {
-        policies.insert(name.to_owned(), decided.policy.clone());
+    if configured.entry.is_some() || !configured.settings.is_empty() {
+        policies.insert(name.to_owned(), configured.policy.clone());
     }
-    let calls_others = !decided.policy.tools.is_empty();
-    let runs = |other: &str| decided.policy.execute.iter().any(|named| named == other);
+    let calls_others = !configured.policy.tools.is_empty();
+    let runs = |other: &str| configured.policy.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
     let registry = loading(|| Registry::load_where(directory, &policies, sandbox, wanted));
     if let Some(plugin) = registry.plugin(name).cloned() {
@@ -208,7 +210,7 @@ fn find(
     }
     let about = |problem: &&Problem| [name, "*"].contains(&problem.plugin.as_str());
     if let Some(problem) = registry.problems().iter().find(about) {
-        return Ok(Err(operator.explained(problem, &decided.policy)));
+        return Ok(Err(operator.explained(problem, &configured.policy)));
     }
     let registry = loading(|| Registry::load(directory, &policies, sandbox));
     let names: Vec<&str> = registry
@@ -232,14 +234,14 @@ fn find(
 
 fn check(
     path: &Path,
-    decided: Decided,
+    configured: PluginSettings,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match loading(|| Registry::load_one(path, &decided.policy, sandbox)) {
+    match loading(|| Registry::load_one(path, &configured.policy, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
-            inspect::loaded(&plugin, decided, as_json, Some(&heading))
+            inspect::loaded(&plugin, configured, as_json, Some(&heading))
         }
         Err(problem) => {
             if as_json {

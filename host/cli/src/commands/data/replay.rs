@@ -19,10 +19,10 @@ use crate::operator::Operator;
 use crate::plugins::loading;
 use crate::warning::warn;
 
-/// Most tasks that are solved by doing nothing whose ids are shown.
-const MOST_NAMED: usize = 10;
-/// Most characters that are shown of what a call gave.
-const MOST_SHOWN: usize = 300;
+/// Largest number of ids that are shown of tasks which doing nothing solves.
+const MAX_NAMED: usize = 10;
+/// Largest number of characters that are shown of a call's result.
+const MAX_SHOWN: usize = 300;
 
 /// Opens every task, plays its gold calls, and keeps where they began in its reference, and where they led if it does
 /// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned,
@@ -78,9 +78,9 @@ pub(super) fn run(
         wrong.len()
     )];
     if !idle.is_empty() {
-        let shown = idle.iter().take(MOST_NAMED).map(String::as_str);
+        let shown = idle.iter().take(MAX_NAMED).map(String::as_str);
         let shown: Vec<&str> = shown
-            .chain((idle.len() > MOST_NAMED).then_some(".."))
+            .chain((idle.len() > MAX_NAMED).then_some(".."))
             .collect();
         told.push(format!(
             "{} of all are solved where they begin, by doing nothing: {}",
@@ -174,7 +174,7 @@ async fn replay(
         }
         let seen = outcome.observation.as_ref();
         let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
-        let seen: String = seen.chars().take(MOST_SHOWN).collect();
+        let seen: String = seen.chars().take(MAX_SHOWN).collect();
         let ended = outcome.ended.as_str();
         let what = format!(
             "gold call {} to `{tool}` ended as {ended}: {seen}",
