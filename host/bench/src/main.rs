@@ -44,7 +44,7 @@ fn main() -> anyhow::Result<ExitCode> {
 fn user_sandbox() -> anyhow::Result<Sandbox> {
     let sources = PluginSources {
         prepare_elsewhere: true,
-        ..PluginSources::new("")
+        ..PluginSources::new("target/plugins")
     };
     sources.sandbox(&SandboxConfig::default())
 }

@@ -60,9 +60,12 @@ const MAX_COUNT: u64 = 1_000_000;
 /// Where plugins are found.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
-    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
-    #[arg(long, value_name = "DIR", default_value = "target/plugins")]
-    pub(crate) plugins: PathBuf,
+    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    ///
+    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
+    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -176,14 +179,12 @@ pub(crate) struct Plugin {
 /// Where plugins are found; also after the subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectoryGlobal {
-    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "target/plugins",
-        global = true
-    )]
-    pub(crate) plugins: PathBuf,
+    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    ///
+    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
+    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) plugins: Option<PathBuf>,
 }
 
 /// What a plugin is given on the command line, over what a configuration says.
@@ -199,7 +200,7 @@ pub(crate) struct PluginBindings {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Every plugin of the directory, and what is wrong with those that do not load
+    /// Every plugin that is found, and what is wrong with those that do not load
     List,
     /// One plugin on one screen: what it exports, asks for and is granted, by which line, its limits and its cost
     ///

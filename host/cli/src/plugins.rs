@@ -8,17 +8,18 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 
 use crate::progress::Progress;
 
-/// The plugins of a directory. This program prepares components in a process of its own: see `Command::Prepare`.
-pub(crate) fn sources(directory: &Path) -> PluginSources {
+/// The shipped plugins and those of `--plugins`. This program prepares components in a process of its own: see
+/// `Command::Prepare`.
+pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
     PluginSources {
         prepare_elsewhere: true,
-        ..PluginSources::new(directory)
+        ..PluginSources::with_shipped(added)
     }
 }
 
 /// The sandbox of this machine.
 pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
-    sources(Path::new("")).sandbox(config)
+    sources(None).sandbox(config)
 }
 
 /// Loads plugins, and says so on a terminal if it takes a while.

@@ -139,10 +139,10 @@ impl RunParts {
         .context("[dialogue]")?;
         warn_of_protocol(&dialogue, reporter);
         let sandbox = plugins.sandbox(&config.sandbox)?;
-        if !plugins.directory.is_dir() {
+        if let Some(missing) = plugins.all().iter().find(|directory| !directory.is_dir()) {
             bail!(
                 "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another with --plugins",
-                plugins.directory.display()
+                missing.display()
             );
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);

@@ -99,7 +99,12 @@ pub async fn train(
     } else {
         RunParts::new
     };
-    let parts = Arc::new(make(config, &options.plugins, &path, &*reporter)?);
+    let plugins = if options.resume {
+        options.plugins.of_run(&path)
+    } else {
+        options.plugins.clone()
+    };
+    let parts = Arc::new(make(config, &plugins, &path, &*reporter)?);
     parts.report_problems(&*reporter);
 
     let spec = RunSpec {
@@ -116,6 +121,9 @@ pub async fn train(
             None,
         ),
     };
+    if !options.resume {
+        plugins.record(&path)?;
+    }
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
     reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use candle_core::Device;
 use rlf_dialogue::tool::{Ended, ToolCall};
-use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig, TurnContext};
 use rlf_policy::{
     Decoder, DrawKey, Entry, Model, Purpose, Qwen3Config, Sampler, SamplingParams, cpu_facts,
@@ -16,7 +15,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::arguments::Bench;
-use crate::plugins::{loading, sandbox};
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 /// Time spent on each figure.
 const TIME: Duration = Duration::from_secs(2);
@@ -99,17 +99,17 @@ fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
 
 /// The calculator among the plugins.
 fn calculator(options: &Bench) -> anyhow::Result<ToolManager> {
-    let directory = &options.plugins.plugins;
-    let sandbox = sandbox(&SandboxConfig::default())?;
+    let sources = sources(options.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&SandboxConfig::default())?;
     let wanted = |name: &str| name == "calculator";
-    let registry = loading(|| Registry::load_where(directory, &[].into(), &sandbox, wanted));
+    let registry = sources.load_where(&[].into(), &sandbox, &Progress::new(), wanted);
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }
     ensure!(
         !registry.plugins().is_empty(),
         "{} has no calculator; build the plugins with `cargo xtask plugins`, or name another directory with --plugins",
-        directory.display()
+        sources.display()
     );
     Ok(ToolManager::new(&registry, &ToolManagerConfig::default())?)
 }

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     let saved = SavedRun::open(
         &options.run,
-        &sources(&options.plugins.plugins),
+        &sources(options.plugins.plugins.as_deref()),
         options.device.as_deref(),
         &Progress::new(),
     )?;

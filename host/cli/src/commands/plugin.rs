@@ -20,22 +20,25 @@ use rlf_plugins::problem::Problem;
 use rlf_plugins::problem::one_line;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::{ToolManager, ToolManagerConfig};
+use rlf_run::PluginSources;
 use rlf_sandbox::Sandbox;
 use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
 use crate::operator::{Operator, PluginSettings};
-use crate::plugins::loading;
+use crate::plugins::{loading, sources};
+use crate::progress::Progress;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
-    let directory = &options.plugins.plugins;
+    let sources = &sources(options.plugins.plugins.as_deref());
     let operator = Operator::load(options.config.as_deref())?;
     if let PluginCommand::Grant { plugin, gates } = &options.command {
         let file = options
             .config
             .as_deref()
             .context("name the configuration that is to hold the grant: --config FILE")?;
-        let identity = Registry::identify(directory, &operator.policies, plugin)
+        let identity = sources
+            .identify(&operator.policies, plugin)
             .map_err(|problem| anyhow!("{problem}"))?;
         return grant::run(file, plugin, &identity, gates, options.json);
     }
@@ -43,15 +46,15 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
         _ => None,
     };
-    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
+    let sandbox = sources.sandbox(&operator.sandbox)?;
     let find = |name: &str, bindings: &PluginBindings| {
         let configured =
             operator.for_plugin(name, &bindings.data, bindings.plugin_config.as_deref())?;
-        let found = find(directory, &operator, &configured, name, &sandbox)?;
+        let found = find(sources, &operator, &configured, name, &sandbox)?;
         anyhow::Ok((found, configured))
     };
     match &options.command {
-        PluginCommand::List => list(directory, &operator, &sandbox, options.json),
+        PluginCommand::List => list(sources, &operator, &sandbox, options.json),
         PluginCommand::Grant { .. } => unreachable!("done above"),
         PluginCommand::Inspect { name, bindings } => {
             let (found, configured) = find(name, bindings)?;
@@ -59,7 +62,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 Ok((_, plugin)) => inspect::loaded(&plugin, configured, options.json, None),
                 Err(problem) => {
                     let policies = BTreeMap::from([(name.clone(), configured.policy.clone())]);
-                    if let Ok(identity) = Registry::identify(directory, &policies, name) {
+                    if let Ok(identity) = sources.identify(&policies, name) {
                         inspect::refused(&identity, configured, &problem, options.json)?;
                     }
                     bail!("{problem}")
@@ -114,12 +117,12 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
 }
 
 fn list(
-    directory: &Path,
+    sources: &PluginSources,
     operator: &Operator,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = loading(|| Registry::load(directory, &operator.policies, sandbox));
+    let registry = sources.load(&operator.policies, sandbox, &Progress::new());
     let explained = |problem: &Problem| {
         let policy = operator.policies.get(&problem.plugin);
         operator.explained(problem, &policy.cloned().unwrap_or_default())
@@ -174,7 +177,7 @@ fn list(
         if registry.plugins().is_empty() && registry.problems().is_empty() {
             say!(
                 "{} holds no plugin: no */plugin.toml and no *.wasm",
-                directory.display()
+                sources.display()
             );
         }
     }
@@ -189,9 +192,9 @@ fn list(
 /// matter; or what is wrong with it.
 type Found = Result<(Registry, Arc<Plugin>), Problem>;
 
-/// The plugin `name` of a directory; an error where there is none of that name.
+/// The plugin `name`; an error if there is none of that name.
 fn find(
-    directory: &Path,
+    sources: &PluginSources,
     operator: &Operator,
     configured: &PluginSettings,
     name: &str,
@@ -204,7 +207,7 @@ fn find(
     let calls_others = !configured.policy.tools.is_empty();
     let runs = |other: &str| configured.policy.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
-    let registry = loading(|| Registry::load_where(directory, &policies, sandbox, wanted));
+    let registry = sources.load_where(&policies, sandbox, &Progress::new(), wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
@@ -212,7 +215,7 @@ fn find(
     if let Some(problem) = registry.problems().iter().find(about) {
         return Ok(Err(operator.explained(problem, &configured.policy)));
     }
-    let registry = loading(|| Registry::load(directory, &policies, sandbox));
+    let registry = sources.load(&policies, sandbox, &Progress::new());
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -221,12 +224,12 @@ fn find(
     match nearest(name, names.iter().copied()) {
         Some(near) => bail!(
             "there is no plugin `{name}` in {}; did you mean `{near}`?",
-            directory.display()
+            sources.display()
         ),
-        None if names.is_empty() => bail!("there is no plugin in {}", directory.display()),
+        None if names.is_empty() => bail!("there is no plugin in {}", sources.display()),
         None => bail!(
             "there is no plugin `{name}` in {}; there are: {}",
-            directory.display(),
+            sources.display(),
             names.join(", ")
         ),
     }

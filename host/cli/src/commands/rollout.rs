@@ -14,7 +14,7 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
-    let plugins = sources(&options.plugins.plugins);
+    let plugins = sources(options.plugins.plugins.as_deref());
     let saved = SavedRun::open(&options.run, &plugins, None, &Progress::new())?;
     let split = split_from_name(&options.split)?;
     let task = saved.parts.tasks.find(split, &options.task)?;

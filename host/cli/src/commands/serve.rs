@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use rlf_plugins::follower::Follower;
-use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::ToolManager;
 use rlf_serve::{ServeConfig, Server};
 use tokio::sync::Notify;
 
 use crate::arguments;
 use crate::operator::Operator;
-use crate::plugins::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
 use crate::warning::warn;
 
 /// What conventional shells expect of a program ended by Ctrl-C.
@@ -26,9 +26,9 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .validate()
         .and_then(|()| config.check_access())
         .map_err(|error| anyhow!(error))?;
-    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
-    let directory = &options.plugins.plugins;
-    let registry = loading(|| Registry::load(directory, &operator.policies, &sandbox));
+    let sources = sources(options.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
     for problem in registry.problems() {
         warn(&problem.to_string());
     }

@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let path = config.output.clone();
     let train = TrainOptions {
-        plugins: sources(&options.plugins.plugins),
+        plugins: sources(options.plugins.plugins.as_deref()),
         resume: options.resume,
         allow_changes: options.allow_changes,
         overwrite: options.overwrite,
@@ -47,9 +47,11 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
         RunEnd::Interrupted => {
             // The run's own configuration: with everything that the command line had changed.
             say!(
-                "stopped and saved; go on with: rlf-host train {} --plugins {} --run {} --resume{}",
+                "stopped and saved; go on with: rlf-host train {}{} --run {} --resume{}",
                 quoted(&config_path(&path)),
-                quoted(&options.plugins.plugins),
+                (options.plugins.plugins.as_deref())
+                    .map(|directory| format!(" --plugins {}", quoted(directory)))
+                    .unwrap_or_default(),
                 quoted(&path),
                 if options.control { " --control" } else { "" }
             );

@@ -9,14 +9,14 @@ use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::environment::{Environments, Session};
-use rlf_plugins::registry::Registry;
 use rlf_plugins::tool_manager::TurnContext;
 use rlf_run::demonstrations::reference::{gold_answer, gold_calls};
 use serde_json::Value;
 
 use crate::arguments::Import;
 use crate::operator::Operator;
-use crate::plugins::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
 use crate::warning::warn;
 
 /// Largest number of ids that are shown of tasks which doing nothing solves.
@@ -32,9 +32,9 @@ pub(super) fn run(
     tasks: &mut [Task],
 ) -> anyhow::Result<(BTreeSet<usize>, Vec<String>)> {
     let operator = Operator::load(import.config.as_deref())?;
-    let sandbox = crate::plugins::sandbox(&operator.sandbox)?;
-    let registry =
-        loading(|| Registry::load(&import.plugins.plugins, &operator.policies, &sandbox));
+    let sources = sources(import.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
     // Where there is none at all, it is not the rows that are wrong.
