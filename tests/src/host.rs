@@ -62,6 +62,12 @@ impl Host {
         path.exists().then_some(path)
     }
 
+    /// Runs the maintainers' `rlf-bench` with these arguments, to its end.
+    pub fn run_bench<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
+        self.start_by(Command::new(self.project.bench_binary()), arguments)
+            .wait()
+    }
+
     /// Starts `rlf-host` with these arguments.
     pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         self.start_by(Command::new(self.project.binary()), arguments)
@@ -157,8 +163,18 @@ impl Host {
         mut command: Command,
         arguments: impl IntoIterator<Item = A>,
     ) -> Running {
+        let mut names_plugins = false;
+        for argument in arguments {
+            names_plugins |= argument.as_ref() == "--plugins";
+            command.arg(argument);
+        }
+        if names_plugins {
+            // Those alone: what is tested with a few plugins does not depend on those that are shipped.
+            command.env("RLF_PLUGINS", "");
+        } else {
+            command.env_remove("RLF_PLUGINS");
+        }
         command
-            .args(arguments)
             .current_dir(self.root())
             // Of the tests' own: the user's stays as it is, and each component is compiled once for all of them.
             .env(

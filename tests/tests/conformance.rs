@@ -17,7 +17,7 @@ fn conforms(language: &str) {
         .join("conformance");
     let plugins = host.plugins().display().to_string();
     let programs = programs.display().to_string();
-    let ended = host.run([
+    let ended = host.run_bench([
         "conformance",
         "--programs",
         &programs,
@@ -48,7 +48,7 @@ fn every_published_row_with_functions_loads_and_answers_as_cpython_does() {
     };
     let rows = rows.display().to_string();
     let plugins = host.plugins().display().to_string();
-    let ended = host.run(["conformance", "--functions", &rows, "--plugins", &plugins]);
+    let ended = host.run_bench(["conformance", "--functions", &rows, "--plugins", &plugins]);
     let table = &ended.succeeded().stdout;
     assert!(table.contains("rows with functions that loaded"), "{table}");
     assert!(table.contains("40 of 40"), "{table}");

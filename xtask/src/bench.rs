@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds as always and runs `rlf-host bench`.
+//! `cargo xtask bench`: builds as always and runs `rlf-bench`.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::{
 /// The release of the Python package `mcp` that sandbox and environments are compared with. `pydantic` comes with it.
 const MCP: &str = "mcp==1.30.0";
 
-/// Runs `rlf-host bench WORDS`, with what it needs built.
+/// Runs `rlf-bench WORDS`, after building everything that it needs.
 pub fn run(project: &Project, words: &[String]) -> Result<()> {
     let mut steps = Steps::new();
     let sandbox = matches!(
@@ -46,9 +46,9 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
         }
     }
     steps.run(
-        &format!("bench {}", words.join(" ")),
-        project.command(project.binary()).arg("bench").args(&words),
-        "what rlf-host says above",
+        &format!("rlf-bench {}", words.join(" ")),
+        project.command(project.bench_binary()).args(&words),
+        "what rlf-bench says above",
     )
 }
 

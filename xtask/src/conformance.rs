@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: what the interpreters that are built do, held against what they must do.
 
-use std::path::{Path, PathBuf};
+use std::{env, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -12,14 +12,17 @@ use crate::{
     steps::{Steps, say},
 };
 
+/// The environment variable that names the folder of data sets.
+const DATA: &str = "RLF_DATA";
 /// Problems with solutions and tests, in the folder of data sets.
 const SOLUTIONS: &str = "mbpp/mbpp.jsonl";
 /// Rows with functions, in the folder of data sets.
 const FUNCTIONS: &str = "ftrl-sample/sample.jsonl";
 
 /// Builds what is stale, and tries the programs of every interpreter in every build of it that there is; and the rows of
-/// `data`, where that folder has them.
-pub fn run(project: &Project, data: &Path) -> Result<()> {
+/// `data`, or of the folder that the environment variable RLF_DATA names, if it has them.
+pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
+    let data = data.or_else(|| env::var_os(DATA).map(PathBuf::from));
     let mut steps = Steps::new();
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Wasm, Need::Native])
@@ -43,31 +46,39 @@ pub fn run(project: &Project, data: &Path) -> Result<()> {
             ));
             continue;
         }
-        let mut command = project.command(project.binary());
+        let mut command = project.command(project.bench_binary());
         command.arg("conformance").arg("--programs").arg(programs);
         for build in builds {
             command.arg("--build").arg(build);
         }
         all_good &= command
             .status()
-            .context("rlf-host cannot be started")?
+            .context("rlf-bench cannot be started")?
             .success();
     }
+    let Some(data) = data else {
+        say(&format!(
+            "  rows with functions, solutions of problems: not tried; name the folder of data sets with --data DIR or {DATA}: \
+             it holds {FUNCTIONS} and {SOLUTIONS}"
+        ));
+        return ended(all_good);
+    };
     let functions = data.join(FUNCTIONS);
     if functions.is_file() {
-        let mut command = project.command(project.binary());
+        let mut command = project.command(project.bench_binary());
         command.arg("conformance").arg("--functions").arg(functions);
         all_good &= command
             .status()
-            .context("rlf-host cannot be started")?
+            .context("rlf-bench cannot be started")?
             .success();
     } else {
         say(&format!(
-            "  rows with functions: not tried, {} is not there; give the folder of data sets with --data",
+            "  rows with functions: not tried, {} is not there",
             functions.display()
         ));
     }
-    if data.join(SOLUTIONS).is_file() {
+    let solutions = data.join(SOLUTIONS);
+    if solutions.is_file() {
         // A test, which prints its line of the table.
         let mut command = host::cargo(project, "test");
         command.args(["--test", "code_tests", "--", "mbpp", "--nocapture"]);
@@ -75,7 +86,16 @@ pub fn run(project: &Project, data: &Path) -> Result<()> {
             .status()
             .context("cargo cannot be started")?
             .success();
+    } else {
+        say(&format!(
+            "  solutions of problems: not tried, {} is not there",
+            solutions.display()
+        ));
     }
+    ended(all_good)
+}
+
+fn ended(all_good: bool) -> Result<()> {
     if !all_good {
         bail!("something did otherwise than it must; what and how stands above");
     }

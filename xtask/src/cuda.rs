@@ -109,7 +109,7 @@ pub fn build(
     command
         .args([
             "--features",
-            "rlf-host/cuda",
+            "rlf-host/cuda,rlf-bench/cuda",
             "--config",
             ".cargo/cuda.toml",
         ])

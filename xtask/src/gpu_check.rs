@@ -23,19 +23,22 @@ use crate::{
     steps::{self, Steps, heading, say},
 };
 
-/// What is run, and under which heading its output is kept.
-const CHECKS: [(&str, &[&str]); 4] = [
-    ("The machine", &["doctor", "configs/quickstart.toml"]),
+/// The program of users, and that of maintainers, which is built beside it.
+const HOST: &str = "rlf-host";
+const BENCH: &str = "rlf-bench";
+
+/// The checks: the heading of the output, the program and its arguments.
+const CHECKS: [(&str, &str, &[&str]); 4] = [
+    ("The machine", HOST, &["doctor", "configs/quickstart.toml"]),
     (
         "Forward, backward and decode against the CPU",
-        &["bench", "parity", "--device", "cuda"],
+        BENCH,
+        &["parity", "--device", "cuda"],
     ),
-    (
-        "Tokens per second",
-        &["bench", "policy", "--device", "cuda"],
-    ),
+    ("Tokens per second", BENCH, &["policy", "--device", "cuda"]),
     (
         "The quickstart, trained on the GPU",
+        HOST,
         &[
             "train",
             "configs/quickstart.toml",
@@ -68,15 +71,15 @@ pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<
     };
     let mut text = preamble(project, &gpu);
     let mut failed = Vec::new();
-    for (title, arguments) in CHECKS {
+    for (title, program, arguments) in CHECKS {
         heading(title);
         let start = Instant::now();
-        let (success, output) = listen(project, &binary, arguments)?;
+        let (success, output) = listen(project, &program_beside(&binary, program), arguments)?;
         let time = start.elapsed().as_secs_f64();
         let mark = if success { "" } else { "\n**It failed.**\n" };
         _ = write!(
             text,
-            "\n## {title}\n\n`rlf-host {}`, {time:.1} s\n{mark}\n```text\n{}\n```\n",
+            "\n## {title}\n\n`{program} {}`, {time:.1} s\n{mark}\n```text\n{}\n```\n",
             arguments.join(" "),
             output.trim_end()
         );
@@ -94,6 +97,15 @@ pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<
         );
     }
     Ok(())
+}
+
+/// The program of this name: the `rlf-host` at hand, or what is built beside it.
+fn program_beside(host: &Path, name: &str) -> PathBuf {
+    if name == HOST {
+        host.to_owned()
+    } else {
+        host.with_file_name(name)
+    }
 }
 
 fn build(project: &Project, gpu: &Gpu) -> Result<PathBuf> {

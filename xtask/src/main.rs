@@ -51,9 +51,9 @@ enum Command {
     },
     /// Build the guests with C inside, the JavaScript interpreter and SQLite's reward, where they changed
     Javascript,
-    /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-host bench`
+    /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-bench`
     Bench {
-        /// For `rlf-host bench`
+        /// For `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
@@ -61,15 +61,15 @@ enum Command {
     Clients,
     /// Make very many calls, good and bad, and say what is left of them
     Soak {
-        /// For `rlf-host bench soak`: `--calls 1000000`, ..
+        /// For `rlf-bench soak`: `--calls 1000000`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
     /// Try the interpreters on recorded programs, and on rows with functions
     Conformance {
-        /// The folder of data sets
-        #[arg(long, value_name = "DIR", default_value = "../shared/data")]
-        data: PathBuf,
+        /// The folder of data sets, with `ftrl-sample/sample.jsonl` and `mbpp/mbpp.jsonl` [default: RLF_DATA]
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
     },
     /// Build with CUDA; neither GPU nor driver nor installed toolkit is needed
     Cuda {
@@ -132,7 +132,7 @@ fn run(arguments: Arguments) -> Result<()> {
             let words: Vec<String> = std::iter::once("soak".to_owned()).chain(extra).collect();
             bench::run(&project, &words)
         }
-        Command::Conformance { data } => conformance::run(&project, &data),
+        Command::Conformance { data } => conformance::run(&project, data),
         Command::Cuda { prepare, runtime } => cuda::run(
             &project,
             cuda::Options {

@@ -72,6 +72,13 @@ impl Project {
             .with_extension(env::consts::EXE_EXTENSION)
     }
 
+    /// The `rlf-bench` binary, once built.
+    pub fn bench_binary(&self) -> PathBuf {
+        self.binary()
+            .with_file_name("rlf-bench")
+            .with_extension(env::consts::EXE_EXTENSION)
+    }
+
     /// `path` as one would type it in the root folder.
     pub fn shown<'path>(&self, path: &'path Path) -> std::path::Display<'path> {
         path.strip_prefix(&self.root).unwrap_or(path).display()

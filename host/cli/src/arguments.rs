@@ -47,24 +47,25 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Say what this machine has, and which device a configuration would use
     Doctor(Doctor),
-    /// Try interpreters on programs whose behaviour is recorded, and on rows that carry functions
-    Conformance(Conformance),
-    /// Measure speed, as ratios against a named peer
+    /// Say how fast this machine is: tokens per second of a small policy, calls per second of the sandbox
     Bench(Bench),
     /// What prepares one component under limits of its own; started by this program alone
     #[command(name = rlf_sandbox::prepare_process::ARGUMENT, hide = true)]
     Prepare,
 }
 
-/// More tasks or samples than anybody has.
-const MOST: u64 = 1_000_000;
+/// Largest number of tasks or samples.
+const MAX_COUNT: u64 = 1_000_000;
 
 /// Where plugins are found.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
-    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
-    #[arg(long, value_name = "DIR", default_value = "target/plugins")]
-    pub(crate) plugins: PathBuf,
+    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    ///
+    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
+    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugins: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -110,10 +111,10 @@ pub(crate) struct Eval {
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
     /// How many tasks, instead of the configuration's `eval.tasks`
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) tasks: Option<usize>,
     /// Samples per task, instead of the configuration's `eval.samples`
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MOST))]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) samples: Option<usize>,
     /// Sampling temperature
     #[arg(long, default_value_t = 1.0)]
@@ -178,14 +179,12 @@ pub(crate) struct Plugin {
 /// Where plugins are found; also after the subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectoryGlobal {
-    /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "target/plugins",
-        global = true
-    )]
-    pub(crate) plugins: PathBuf,
+    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    ///
+    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
+    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) plugins: Option<PathBuf>,
 }
 
 /// What a plugin is given on the command line, over what a configuration says.
@@ -201,7 +200,7 @@ pub(crate) struct PluginBindings {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Every plugin of the directory, and what is wrong with those that do not load
+    /// Every plugin that is found, and what is wrong with those that do not load
     List,
     /// One plugin on one screen: what it exports, asks for and is granted, by which line, its limits and its cost
     ///
@@ -484,112 +483,10 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Conformance {
-    /// Folder with `programs` and `sessions`, such as plugins/python/conformance; may be repeated
-    #[arg(long, value_name = "DIR")]
-    pub(crate) programs: Vec<PathBuf>,
-    /// The language of the programs; by default what the folder above theirs is called
-    #[arg(long)]
-    pub(crate) lang: Option<String>,
-    /// Folder of an interpreter to try, instead of the one among the plugins; may be repeated, to compare builds
-    #[arg(long = "build", value_name = "DIR")]
-    pub(crate) builds: Vec<PathBuf>,
-    /// JSON lines with `tools` and `codes`, as FTRL publishes them; may be repeated
-    #[arg(long, value_name = "FILE")]
-    pub(crate) functions: Vec<PathBuf>,
+pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Bench {
-    #[command(subcommand)]
-    pub(crate) what: BenchTarget,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchTarget {
-    /// Decode and training tokens/s of the policy
-    Policy {
-        /// cpu, cuda, cuda:N or auto
-        #[arg(long, default_value = "cpu")]
-        device: String,
-        /// Worker threads; one per core by default
-        #[arg(long)]
-        workers: Option<usize>,
-    },
-    /// Calls in fresh sandboxes beside an MCP server, subprocesses and a plain function
-    Sandbox {
-        /// A Python interpreter with the package `mcp`, for the server to compare with
-        #[arg(long, value_name = "PROGRAM")]
-        python: Option<PathBuf>,
-        /// Corpus of the search tool; one is made up by default
-        #[arg(long, value_name = "FILE")]
-        corpus: Option<PathBuf>,
-        /// Time spent on each figure
-        #[arg(long, default_value_t = 3.0)]
-        seconds: f64,
-        #[command(flatten)]
-        plugins: PluginDirectory,
-    },
-    /// Programs in fresh interpreters beside processes, a fork server and an HTTP service that starts processes
-    Code {
-        /// Folder of a plugin that runs Python; may be repeated, to compare builds
-        #[arg(
-            long = "build",
-            value_name = "DIR",
-            default_value = "target/plugins/python"
-        )]
-        builds: Vec<PathBuf>,
-        /// Time spent on each figure
-        #[arg(long, default_value_t = 2.0)]
-        seconds: f64,
-        /// Instances that are kept alive together, at the most
-        #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=11_000))]
-        alive: usize,
-    },
-    /// Sessions of environments beside a process for each, and how many live at once in how much memory
-    Env {
-        /// A Python interpreter with the packages `mcp` and `pydantic`, for processes to compare with
-        #[arg(long, value_name = "PROGRAM")]
-        python: Option<PathBuf>,
-        /// An environment in Python, for the Python component and for the processes
-        #[arg(
-            long,
-            value_name = "FILE",
-            default_value = "plugins/environments/Library.py"
-        )]
-        environment: PathBuf,
-        /// Data of the component tau-retail, which is left out where it is not there
-        #[arg(long, value_name = "DIR", default_value = "../shared/data/tau-retail")]
-        retail: PathBuf,
-        /// Time spent on each figure
-        #[arg(long, default_value_t = 2.0)]
-        seconds: f64,
-        /// Sessions that live together, at the most
-        #[arg(long, default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=14_000))]
-        alive: usize,
-        #[command(flatten)]
-        plugins: PluginDirectory,
-    },
-    /// Very many calls, good and bad: how they ended, and memory at start, middle and end
-    Soak {
-        /// How many
-        #[arg(long, default_value_t = 100_000)]
-        calls: u64,
-        /// Under way side by side
-        #[arg(long, default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
-        at_once: usize,
-        /// Directory with the plugin `misbehave`, which the tests are built with
-        #[arg(long, value_name = "DIR", default_value = "target/test-plugins")]
-        misbehaving: PathBuf,
-        #[command(flatten)]
-        plugins: PluginDirectory,
-    },
-    /// Forward, backward and decode of a device against the CPU
-    Parity {
-        /// cuda or cuda:N
-        #[arg(long, default_value = "cuda")]
-        device: String,
-    },
+    /// Threads that train and decode; one per core by default
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
 }

@@ -1,7 +1,7 @@
 //! `rlf-host`: post-trains language models for multi-turn tool use by reinforcement learning.
 //!
-//! This crate knows arguments, configuration, progress and reports, and puts the parts below it
-//! together: it hands the rollout engine and the demonstrations to the trainer, which knows neither.
+//! This crate knows arguments, printing and exit codes. [`rlf_run`] is the library below it: a run, from its
+//! configuration to a trained policy.
 
 /// `println!`, except that output which cannot be written is no reason to panic, and least of all to
 /// end a training run: it is told at the end, unless the reader just went away (`| head`).
@@ -15,22 +15,14 @@ macro_rules! say {
 }
 
 mod arguments;
-mod assemble;
 mod commands;
-mod config;
-mod demonstrations;
 mod display;
-mod gold;
 mod interrupt;
 mod operator;
-mod player;
+mod plugins;
 mod progress;
-mod provenance;
 mod report;
-mod room;
-mod tasks;
-mod user;
-mod watch;
+mod warning;
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -59,8 +51,6 @@ fn main() -> ExitCode {
         Err(error) => return unparsed(&error),
     };
     let quiet = match arguments.command {
-        // What plugins do wrong in a soak is what it is for.
-        Command::Bench(_) => "error",
         // Which says itself how a call ended.
         Command::Plugin(_) | Command::Env(_) => "warn,rlf_tools::tool_manager=error",
         // A line for each request.
@@ -93,7 +83,6 @@ fn main() -> ExitCode {
         Command::Serve(options) => commands::serve::run(&options),
         Command::Run(options) => commands::run::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),
-        Command::Conformance(options) => commands::conformance::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {

@@ -8,13 +8,13 @@ use rlf_config::{ConfigError, Lines};
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
+use rlf_run::RunConfig;
+use rlf_run::config::{IN_RUN, take_in_run};
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::config::{Config, IN_RUN, take_in_run};
 
 /// What a configuration says of plugins, the sandbox and the service.
 #[derive(Default)]
@@ -54,7 +54,7 @@ pub(crate) struct Setting {
 
 /// The operator's word on one plugin.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Decided {
+pub(crate) struct PluginSettings {
     pub(crate) policy: PluginGrants,
     pub(crate) settings: Vec<Setting>,
     /// `FILE:LINE` of its table.
@@ -110,22 +110,22 @@ impl Operator {
     }
 
     /// What holds for `plugin`, with data and config from the command line on top.
-    pub(crate) fn decided(
+    pub(crate) fn for_plugin(
         &self,
         plugin: &str,
         data: &[String],
         config: Option<&str>,
-    ) -> anyhow::Result<Decided> {
-        let mut decided = Decided {
+    ) -> anyhow::Result<PluginSettings> {
+        let mut configured = PluginSettings {
             policy: self.policies.get(plugin).cloned().unwrap_or_default(),
-            ..Decided::default()
+            ..PluginSettings::default()
         };
         if let Some((file, lines)) = &self.file {
             let at = |line: usize| format!("{}:{line}", file.display());
-            decided.file = Some(file.clone());
-            decided.entry = lines.line(&["plugins", plugin]).map(at);
+            configured.file = Some(file.clone());
+            configured.entry = lines.line(&["plugins", plugin]).map(at);
             let settings = lines.settings(&["plugins", plugin]).into_iter();
-            decided.settings = settings
+            configured.settings = settings
                 .map(|setting| Setting {
                     key: setting.dotted(),
                     value: setting.value,
@@ -138,9 +138,12 @@ impl Operator {
             let (name, path) = binding
                 .split_once('=')
                 .with_context(|| format!("--data {binding}: write NAME=FILE"))?;
-            decided.policy.data.insert(name.into(), PathBuf::from(path));
+            configured
+                .policy
+                .data
+                .insert(name.into(), PathBuf::from(path));
             let value = toml::Value::String(path.to_owned());
-            decided.put(format!("data.{name}"), value, "--data");
+            configured.put(format!("data.{name}"), value, "--data");
         }
         if let Some(config) = config {
             let parsed: Map<String, Value> =
@@ -149,11 +152,11 @@ impl Operator {
                 // TOML has no null.
                 let value = toml::Value::try_from(value)
                     .unwrap_or_else(|_| toml::Value::String(value.to_string()));
-                decided.put(format!("config.{key}"), value, "--plugin-config");
+                configured.put(format!("config.{key}"), value, "--plugin-config");
             }
-            decided.policy.config.extend(parsed);
+            configured.policy.config.extend(parsed);
         }
-        Ok(decided)
+        Ok(configured)
     }
 
     /// A problem, in words that know of data which lies in a run.
@@ -195,7 +198,7 @@ impl Operator {
     }
 }
 
-impl Decided {
+impl PluginSettings {
     fn put(&mut self, key: String, value: toml::Value, option: &str) {
         self.settings.retain(|setting| setting.key != key);
         self.settings.push(Setting {
@@ -227,7 +230,7 @@ impl Decided {
 fn known(key: &str, line: usize, origin: &str) -> anyhow::Result<()> {
     let mut alone = toml::Table::new();
     alone.insert(key.to_owned(), toml::Value::Integer(0));
-    match rlf_config::parse::<Config>(&alone.to_string(), origin) {
+    match rlf_config::parse::<RunConfig>(&alone.to_string(), origin) {
         Err(ConfigError::Invalid { message, .. }) if message.starts_with("unknown key") => {
             bail!("{origin}:{line}: {message}")
         }
@@ -246,8 +249,8 @@ mod tests {
         Operator::load(Some(&file))
     }
 
-    fn rows(decided: &Decided) -> Vec<(String, String)> {
-        let settings = decided.settings.iter();
+    fn rows(configured: &PluginSettings) -> Vec<(String, String)> {
+        let settings = configured.settings.iter();
         settings
             .map(|setting| {
                 let at = setting.at.rsplit('/').next().unwrap();
@@ -264,12 +267,12 @@ mod tests {
         let text = "[plugins.wiki]\nlimits.wall_ms = 5\ndata = { corpus = \"c\", more = \"m\" }\n";
         let operator = operator(text).unwrap();
         let data = ["corpus=other".to_owned()];
-        let decided = operator
-            .decided("wiki", &data, Some(r#"{"k": 1}"#))
+        let configured = operator
+            .for_plugin("wiki", &data, Some(r#"{"k": 1}"#))
             .unwrap();
         let row = |what: &str, at: &str| (what.to_owned(), at.to_owned());
         assert_eq!(
-            rows(&decided),
+            rows(&configured),
             [
                 row("limits.wall_ms = 5", "ops.toml:2"),
                 row("data.more = \"m\"", "ops.toml:3"),
@@ -277,8 +280,8 @@ mod tests {
                 row("config.k = 1", "--plugin-config"),
             ]
         );
-        assert!(decided.entry.unwrap().ends_with("ops.toml:1"));
-        assert_eq!(operator.decided("other", &[], None).unwrap().entry, None);
+        assert!(configured.entry.unwrap().ends_with("ops.toml:1"));
+        assert_eq!(operator.for_plugin("other", &[], None).unwrap().entry, None);
     }
 
     #[test]
@@ -287,11 +290,14 @@ mod tests {
             "[plugins.x]\nhash = \"{}\"\ndata.a = \"b\"\nretries = 0\n",
             "ab".repeat(32)
         );
-        let mut decided = operator(&text).unwrap().decided("x", &[], None).unwrap();
-        decided.withdraw_unless(&"AB".repeat(32));
-        assert!(decided.settings.iter().all(|setting| !setting.withdrawn));
-        decided.withdraw_unless(&"cd".repeat(32));
-        let withdrawn = decided.settings.iter().filter(|setting| setting.withdrawn);
+        let mut configured = operator(&text).unwrap().for_plugin("x", &[], None).unwrap();
+        configured.withdraw_unless(&"AB".repeat(32));
+        assert!(configured.settings.iter().all(|setting| !setting.withdrawn));
+        configured.withdraw_unless(&"cd".repeat(32));
+        let withdrawn = configured
+            .settings
+            .iter()
+            .filter(|setting| setting.withdrawn);
         let keys: Vec<&str> = withdrawn.map(|setting| setting.key.as_str()).collect();
         assert_eq!(keys, ["data.a"]);
     }

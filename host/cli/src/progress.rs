@@ -1,46 +1,27 @@
-//! Progress: a live line on a terminal, one quiet line a step in a pipe; a word where one waits.
+//! The progress of a run: a live line on a terminal, one quiet line a step in a pipe.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
+use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
+use rlf_dialogue::History;
+use rlf_policy::DeviceChoice;
 use rlf_rollout::evaluate::Evaluation;
+use rlf_run::{RunReporter, RunSummary};
 use rlf_train::metrics::Line;
 use rlf_train::phase::Phase;
 
 use crate::display::{interval, percent};
+use crate::warning::warn;
 
-/// How long people are left to wait without a word.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Loads plugins, and says so on a terminal where it takes a while.
-pub(crate) fn loading<T>(load: impl FnOnce() -> T) -> T {
-    if !std::io::stderr().is_terminal() {
-        return load();
-    }
-    let (done, waits) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                eprintln!(
-                    "loading plugins: a component that is new on this machine is compiled first"
-                );
-            }
-        });
-        let loaded = load();
-        drop(done);
-        loaded
-    })
-}
-
-/// Shows how a run goes.
+/// Shows on standard output and standard error what a run reports.
 pub(crate) struct Progress {
-    /// None in a pipe.
+    /// Whether somebody watches it on a terminal.
     live: bool,
-    bar: Option<(Phase, ProgressBar)>,
+    bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
 /// In a pipe, SFT steps are too many and too alike to print all.
@@ -50,83 +31,166 @@ impl Progress {
     pub(crate) fn new() -> Self {
         Self {
             live: std::io::stderr().is_terminal(),
-            bar: None,
+            bar: Mutex::new(None),
         }
     }
 
-    /// A step is done.
-    pub(crate) fn step(&mut self, line: &Line, steps: u64) {
-        let (phase, step) = (line.phase(), line.step());
-        let said = describe(line);
+    /// Calls `act` with the live display, if there is one.
+    fn with_bar<T>(&self, act: impl FnOnce(&mut Option<(Phase, ProgressBar)>) -> T) -> T {
+        act(&mut self.bar.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl RunReporter for Progress {
+    fn warn(&self, warning: &str) {
+        warn(warning);
+    }
+
+    fn loading_slowly(&self) {
         if self.live {
-            if self.bar.as_ref().is_none_or(|(of, _)| *of != phase) {
-                self.close();
-                let bar = ProgressBar::new(steps);
-                let style = "{prefix} {bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
-                if let Ok(style) = ProgressStyle::with_template(style) {
-                    bar.set_style(style);
+            eprintln!("loading plugins: a component that is new on this machine is compiled first");
+        }
+    }
+
+    fn begins(&self, run: &Path, device: &DeviceChoice) {
+        say!(
+            "{} {} on {}",
+            style("run").bold(),
+            run.display(),
+            device.reason
+        );
+    }
+
+    fn assembled(&self, summary: &RunSummary) {
+        describe(summary);
+    }
+
+    fn stepped(&self, line: &Line, steps: u64) {
+        let (phase, step) = (line.phase(), line.step());
+        let said = numbers(line);
+        if self.live {
+            self.with_bar(|shown| {
+                if shown.as_ref().is_none_or(|(of, _)| *of != phase) {
+                    close(shown);
+                    let bar = ProgressBar::new(steps);
+                    let style = "{prefix} {bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
+                    if let Ok(style) = ProgressStyle::with_template(style) {
+                        bar.set_style(style);
+                    }
+                    bar.set_prefix(name(phase));
+                    *shown = Some((phase, bar));
                 }
-                bar.set_prefix(name(phase));
-                self.bar = Some((phase, bar));
-            }
-            if let Some((_, bar)) = &self.bar {
-                bar.set_position(step);
-                bar.set_message(said);
-            }
+                if let Some((_, bar)) = shown {
+                    bar.set_position(step);
+                    bar.set_message(said);
+                }
+            });
         } else if phase == Phase::Rl || step.is_multiple_of(SFT_STEPS_PER_LINE) || step == steps {
             say!("{} {step}/{steps}  {said}", name(phase));
         }
     }
 
-    /// Something takes a while.
-    pub(crate) fn note(&self, what: &str) {
-        if let Some((_, bar)) = &self.bar {
-            bar.set_message(what.to_owned());
-        }
-    }
-
-    /// Success was measured.
-    pub(crate) fn evaluation(&self, moment: &str, evaluation: &Evaluation) {
-        let mut text = format!(
-            "{}{} split: greedy {}, sampled {} {}",
-            if moment.is_empty() {
-                String::new()
-            } else {
-                format!("{moment}, ")
-            },
-            evaluation.split,
-            percent(evaluation.greedy.mean),
-            percent(evaluation.sampled.mean),
-            interval(&evaluation.sampled),
-        );
-        text.truncate(text.trim_end().len());
-        if !moment.is_empty() {
-            for (kind, rate) in &evaluation.sampled_by_kind {
-                let _ = write!(
-                    text,
-                    "\n    {kind:<14} {:>7}  ({} tasks)",
-                    percent(rate.mean),
-                    rate.tasks
-                );
+    fn evaluating(&self, split: &str) {
+        self.with_bar(|shown| {
+            if let Some((_, bar)) = shown {
+                bar.set_message(format!("measuring the {split} split"));
             }
-        }
-        self.say(&text);
+        });
     }
 
-    /// A line that stays.
-    pub(crate) fn say(&self, text: &str) {
-        if let Some((_, bar)) = &self.bar {
-            bar.suspend(|| say!("{text}"));
+    fn evaluated(&self, moment: &str, evaluation: &Evaluation) {
+        let text = success(moment, evaluation);
+        self.with_bar(|shown| match shown {
+            Some((_, bar)) => bar.suspend(|| say!("{text}")),
+            None => say!("{text}"),
+        });
+    }
+
+    fn phases_ended(&self) {
+        self.with_bar(close);
+    }
+
+    fn control_begins(&self, steps: u64, rl_seconds: f64) {
+        say!("control: {steps} more SFT steps, for the {rl_seconds:.0} s that RL took");
+    }
+}
+
+/// Ends a live display.
+fn close(shown: &mut Option<(Phase, ProgressBar)>) {
+    if let Some((_, bar)) = shown.take() {
+        bar.finish();
+    }
+}
+
+/// The result of an evaluation; by kind of task too if it has a name.
+fn success(moment: &str, evaluation: &Evaluation) -> String {
+    let mut text = format!(
+        "{}{} split: greedy {}, sampled {} {}",
+        if moment.is_empty() {
+            String::new()
         } else {
-            say!("{text}");
+            format!("{moment}, ")
+        },
+        evaluation.split,
+        percent(evaluation.greedy.mean),
+        percent(evaluation.sampled.mean),
+        interval(&evaluation.sampled),
+    );
+    text.truncate(text.trim_end().len());
+    if !moment.is_empty() {
+        for (kind, rate) in &evaluation.sampled_by_kind {
+            let _ = write!(
+                text,
+                "\n    {kind:<14} {:>7}  ({} tasks)",
+                percent(rate.mean),
+                rate.tasks
+            );
         }
     }
+    text
+}
 
-    /// Ends the live display.
-    pub(crate) fn close(&mut self) {
-        if let Some((_, bar)) = self.bar.take() {
-            bar.finish();
-        }
+/// Prints the parts of a run.
+fn describe(summary: &RunSummary) {
+    say!(
+        "{} {:.2} M parameters, {} tokens in the vocabulary",
+        style("policy").bold(),
+        summary.parameters as f64 / 1e6,
+        summary.vocabulary
+    );
+    if !summary.environments.is_empty() {
+        say!(
+            "{} {}",
+            style("environments").bold(),
+            summary.environments.join(", ")
+        );
+    }
+    if !summary.tools.is_empty() || summary.environments.is_empty() {
+        say!("{} {}", style("tools").bold(), summary.tools.join(", "));
+    }
+    say!("{} {}", style("template").bold(), template(summary));
+    say!(
+        "{} {}; success is {}",
+        style("rewards").bold(),
+        summary.rewards.join(", "),
+        summary.success
+    );
+    if let Some(checkpoint) = &summary.resumed_from {
+        say!("{} {}", style("resumed from").bold(), checkpoint.display());
+    }
+}
+
+/// What the chat template does with earlier turns, and what follows from it.
+fn template(summary: &RunSummary) -> String {
+    let (origin, changed) = (&summary.template, summary.template_changes.join(", "));
+    match (changed.is_empty(), summary.history) {
+        (true, _) => format!("{origin}: earlier turns read the same when they are rendered again"),
+        (false, History::AsSampled) => format!(
+            "{origin}: rendered again, earlier turns would change ({changed}); they are kept as they were sampled"
+        ),
+        (false, History::Template) => format!(
+            "{origin}: rendered again, earlier turns change ({changed}); each change begins a new training sequence"
+        ),
     }
 }
 
@@ -138,7 +202,7 @@ fn name(phase: Phase) -> &'static str {
 }
 
 /// The few numbers that say whether it goes well.
-fn describe(line: &Line) -> String {
+fn numbers(line: &Line) -> String {
     let shown: &[(&str, &str, usize)] = match line.phase() {
         Phase::Sft => &[("loss", "loss", 4), ("train_tokens_per_s", "tokens/s", 0)],
         Phase::Rl => &[

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use rlf_sandbox::{
-    ComponentInfo, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
-};
+use rlf_sandbox::{ComponentInfo, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox};
 
 use crate::admission::admit;
 use crate::discovery::Candidate;

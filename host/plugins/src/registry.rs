@@ -133,7 +133,7 @@ impl Job {
 }
 
 impl Registry {
-    /// Loads every plugin of a directory, and those that policies name by path. What cannot be
+    /// Loads every plugin of a directory, and those that grants name by path. What cannot be
     /// loaded is among the [problems](Self::problems); nothing here fails as a whole.
     ///
     /// Blocks while components compile: seconds where nothing is cached.
@@ -154,22 +154,36 @@ impl Registry {
         sandbox: &Sandbox,
         wanted: impl Fn(&str) -> bool,
     ) -> Self {
+        Self::load_from(
+            &[directory.to_owned()],
+            grants_by_name,
+            kinds,
+            sandbox,
+            wanted,
+        )
+    }
+
+    /// Loads the plugins of several directories whose names are `wanted`. Plugins of earlier directories win: of two
+    /// with one name, only the earlier is loaded, and a tool of the same name as an earlier one is left out.
+    pub fn load_from(
+        directories: &[PathBuf],
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        kinds: Kinds,
+        sandbox: &Sandbox,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Self {
         let mut problems = Vec::new();
-        let places = match discovery::open(directory).and_then(|open| discovery::places(&open)) {
-            Ok(places) => places,
-            Err(error) => {
-                problems.push(Problem {
-                    plugin: "*".into(),
-                    path: directory.to_owned(),
-                    kind: ProblemKind::File,
-                    what: format!("cannot read the plugin directory: {error}"),
-                    mend: "give one with --plugins DIR, or build ours with `cargo xtask plugins`"
-                        .into(),
-                });
-                Vec::new()
-            }
-        };
-        let mut jobs = plan(directory, &places, grants_by_name, &mut problems);
+        let places = Places::find(directories, grants_by_name, |directory, error| {
+            problems.push(Problem {
+                plugin: "*".into(),
+                path: directory.to_owned(),
+                kind: ProblemKind::File,
+                what: format!("cannot read the plugin directory: {error}"),
+                mend: "give one with --plugins DIR, or build ours with `cargo xtask plugins`"
+                    .into(),
+            });
+        });
+        let mut jobs = places.plan(grants_by_name, &mut problems);
         jobs.retain(|job| wanted(&job.alias));
         problems.retain(|problem| problem.plugin == "*" || wanted(&problem.plugin));
         let mut plugins = Vec::new();
@@ -179,6 +193,7 @@ impl Registry {
                 Err(problem) => problems.push(problem),
             }
         }
+        give_way(&mut plugins, &jobs, directories);
         let refused_tools = refuse_ambiguous_tools(&mut plugins, &mut problems);
         problems.sort_by(|a, b| (&a.plugin, &a.path).cmp(&(&b.plugin, &b.path)));
         for problem in &problems {
@@ -235,6 +250,15 @@ impl Registry {
         grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
     ) -> Result<Identity, Problem> {
+        Self::identify_in(&[directory.to_owned()], grants_by_name, name)
+    }
+
+    /// As [`Registry::identify`], for the plugin `name` of several directories.
+    pub fn identify_in(
+        directories: &[PathBuf],
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        name: &str,
+    ) -> Result<Identity, Problem> {
         let problem = |path: &Path, kind, what: String, mend: String| Problem {
             plugin: name.to_owned(),
             path: path.to_owned(),
@@ -250,11 +274,15 @@ impl Registry {
                 "correct the path".into(),
             )
         };
-        let places = discovery::open(directory)
-            .and_then(|open| discovery::places(&open))
-            .map_err(|error| unreadable(directory, &error))?;
+        let mut missing = None;
+        let places = Places::find(directories, grants_by_name, |directory, error| {
+            missing.get_or_insert(unreadable(directory, &error));
+        });
+        if let Some(missing) = missing {
+            return Err(missing);
+        }
         let mut problems = Vec::new();
-        let jobs = plan(directory, &places, grants_by_name, &mut problems);
+        let jobs = places.plan(grants_by_name, &mut problems);
         let Some(job) = jobs.iter().find(|job| job.alias == name) else {
             let names: Vec<&str> = jobs.iter().map(|job| job.alias.as_str()).collect();
             let mend = match rlf_config::nearest(name, names.iter().copied()) {
@@ -264,7 +292,7 @@ impl Registry {
             let known = problems.into_iter().find(|problem| problem.plugin == name);
             return Err(known.unwrap_or_else(|| {
                 problem(
-                    directory,
+                    &places.directory,
                     ProblemKind::Grants,
                     "there is no such plugin".into(),
                     mend,
@@ -341,6 +369,89 @@ impl Registry {
             .collect();
         missing.extend(self.refused_tools.clone());
         missing
+    }
+}
+
+/// The plugins of several directories.
+struct Places {
+    /// The first directory.
+    directory: PathBuf,
+    places: Vec<Place>,
+    /// The directory of each plugin that is in a later one, by its name.
+    later: BTreeMap<String, PathBuf>,
+}
+
+impl Places {
+    /// Looks into directories. A plugin of a later one is left out if an earlier one has its name, or if a
+    /// configuration names another path for it.
+    fn find(
+        directories: &[PathBuf],
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        mut unreadable: impl FnMut(&Path, std::io::Error),
+    ) -> Self {
+        let mut found = Self {
+            directory: directories.first().cloned().unwrap_or_default(),
+            places: Vec::new(),
+            later: BTreeMap::new(),
+        };
+        for (index, directory) in directories.iter().enumerate() {
+            let opened = discovery::open(directory).and_then(|open| discovery::places(&open));
+            let mut places = opened.unwrap_or_else(|error| {
+                unreadable(directory, error);
+                Vec::new()
+            });
+            if index > 0 {
+                let is_elsewhere = |name: &str| {
+                    grants_by_name
+                        .get(name)
+                        .is_some_and(|grants| grants.path.is_some())
+                };
+                let is_earlier = |name: &str| found.places.iter().any(|place| place.name() == name);
+                places.retain(|place| !is_elsewhere(place.name()) && !is_earlier(place.name()));
+                let named = places.iter().map(|place| place.name().to_owned());
+                (found.later).extend(named.map(|name| (name, directory.clone())));
+            }
+            found.places.extend(places);
+        }
+        found
+    }
+
+    /// The plugins to load, as [`plan`] has them.
+    fn plan(
+        &self,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Job> {
+        let mut jobs = plan(&self.directory, &self.places, grants_by_name, problems);
+        for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
+            if let Some(later) = self.later.get(job.place.name()) {
+                job.directory.clone_from(later);
+            }
+        }
+        jobs
+    }
+}
+
+/// Takes from plugins of later directories the tools whose names tools of earlier ones have.
+fn give_way(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
+    let rank = |plugin: &Plugin| {
+        let job = jobs.iter().find(|job| job.alias == plugin.name);
+        let directory = |job: &Job| directories.iter().position(|one| *one == job.directory);
+        job.and_then(directory).unwrap_or_default()
+    };
+    let mut earliest: BTreeMap<String, usize> = BTreeMap::new();
+    for plugin in plugins.iter() {
+        for tool in &plugin.tools {
+            let first = earliest.entry(tool.definition.name.clone());
+            let first = first.or_insert(usize::MAX);
+            *first = rank(plugin).min(*first);
+        }
+    }
+    for plugin in plugins {
+        let own = rank(plugin);
+        plugin
+            .tools
+            .retain(|tool| earliest.get(&tool.definition.name) == Some(&own));
     }
 }
 
@@ -533,6 +644,43 @@ mod tests {
             jobs.map(|(path, alias)| (alias, path)).collect(),
             problems.iter().map(Problem::to_string).collect(),
         )
+    }
+
+    #[test]
+    fn a_plugin_of_an_earlier_directory_wins_over_one_of_its_name() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let directories = folders.each_ref().map(|folder| folder.path().to_owned());
+        for (directory, names) in directories.iter().zip([["a", "b"], ["b", "c"]]) {
+            for name in names {
+                let folder = directory.join(name);
+                std::fs::create_dir(&folder).unwrap();
+                std::fs::write(folder.join("plugin.toml"), "").unwrap();
+            }
+        }
+        let planned = |policies: &str| -> Vec<(String, PathBuf)> {
+            let policies = rlf_config::parse(policies, "c.toml").unwrap();
+            let places = Places::find(&directories, &policies, |_, error| panic!("{error}"));
+            let mut problems = Vec::new();
+            let jobs = places.plan(&policies, &mut problems).into_iter();
+            let jobs = jobs.map(|job| (job.alias.clone(), job.path())).collect();
+            assert_eq!(problems, []);
+            jobs
+        };
+        let [first, second] = &directories;
+        let at = |alias: &str, path: PathBuf| (alias.to_owned(), path);
+        assert_eq!(
+            planned(""),
+            [
+                at("a", first.join("a")),
+                at("b", first.join("b")),
+                at("c", second.join("c"))
+            ]
+        );
+        // A configuration that names another path for a plugin wins too.
+        assert_eq!(
+            planned("[c]\npath = \"/elsewhere/c\"\n[b]\nenabled = false\n")[1..],
+            [at("c", "/elsewhere/c".into())]
+        );
     }
 
     fn folder(name: &str) -> Place {

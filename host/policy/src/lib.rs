@@ -51,7 +51,6 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod batch;
-pub mod bench;
 mod config;
 mod decode;
 mod device;
@@ -64,7 +63,6 @@ mod in_order;
 mod model;
 pub mod ops;
 mod optimizer;
-pub mod parity;
 mod pass;
 mod plain_network;
 pub mod rng;

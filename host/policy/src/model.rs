@@ -192,7 +192,8 @@ impl Model {
         self.config.rms_norm_eps as f32
     }
 
-    pub(crate) fn fused(&self) -> bool {
+    /// Whether it computes with the fused operators, the default, and not with the plain ones.
+    pub fn fused(&self) -> bool {
         self.operators == Operators::Fused
     }
 

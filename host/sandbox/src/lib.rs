@@ -53,7 +53,6 @@
 //! # Ok(()) }
 //! ```
 
-pub mod bench;
 pub mod bindings;
 mod cache;
 mod contract;
@@ -71,6 +70,7 @@ mod wasi;
 pub use contract::CONTRACT;
 pub use engine::{
     InUse, LEVELS, Pool, PoolLevel, Pools, Reset, Sandbox, SandboxConfig, SandboxError,
+    engine_configuration,
 };
 pub use grants::{Grants, RealSources};
 pub use guest::{OpenGate, State};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use rlf_interpreters::program::{File, Program, RunError, RunReport};
 use rlf_interpreters::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::program::{File, Program, RunError, RunReport};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::{Clock, Ending, Output, Stopped};
 
@@ -77,7 +77,7 @@ pub(crate) async fn run(
         },
         ..Program::default()
     };
-    let time = time.min(interpreter.plugin().policy().programs.time);
+    let time = time.min(interpreter.plugin().grants().programs.time);
     let (report, cpu) = in_turns(&service, interpreter, program, time, id, &mut wait).await?;
     let mut log = RequestLog {
         what: language,

@@ -1,5 +1,5 @@
 //! What the calls of a tool cost inside one instance, and what an instance costs, to hold fresh ones
-//! against. For `rlf-host bench sandbox`. The error of each function is how a call ended that gave no
+//! against. For `rlf-bench sandbox`. The error of each function is how a call ended that gave no
 //! value; arguments are JSON and go to the guest unchecked.
 
 use std::sync::Arc;

@@ -1,92 +1,150 @@
-//! `rlf-host bench`: speed as ratios, parity of devices, and endurance.
-
-mod code;
-mod env;
-mod sandbox;
-mod soak;
+//! `rlf-host bench`: how fast this machine is, in a few seconds.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use rlf_policy::bench::{self, Workload};
-use rlf_policy::{open_device, parity};
+use anyhow::{Context, bail, ensure};
+use candle_core::Device;
+use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_plugins::turn::TurnContext;
+use rlf_policy::{
+    Decoder, DrawKey, Entry, Model, Purpose, Qwen3Config, Sampler, SamplingParams, cpu_facts,
+};
+use rlf_sandbox::SandboxConfig;
+use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
+use serde_json::json;
+use tokio::task::JoinSet;
 
-use crate::arguments::{Bench, BenchTarget};
+use crate::arguments::Bench;
+use crate::plugins::sources;
+use crate::progress::Progress;
+
+/// Time spent on each figure.
+const TIME: Duration = Duration::from_secs(2);
+/// Trajectories that the policy decodes together.
+const BATCH: usize = 64;
+/// Tokens that are decoded of each.
+const NEW_TOKENS: usize = 64;
+/// The tool that is called.
+const TOOL: &str = "calculate";
 
 pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
-    match &options.what {
-        BenchTarget::Policy { device, workers } => {
-            let choice = open_device(device)?;
-            let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
-            let mut workloads = vec![Workload::quickstart()];
-            // On a CPU it says nothing that the small one does not, and takes minutes.
-            if !choice.device.is_cpu() {
-                workloads.push(Workload::qwen3_06b());
+    let workers = options.workers.unwrap_or_else(|| cpu_facts().threads);
+    let tokens = tokens_per_second(workers)?;
+    say!(
+        "policy of the quickstart: {tokens:>8.0} tokens/s decoded, {BATCH} trajectories together, {workers} threads"
+    );
+    let tools = calculator(options)?;
+    let runtime = super::runtime()?;
+    for at_once in [1, 32] {
+        let calls = runtime.block_on(calls_per_second(&tools, at_once))?;
+        say!(
+            "sandbox:                  {calls:>8.0} calls/s of `{TOOL}` in fresh instances, {at_once} at once"
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The shape of the quickstart's policy.
+fn shape() -> Qwen3Config {
+    Qwen3Config {
+        vocab_size: 421,
+        hidden_size: 96,
+        intermediate_size: 256,
+        num_hidden_layers: 3,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 24,
+        max_position_embeddings: 1024,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        tie_word_embeddings: true,
+        initializer_range: 0.036,
+    }
+}
+
+fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
+    let model = Model::init(&shape(), 0, &Device::Cpu)?;
+    let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
+    let mut decoder = Decoder::new(&model, BATCH, NEW_TOKENS, workers)?;
+    let (began, mut tokens) = (Instant::now(), 0);
+    while began.elapsed() < TIME {
+        let mut last = vec![[1_u32]; BATCH];
+        for start in 0..NEW_TOKENS {
+            let entries: Vec<Entry<'_>> = last
+                .iter()
+                .enumerate()
+                .map(|(slot, tokens)| Entry {
+                    slot,
+                    start,
+                    tokens,
+                })
+                .collect();
+            let drawn = decoder.step_with(&model, &entries, |entry, logits| {
+                let key = DrawKey {
+                    step: 0,
+                    task: entry as u64,
+                    sample: 0,
+                    position: start as u64,
+                };
+                sampler.sample(logits, key)
+            })?;
+            for (last, drawn) in last.iter_mut().zip(drawn) {
+                *last = [drawn?.id];
             }
-            for workload in &workloads {
-                say!("{}", bench::run(workload, &choice.device, workers)?);
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        BenchTarget::Sandbox {
-            python,
-            corpus,
-            seconds,
-            plugins,
-        } => sandbox::run(&sandbox::Options {
-            plugins: &plugins.plugins,
-            python: python.as_deref(),
-            corpus: corpus.as_deref(),
-            time: Duration::from_secs_f64(*seconds),
-        }),
-        BenchTarget::Code {
-            builds,
-            seconds,
-            alive,
-        } => code::run(&code::Options {
-            builds,
-            time: Duration::from_secs_f64(*seconds),
-            alive: *alive,
-        }),
-        BenchTarget::Env {
-            python,
-            environment,
-            retail,
-            seconds,
-            alive,
-            plugins,
-        } => env::run(&env::Options {
-            plugins: &plugins.plugins,
-            retail,
-            environment,
-            python: python.as_deref(),
-            time: Duration::from_secs_f64(*seconds),
-            alive: *alive,
-        }),
-        BenchTarget::Soak {
-            calls,
-            at_once,
-            misbehaving,
-            plugins,
-        } => soak::run(&soak::Options {
-            plugins: &plugins.plugins,
-            misbehaving,
-            calls: *calls,
-            at_once: *at_once,
-        }),
-        BenchTarget::Parity { device } => {
-            let choice = open_device(device)?;
-            if choice.device.is_cpu() {
-                bail!("parity compares another device with the CPU; name one with --device");
-            }
-            let report = parity::with_cpu(&choice.device)?;
-            say!("{report}");
-            Ok(if report.agrees() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
+            tokens += BATCH;
         }
     }
+    Ok(tokens as f64 / began.elapsed().as_secs_f64())
+}
+
+/// The calculator among the plugins.
+fn calculator(options: &Bench) -> anyhow::Result<ToolManager> {
+    let sources = sources(options.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&SandboxConfig::default())?;
+    let wanted = |name: &str| name == "calculator";
+    let registry = sources.load_where(&[].into(), &sandbox, &Progress::new(), wanted);
+    if let Some(problem) = registry.problems().first() {
+        bail!("{problem}");
+    }
+    ensure!(
+        !registry.plugins().is_empty(),
+        "{} has no calculator; build the plugins with `cargo xtask plugins`, or name another directory with --plugins",
+        sources.display()
+    );
+    Ok(ToolManager::new(&registry, &ToolManagerConfig::default())?)
+}
+
+/// Calls the calculator over and over, `at_once` of the calls side by side.
+async fn calls_per_second(tools: &ToolManager, at_once: usize) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let mut callers = JoinSet::new();
+    for caller in 0..at_once {
+        let tools = tools.clone();
+        callers.spawn(async move {
+            let context = TurnContext {
+                trajectory_id: format!("bench/{caller}"),
+                turn: 0,
+                seed: 0,
+            };
+            let mut calls = 0_u64;
+            while began.elapsed() < TIME {
+                let call = ToolCall {
+                    call_id: format!("bench/{caller}/{calls}"),
+                    name: TOOL.to_owned(),
+                    arguments: json!({"expression": "1+1"}),
+                };
+                let outcomes = tools.invoke(vec![call], &context).await;
+                let ended = outcomes.first().map(|outcome| outcome.ended);
+                ensure!(ended == Some(Ended::Ok), "a call of `{TOOL}` failed");
+                calls += 1;
+            }
+            Ok(calls)
+        });
+    }
+    let mut calls = 0;
+    while let Some(caller) = callers.join_next().await {
+        calls += caller.context("a caller failed")??;
+    }
+    Ok(calls as f64 / began.elapsed().as_secs_f64())
 }

@@ -12,9 +12,8 @@ use rlf_import::{
     CustomerMode, Demonstration, Format, FunctionScoping, Imported, Options, Reasoning, read_tasks,
 };
 
-pub(crate) use self::replay::{gold_answer, gold_calls};
 use crate::arguments::{Data, DataCommand, Import};
-use crate::assemble::warn;
+use crate::warning::warn;
 
 /// Bad rows that are told one by one; the rest are counted.
 const TOLD: usize = 20;

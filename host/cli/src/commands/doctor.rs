@@ -4,12 +4,13 @@ use std::process::{Command, ExitCode};
 
 use console::style;
 use rlf_policy::{cpu_facts, cuda_status, open_device};
+use rlf_run::RunConfig;
+use rlf_run::plugins::component_cache;
 use rlf_sandbox::SandboxConfig;
 use serde_json::json;
 
 use crate::arguments::Doctor;
-use crate::assemble::{cache_folder, sandbox};
-use crate::config::Config;
+use crate::plugins::sandbox;
 
 /// What guests are compiled for.
 const WASM_TARGET: &str = "wasm32-wasip2";
@@ -18,13 +19,12 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     let cpu = cpu_facts();
     let cuda = cuda_status();
     let pools = sandbox(&SandboxConfig::default())?.pools();
-    let cache = cache_folder();
+    let cache = component_cache();
     let target = wasm_target();
     let config = options.config.as_ref().map(|path| {
-        Config::load(path, &[]).and_then(|config| {
-            let reason = open_device(&config.device)?.reason;
-            anyhow::Ok((config.device.clone(), reason, config.workers()))
-        })
+        let config = RunConfig::load(path, &[])?;
+        let reason = open_device(&config.device)?.reason;
+        anyhow::Ok((config.device.clone(), reason, config.workers()))
     });
     if options.json {
         let config = config.map(|config| match config {

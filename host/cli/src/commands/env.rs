@@ -3,10 +3,9 @@
 mod play;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_environments::check::Finding;
@@ -14,13 +13,14 @@ use rlf_environments::environments::Environments;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_plugins::python_environment::Scenario;
-use rlf_plugins::registry::Registry;
+use rlf_run::PluginSources;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Env, EnvCommand, PluginBindings};
 use crate::display::printable;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -105,8 +105,9 @@ fn find(
             || path.display().to_string(),
             |stem| stem.to_string_lossy().into_owned(),
         );
-    let decided = operator.decided(&name, &bindings.data, bindings.plugin_config.as_deref())?;
-    let mut policy = decided.policy.clone();
+    let configured =
+        operator.for_plugin(&name, &bindings.data, bindings.plugin_config.as_deref())?;
+    let mut policy = configured.policy.clone();
     let python = is_python(path);
     let component = is_component(path);
     if python {
@@ -120,16 +121,13 @@ fn find(
         .transpose()
         .map_err(|error| anyhow!(error))?;
     let mut policies: BTreeMap<String, PluginGrants> = operator.policies.clone();
-    if python || decided.entry.is_some() || !decided.settings.is_empty() {
+    if python || configured.entry.is_some() || !configured.settings.is_empty() {
         policies.insert(name.clone(), policy.clone());
     }
-    let directory = directory(&options.plugins.plugins, path);
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let registry = loading(|| {
-        Registry::load_where(&directory, &policies, KINDS, &sandbox, |alias| {
-            alias == name
-        })
-    });
+    let sources = sources_for(options.plugins.plugins.as_deref(), path);
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let is_it = |alias: &str| alias == name;
+    let registry = sources.load_where(&policies, &sandbox, &Progress::new(), is_it);
     if let Some(problem) = registry
         .problems()
         .iter()
@@ -151,14 +149,14 @@ fn find(
             bail!(
                 "there is no file or folder {}, and no environment of that name in {}",
                 path.display(),
-                directory.display()
+                sources.display()
             );
         }
         bail!(
             "{} is neither a Python file nor a folder of them (`Name.py`, with a capital) nor a component, and there is no \
              environment of that name in {}",
             path.display(),
-            directory.display()
+            sources.display()
         );
     }
     environments.plugin(&name)?;
@@ -193,12 +191,14 @@ fn is_component(path: &Path) -> bool {
     }
 }
 
-/// Where plugins are looked for: a component stands for itself where it lies.
-fn directory(plugins: &Path, path: &Path) -> PathBuf {
-    match path.canonicalize() {
-        Ok(found) if is_component(path) => found.parent().unwrap_or(Path::new("/")).to_owned(),
-        _ => plugins.to_owned(),
+/// The plugins to look among: for the path of a component, those of its own directory.
+fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
+    let mut sources = sources(added);
+    if let (true, Ok(found)) = (is_component(path), path.canonicalize()) {
+        sources.directories = vec![found.parent().unwrap_or(Path::new("/")).to_owned()];
+        sources.shipped = None;
     }
+    sources
 }
 
 /// What is tried: a scenario, a task of the command line's, or the state that the environment begins in by itself.

@@ -2,53 +2,39 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use console::style;
-use rlf_policy::{GenerationConfig, SamplingParams, open_device};
+use rlf_policy::SamplingParams;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_rollout::statistics::Rate;
+use rlf_run::SavedRun;
+use rlf_run::tasks::split_from_name;
 
 use crate::arguments::Eval;
-use crate::assemble::Parts;
 use crate::display::{interval, percent};
-use crate::tasks;
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
-    let (parts, checkpoint) = Parts::of_run(
+    let saved = SavedRun::open(
         &options.run,
-        &options.plugins.plugins,
+        &sources(options.plugins.plugins.as_deref()),
         options.device.as_deref(),
+        &Progress::new(),
     )?;
-    let device = open_device(&parts.config.device)?.device;
-    let model = parts.load_model(&checkpoint.path, &device)?;
+    let parts = &saved.parts;
     let params = if options.generation_config {
-        let folder = parts
-            .config
-            .model
-            .checkpoint
-            .as_deref()
-            .unwrap_or(&checkpoint.path);
-        GenerationConfig::load(folder)?
-            .with_context(|| format!("{} has no generation_config.json", folder.display()))?
-            .sampling()
+        saved.generation_config()?
     } else {
         SamplingParams {
             temperature: options.temperature,
             ..SamplingParams::default()
         }
     };
-    let split = tasks::split(&options.split)?;
+    let split = split_from_name(&options.split)?;
     let count = options.tasks.unwrap_or(parts.config.eval.tasks);
     let samples = options.samples.unwrap_or(parts.config.eval.samples);
     let chosen = parts.tasks.first(split, count);
-    let (evaluation, _) = super::runtime()?.block_on(parts.evaluate(
-        &model,
-        split,
-        &chosen,
-        samples,
-        params,
-        checkpoint.state.step,
-    ))?;
+    let evaluation = super::runtime()?.block_on(saved.evaluate(split, &chosen, samples, params))?;
     let users = parts.users(Some(&chosen));
     if options.json {
         let mut json = serde_json::to_value(&evaluation)?;
@@ -60,7 +46,7 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
         say!(
             "{} {}",
             style("checkpoint").bold(),
-            checkpoint.path.display()
+            saved.checkpoint.path.display()
         );
         if let Some(users) = &users {
             say!("{} {users}", style("users").bold());

@@ -1,7 +1,6 @@
 //! One file per subcommand.
 
 pub(crate) mod bench;
-pub(crate) mod conformance;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod env;
@@ -16,12 +15,7 @@ pub(crate) mod train;
 use anyhow::Context;
 use tokio::runtime::Runtime;
 
-/// Runs the trajectories; guests and the decoder have threads of their own.
+/// The runtime that trajectories, calls and sessions run on.
 fn runtime() -> anyhow::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("rlf-rollout")
-        .enable_all()
-        .build()
-        .context("cannot start threads")
+    rlf_run::runtime().context("cannot start threads")
 }

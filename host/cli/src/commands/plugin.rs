@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_config::nearest;
@@ -20,23 +19,27 @@ use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::problem::one_line;
 use rlf_plugins::registry::Registry;
+use rlf_run::PluginSources;
+use rlf_run::plugins::KINDS;
 use rlf_sandbox::Sandbox;
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::json;
 
 use crate::arguments::{self, PluginBindings, PluginCommand};
-use crate::operator::{Decided, Operator};
-use crate::progress::loading;
+use crate::operator::{Operator, PluginSettings};
+use crate::plugins::{loading, sources};
+use crate::progress::Progress;
 
 pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
-    let directory = &options.plugins.plugins;
+    let sources = &sources(options.plugins.plugins.as_deref());
     let operator = Operator::load(options.config.as_deref())?;
     if let PluginCommand::Grant { plugin, gates } = &options.command {
         let file = options
             .config
             .as_deref()
             .context("name the configuration that is to hold the grant: --config FILE")?;
-        let identity = Registry::identify(directory, &operator.policies, plugin)
+        let identity = sources
+            .identify(&operator.policies, plugin)
             .map_err(|problem| anyhow!("{problem}"))?;
         return grant::run(file, plugin, &identity, gates, options.json);
     }
@@ -44,23 +47,24 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         PluginCommand::Call { arguments, .. } => Some(call::arguments(arguments)?),
         _ => None,
     };
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
+    let sandbox = sources.sandbox(&operator.sandbox)?;
     let find = |name: &str, bindings: &PluginBindings| {
-        let decided = operator.decided(name, &bindings.data, bindings.plugin_config.as_deref())?;
-        let found = find(directory, &operator, &decided, name, &sandbox)?;
-        anyhow::Ok((found, decided))
+        let configured =
+            operator.for_plugin(name, &bindings.data, bindings.plugin_config.as_deref())?;
+        let found = find(sources, &operator, &configured, name, &sandbox)?;
+        anyhow::Ok((found, configured))
     };
     match &options.command {
-        PluginCommand::List => list(directory, &operator, &sandbox, options.json),
+        PluginCommand::List => list(sources, &operator, &sandbox, options.json),
         PluginCommand::Grant { .. } => unreachable!("done above"),
         PluginCommand::Inspect { name, bindings } => {
-            let (found, decided) = find(name, bindings)?;
+            let (found, configured) = find(name, bindings)?;
             match found {
-                Ok((_, plugin)) => inspect::loaded(&plugin, decided, options.json, None),
+                Ok((_, plugin)) => inspect::loaded(&plugin, configured, options.json, None),
                 Err(problem) => {
-                    let policies = BTreeMap::from([(name.clone(), decided.policy.clone())]);
-                    if let Ok(identity) = Registry::identify(directory, &policies, name) {
-                        inspect::refused(&identity, decided, &problem, options.json)?;
+                    let policies = BTreeMap::from([(name.clone(), configured.policy.clone())]);
+                    if let Ok(identity) = sources.identify(&policies, name) {
+                        inspect::refused(&identity, configured, &problem, options.json)?;
                     }
                     bail!("{problem}")
                 }
@@ -106,19 +110,20 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
                 .and_then(Path::file_stem)
                 .unwrap_or_default();
             let config = bindings.plugin_config.as_deref();
-            let decided = operator.decided(&name.to_string_lossy(), &bindings.data, config)?;
-            check(path, decided, &sandbox, options.json)
+            let configured =
+                operator.for_plugin(&name.to_string_lossy(), &bindings.data, config)?;
+            check(path, configured, &sandbox, options.json)
         }
     }
 }
 
 fn list(
-    directory: &Path,
+    sources: &PluginSources,
     operator: &Operator,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = loading(|| Registry::load(directory, &operator.policies, KINDS, sandbox));
+    let registry = sources.load(&operator.policies, sandbox, &Progress::new());
     let explained = |problem: &Problem| {
         let policy = operator.policies.get(&problem.plugin);
         operator.explained(problem, &policy.cloned().unwrap_or_default())
@@ -173,7 +178,7 @@ fn list(
         if registry.plugins().is_empty() && registry.problems().is_empty() {
             say!(
                 "{} holds no plugin: no */plugin.toml and no *.wasm",
-                directory.display()
+                sources.display()
             );
         }
     }
@@ -188,30 +193,30 @@ fn list(
 /// matter; or what is wrong with it.
 type Found = Result<(Registry, Arc<Plugin>), Problem>;
 
-/// The plugin `name` of a directory; an error where there is none of that name.
+/// The plugin `name`; an error if there is none of that name.
 fn find(
-    directory: &Path,
+    sources: &PluginSources,
     operator: &Operator,
-    decided: &Decided,
+    configured: &PluginSettings,
     name: &str,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Found> {
     let mut policies = operator.policies.clone();
-    if decided.entry.is_some() || !decided.settings.is_empty() {
-        policies.insert(name.to_owned(), decided.policy.clone());
+    if configured.entry.is_some() || !configured.settings.is_empty() {
+        policies.insert(name.to_owned(), configured.policy.clone());
     }
-    let calls_others = !decided.policy.tools.is_empty();
-    let runs = |other: &str| decided.policy.execute.iter().any(|named| named == other);
+    let calls_others = !configured.policy.tools.is_empty();
+    let runs = |other: &str| configured.policy.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
-    let registry = loading(|| Registry::load_where(directory, &policies, KINDS, sandbox, wanted));
+    let registry = sources.load_where(&policies, sandbox, &Progress::new(), wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
     let about = |problem: &&Problem| [name, "*"].contains(&problem.plugin.as_str());
     if let Some(problem) = registry.problems().iter().find(about) {
-        return Ok(Err(operator.explained(problem, &decided.policy)));
+        return Ok(Err(operator.explained(problem, &configured.policy)));
     }
-    let registry = loading(|| Registry::load(directory, &policies, KINDS, sandbox));
+    let registry = sources.load(&policies, sandbox, &Progress::new());
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -220,12 +225,12 @@ fn find(
     match nearest(name, names.iter().copied()) {
         Some(near) => bail!(
             "there is no plugin `{name}` in {}; did you mean `{near}`?",
-            directory.display()
+            sources.display()
         ),
-        None if names.is_empty() => bail!("there is no plugin in {}", directory.display()),
+        None if names.is_empty() => bail!("there is no plugin in {}", sources.display()),
         None => bail!(
             "there is no plugin `{name}` in {}; there are: {}",
-            directory.display(),
+            sources.display(),
             names.join(", ")
         ),
     }
@@ -233,14 +238,14 @@ fn find(
 
 fn check(
     path: &Path,
-    decided: Decided,
+    configured: PluginSettings,
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match loading(|| Registry::load_one(path, &decided.policy, KINDS, sandbox)) {
+    match loading(|| Registry::load_one(path, &configured.policy, KINDS, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
-            inspect::loaded(&plugin, decided, as_json, Some(&heading))
+            inspect::loaded(&plugin, configured, as_json, Some(&heading))
         }
         Err(problem) => {
             if as_json {

@@ -3,32 +3,28 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use rlf_policy::{Purpose, SamplingParams, open_device};
-use rlf_rollout::rollout::rollout;
+use rlf_policy::SamplingParams;
+use rlf_run::SavedRun;
+use rlf_run::tasks::split_from_name;
 use serde_json::json;
 
 use crate::arguments::Rollout;
-use crate::assemble::Parts;
-use crate::{display, tasks};
+use crate::display;
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
-    let (parts, checkpoint) = Parts::of_run(&options.run, &options.plugins.plugins, None)?;
-    let device = open_device(&parts.config.device)?.device;
-    let model = parts.load_model(&checkpoint.path, &device)?;
-    let split = tasks::split(&options.split)?;
-    let task = parts.tasks.find(split, &options.task)?;
+    let plugins = sources(options.plugins.plugins.as_deref());
+    let saved = SavedRun::open(&options.run, &plugins, None, &Progress::new())?;
+    let split = split_from_name(&options.split)?;
+    let task = saved.parts.tasks.find(split, &options.task)?;
     let params = SamplingParams {
         temperature: options.temperature,
         ..SamplingParams::default()
     };
-    let settings = parts.settings(params, Purpose::Evaluation, split, checkpoint.state.step)?;
-    let groups = super::runtime()?.block_on(async {
-        let (workshop, _engine) = parts.workshop(&model)?;
-        // The samples of a task are keyed by their number: to draw one, those before it are too.
-        let samples = options.sample as usize + 1;
-        anyhow::Ok(rollout(&workshop, &[task], samples, &settings).await?)
-    })?;
-    let group = groups.first().context("the rollout gave nothing back")?;
+    // The samples of a task are keyed by their number: to draw one, those before it are too.
+    let samples = options.sample as usize + 1;
+    let group = super::runtime()?.block_on(saved.rollout(split, task, samples, params))?;
     let trajectory = group
         .trajectories
         .last()
@@ -40,7 +36,7 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
         let record = json!({"task": *group.task, "trajectory": trajectory, "score": score, "excluded": excluded});
         say!("{}", serde_json::to_string_pretty(&record)?);
     } else {
-        display::trajectory(&group.task, trajectory, graded, &parts.tokenizer);
+        display::trajectory(&group.task, trajectory, graded, &saved.parts.tokenizer);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,21 +10,20 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::assemble::KINDS;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
 use rlf_interpreters::program::{File, Program, RunError, RunReport};
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Stream, Tee};
 
 use self::source::Source;
 use crate::arguments;
 use crate::display::printable;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 /// As `timeout` does, for a program that was stopped by a limit of time.
 const TIMED_OUT: u8 = 124;
@@ -211,7 +210,7 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
 fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(options.config.as_deref())?;
     let mut policies = operator.policies;
-    let directory = &options.plugins.plugins;
+    let sources = sources(options.plugins.plugins.as_deref());
     if policies.get(language).is_some_and(|policy| !policy.enabled) {
         bail!("[plugins.{language}] of the configuration says `enabled = false`");
     }
@@ -245,14 +244,14 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     // One program at a time: no room for others is kept.
     sandbox.programs = sandbox.programs.or(Some(1));
     sandbox.instances = sandbox.instances.or(Some(1));
-    let sandbox = crate::assemble::sandbox(&sandbox)?;
+    let sandbox = sources.sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
-        loading(|| Registry::load_where(directory, &policies, KINDS, &sandbox, wanted))
+        sources.load_where(&policies, &sandbox, &Progress::new(), wanted)
     };
     let mut registry = load(&|name| name == language);
     if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
         policies.remove(language);
-        registry = loading(|| Registry::load(directory, &policies, KINDS, &sandbox));
+        registry = sources.load(&policies, &sandbox, &Progress::new());
     }
     let interpreters = Interpreters::new(&registry);
     if let Some(interpreter) = interpreters.get(language) {
@@ -274,7 +273,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     };
     bail!(
         "no plugin of {} runs {language}{there_are}",
-        directory.display()
+        sources.display()
     )
 }
 

@@ -3,18 +3,17 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::assemble::KINDS;
 use anyhow::{Context, anyhow};
 use rlf_plugins::follower::Follower;
-use rlf_plugins::registry::Registry;
 use rlf_serve::{ServeConfig, Server};
 use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::Notify;
 
 use crate::arguments;
-use crate::assemble::warn;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
+use crate::warning::warn;
 
 /// What conventional shells expect of a program ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -27,9 +26,9 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .validate()
         .and_then(|()| rlf_serve::check_access(&config))
         .map_err(|error| anyhow!(error))?;
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let directory = &options.plugins.plugins;
-    let registry = loading(|| Registry::load(directory, &operator.policies, KINDS, &sandbox));
+    let sources = sources(options.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
     for problem in registry.problems() {
         warn(&problem.to_string());
     }

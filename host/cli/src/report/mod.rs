@@ -3,8 +3,6 @@
 //! model or a tool is escaped.
 
 mod chart;
-mod data;
 mod page;
 
-pub(crate) use data::RunData;
 pub(crate) use page::html;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+use rlf_run::RunHistory;
 use serde_json::{Map, Value};
 
 use super::chart::{Series, css_colour, svg};
-use super::data::RunData;
 use crate::display::printable;
 
 const STYLE: &str = "
@@ -25,7 +25,7 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 ";
 
 /// The whole page as text.
-pub(crate) fn html(run: &RunData) -> anyhow::Result<String> {
+pub(crate) fn html(run: &RunHistory) -> anyhow::Result<String> {
     let page = markup! {
         (DOCTYPE)
         html lang="en" {
@@ -55,7 +55,7 @@ pub(crate) fn html(run: &RunData) -> anyhow::Result<String> {
     Ok(page.into_string())
 }
 
-fn length(run: &RunData) -> String {
+fn length(run: &RunHistory) -> String {
     let last = |phase| {
         run.phase(phase)
             .filter(|line| line.contains_key("loss"))
@@ -80,7 +80,7 @@ fn percent(value: Option<f64>) -> String {
 }
 
 /// Success on the test split, then validation over steps.
-fn success(run: &RunData) -> anyhow::Result<Markup> {
+fn success(run: &RunHistory) -> anyhow::Result<Markup> {
     let test = run.evaluations("test");
     let mut kinds: Vec<&String> = test
         .iter()
@@ -170,13 +170,13 @@ fn figure(
     })
 }
 
-fn curves(run: &RunData, phase: &str, title: &str) -> anyhow::Result<Markup> {
+fn curves(run: &RunHistory, phase: &str, title: &str) -> anyhow::Result<Markup> {
     let mut drawn = Vec::new();
     for key in run.numeric_keys(phase) {
         if key.starts_with("eval/") {
             continue;
         }
-        let series = run.series(phase, &key, &key);
+        let series = series(run, phase, &key);
         if series.points.len() > 1 {
             drawn.push(figure(&[series], "step", None, (340, 190))?);
         }
@@ -189,7 +189,7 @@ fn curves(run: &RunData, phase: &str, title: &str) -> anyhow::Result<Markup> {
     })
 }
 
-fn calls(run: &RunData) -> Markup {
+fn calls(run: &RunHistory) -> Markup {
     let calls = run.calls();
     let mut endings: Vec<&String> = calls.values().flat_map(BTreeMap::keys).collect();
     endings.sort();
@@ -214,7 +214,7 @@ fn calls(run: &RunData) -> Markup {
     }
 }
 
-fn trajectories(run: &RunData) -> Markup {
+fn trajectories(run: &RunHistory) -> Markup {
     markup! {
         @if !run.trajectories.is_empty() {
             h2 { "A sample of trajectories" }
@@ -283,4 +283,16 @@ fn observation(outcome: &Value) -> String {
         })
         .collect();
     shown.concat()
+}
+
+/// `key` over steps in the lines of `phase`.
+fn series(run: &RunHistory, phase: &str, key: &str) -> Series {
+    let points = run
+        .phase(phase)
+        .filter_map(|line| Some((line.get("step")?.as_f64()?, line.get(key)?.as_f64()?)))
+        .collect();
+    Series {
+        name: key.to_owned(),
+        points,
+    }
 }

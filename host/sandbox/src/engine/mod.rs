@@ -24,4 +24,5 @@ pub use pools::Pools;
 pub use reset::Reset;
 pub(crate) use sandbox::Inner;
 pub use sandbox::{InUse, Sandbox};
-pub(crate) use settings::{WASMTIME, settings};
+pub(crate) use settings::WASMTIME;
+pub use settings::engine_configuration;

@@ -8,7 +8,7 @@ use wasmtime::{Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 use super::admission::{LEVELS, PoolLevel};
 use super::config::{SandboxConfig, SandboxError};
 use super::reset::Reset;
-use super::settings::settings;
+use super::settings::engine_configuration;
 use crate::limits::TABLE_ELEMENTS;
 
 /// More memories than fit the address space beside others, at 4 GiB each, unless each place needs one.
@@ -98,7 +98,7 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
             workers: config.workers.unwrap_or_else(|| cores.clamp(2, 4)),
             reset: Reset::for_machine(),
         };
-        let mut settings = settings();
+        let mut settings = engine_configuration();
         settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));
         match Engine::new(&settings) {
             Ok(engine) => return Ok((engine, pools)),

@@ -8,7 +8,7 @@ use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 pub(crate) const WASMTIME: &str = "48.0.8";
 
 /// Settings of every engine here. Each one with its default, cost and reason.
-pub(crate) fn settings() -> Config {
+pub fn engine_configuration() -> Config {
     let mut config = Config::new();
     config
         // Default `Speed`; kept explicit because it is part of the cache key.

@@ -3,26 +3,26 @@
 
 use std::collections::BTreeSet;
 
-use crate::assemble::KINDS;
 use anyhow::{Context, bail};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_environments::environments::Environments;
 use rlf_environments::session::EnvironmentSession;
-use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
+use rlf_run::demonstrations::reference::{gold_answer, gold_calls};
 use serde_json::Value;
 
 use crate::arguments::Import;
-use crate::assemble::warn;
 use crate::operator::Operator;
-use crate::progress::loading;
+use crate::plugins::sources;
+use crate::progress::Progress;
+use crate::warning::warn;
 
-/// Most tasks that are solved by doing nothing whose ids are shown.
-const MOST_NAMED: usize = 10;
-/// Most characters that are shown of what a call gave.
-const MOST_SHOWN: usize = 300;
+/// Largest number of ids that are shown of tasks which doing nothing solves.
+const MAX_NAMED: usize = 10;
+/// Largest number of characters that are shown of a call's result.
+const MAX_SHOWN: usize = 300;
 
 /// Opens every task, plays its gold calls, and keeps where they began in its reference, and where they led if it does
 /// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned,
@@ -32,9 +32,9 @@ pub(super) fn run(
     tasks: &mut [Task],
 ) -> anyhow::Result<(BTreeSet<usize>, Vec<String>)> {
     let operator = Operator::load(import.config.as_deref())?;
-    let sandbox = crate::assemble::sandbox(&operator.sandbox)?;
-    let registry =
-        loading(|| Registry::load(&import.plugins.plugins, &operator.policies, KINDS, &sandbox));
+    let sources = sources(import.plugins.plugins.as_deref());
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
     // Where there is none at all, it is not the rows that are wrong.
@@ -78,9 +78,9 @@ pub(super) fn run(
         wrong.len()
     )];
     if !idle.is_empty() {
-        let shown = idle.iter().take(MOST_NAMED).map(String::as_str);
+        let shown = idle.iter().take(MAX_NAMED).map(String::as_str);
         let shown: Vec<&str> = shown
-            .chain((idle.len() > MOST_NAMED).then_some(".."))
+            .chain((idle.len() > MAX_NAMED).then_some(".."))
             .collect();
         told.push(format!(
             "{} of all are solved where they begin, by doing nothing: {}",
@@ -174,7 +174,7 @@ async fn replay(
         }
         let seen = outcome.observation.as_ref();
         let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
-        let seen: String = seen.chars().take(MOST_SHOWN).collect();
+        let seen: String = seen.chars().take(MAX_SHOWN).collect();
         let ended = outcome.ended.as_str();
         let what = format!(
             "gold call {} to `{tool}` ended as {ended}: {seen}",
@@ -251,80 +251,4 @@ fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value)
 async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
     rlf_json::from_str(&text).context("the environment's state is no JSON")
-}
-
-/// The calls that a reference has, none where it does not say: `calls` of `{name, arguments}`, or tau-bench's `actions` of
-/// `{name, kwargs}`. One that is not read would leave half a solution.
-pub(crate) fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
-    let list = ["calls", "actions"]
-        .iter()
-        .find_map(|key| reference.get(*key).filter(|list| !list.is_null()));
-    let Some(list) = list else {
-        return Ok(Vec::new());
-    };
-    let list = list
-        .as_array()
-        .with_context(|| format!("its gold calls are no list: {list}"))?;
-    let call = |(number, call): (usize, &Value)| {
-        let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
-        match (call["name"].as_str(), arguments) {
-            (Some(name), Some(arguments)) => Ok((name.to_owned(), arguments.clone())),
-            _ => bail!(
-                "its gold call {} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}",
-                number + 1
-            ),
-        }
-    };
-    list.iter().enumerate().map(call).collect()
-}
-
-/// What a reference wants to be said when the calls are made: its `answer`, or what the answer has to contain, `outputs`.
-pub(crate) fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
-    let plain = |value: &Value, key: &str| match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` has what is no text: {value}"),
-    };
-    let answer = &reference["answer"];
-    if !answer.is_null() {
-        return plain(answer, "answer").map(Some);
-    }
-    let outputs = reference["outputs"].as_array().into_iter().flatten();
-    let outputs: Vec<String> = outputs
-        .map(|output| plain(output, "outputs"))
-        .collect::<anyhow::Result<_>>()?;
-    Ok((!outputs.is_empty()).then(|| outputs.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn gold_calls_are_read_in_either_form() {
-        let one = (String::from("f"), json!({"x": 1}));
-        assert_eq!(
-            gold_calls(&json!({"calls": [{"name": "f", "arguments": {"x": 1}, "masked": []}]}))
-                .unwrap(),
-            std::slice::from_ref(&one)
-        );
-        assert_eq!(
-            gold_calls(&json!({"actions": [{"name": "f", "kwargs": {"x": 1}}]})).unwrap(),
-            [one]
-        );
-        assert!(gold_calls(&json!("text")).unwrap().is_empty());
-        let good = json!({"name": "f", "arguments": {}});
-        for bad in [
-            json!(5),
-            json!([good, {"name": "f", "args": {}}]),
-            json!([good, {"name": 5, "arguments": {}}]),
-            json!([good, 5]),
-        ] {
-            let error = gold_calls(&json!({ "calls": bad }))
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("gold call"), "{error}");
-        }
-    }
 }

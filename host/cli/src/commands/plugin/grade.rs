@@ -31,7 +31,7 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let trajectory = match graded.trajectory {
         Some(file) => read(file)?,
-        None => of_answer(graded.answer),
+        None => with_answer(graded.answer),
     };
     let reference = match rlf_json::from_str(graded.reference) {
         Ok(reference) => reference,
@@ -93,7 +93,7 @@ pub(super) fn run(
 }
 
 /// A model that answered at once, or said nothing.
-fn of_answer(answer: Option<&str>) -> Trajectory {
+fn with_answer(answer: Option<&str>) -> Trajectory {
     let turn = answer.map(|answer| {
         Event::Turn(ModelTurn {
             text: answer.to_owned(),

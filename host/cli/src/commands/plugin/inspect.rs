@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::signature::signature;
 use crate::display::printable;
-use crate::operator::Decided;
+use crate::operator::PluginSettings;
 
 /// How long instances are made to learn what one costs.
 const MEASURING: Duration = Duration::from_millis(50);
@@ -29,22 +29,22 @@ const USUAL_WIDTH: usize = 100;
 /// Limits of calls that `programs` has in their place.
 const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
 /// Longer lists of tools are shown without what the tools say of themselves.
-const MOST_DESCRIBED: usize = 3;
+const MAX_DESCRIBED: usize = 3;
 
 /// Shows a plugin that loads.
 pub(super) fn loaded(
     plugin: &Plugin,
-    mut decided: Decided,
+    mut configured: PluginSettings,
     as_json: bool,
     heading: Option<&str>,
 ) -> anyhow::Result<ExitCode> {
     let report = plugin.report();
-    decided.withdraw_unless(&report.hash);
+    configured.withdraw_unless(&report.hash);
     let cost = crate::commands::runtime()?.block_on(plugin.template().instance_cost(MEASURING));
     if as_json {
         let mut all = serde_json::to_value(&report)?;
-        all["entry"] = json!(decided.entry);
-        all["settings"] = json!(decided.settings);
+        all["entry"] = json!(configured.entry);
+        all["settings"] = json!(configured.settings);
         all["instance"] = match &cost {
             Ok(cost) => json!(cost),
             Err(stopped) => json!({"error": stopped.to_string()}),
@@ -58,7 +58,7 @@ pub(super) fn loaded(
     if let Some(heading) = heading {
         say!("{} {heading}", style("ok").green().bold());
     }
-    let screen = Screen::of_terminal();
+    let screen = Screen::from_terminal();
     screen.title(
         &report.name,
         report.version.as_deref(),
@@ -75,7 +75,7 @@ pub(super) fn loaded(
         screen.row("is", &servers);
     }
     asked(&screen, plugin.template().info(), plugin.manifest());
-    granted(&screen, &decided);
+    granted(&screen, &configured);
     reaches(&screen, &report);
     let config = report
         .config
@@ -89,8 +89,8 @@ pub(super) fn loaded(
         limits(
             &screen,
             "programs",
-            &of_programs(programs),
-            &of_programs(&ProgramGrants::default()),
+            &program_limits(programs),
+            &program_limits(&ProgramGrants::default()),
             &[],
         );
         limits(
@@ -108,7 +108,7 @@ pub(super) fn loaded(
         &screen,
         &report.component,
         plugin.template().info(),
-        &pinned(&decided, &report.hash),
+        &pinned(&configured, &report.hash),
     );
     screen.row(
         "size",
@@ -152,7 +152,7 @@ pub(super) fn loaded(
 /// Shows what the files say of a plugin that does not load; nothing of it is run.
 pub(super) fn refused(
     identity: &Identity,
-    mut decided: Decided,
+    mut configured: PluginSettings,
     problem: &Problem,
     as_json: bool,
 ) -> anyhow::Result<()> {
@@ -161,7 +161,7 @@ pub(super) fn refused(
         component: info,
         manifest,
     } = identity;
-    decided.withdraw_unless(&info.hash);
+    configured.withdraw_unless(&info.hash);
     let kinds = PluginKind::ALL.into_iter();
     let mut kinds = kinds.filter(|kind| info.exported_version(kind.interface()).is_some());
     let kind = manifest.kind.or_else(|| kinds.next());
@@ -177,13 +177,13 @@ pub(super) fn refused(
             "exports": info.exports,
             "asked": manifest.gates,
             "data": manifest.data,
-            "entry": decided.entry,
-            "settings": decided.settings,
+            "entry": configured.entry,
+            "settings": configured.settings,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
-    let screen = Screen::of_terminal();
+    let screen = Screen::from_terminal();
     screen.title(
         &problem.plugin,
         manifest.version.as_deref(),
@@ -191,14 +191,14 @@ pub(super) fn refused(
         &manifest.description,
     );
     asked(&screen, info, manifest);
-    granted(&screen, &decided);
-    component(&screen, path, info, &pinned(&decided, &info.hash));
+    granted(&screen, &configured);
+    component(&screen, path, info, &pinned(&configured, &info.hash));
     screen.row("size", &bytes(info.size));
     Ok(())
 }
 
 fn tools(screen: &Screen, report: &PluginReport) {
-    let described = report.tools.len() <= MOST_DESCRIBED;
+    let described = report.tools.len() <= MAX_DESCRIBED;
     for (index, tool) in report.tools.iter().enumerate() {
         let label = if index == 0 { "tools" } else { "" };
         screen.row(
@@ -248,13 +248,13 @@ fn asked(screen: &Screen, info: &ComponentInfo, manifest: &PluginManifest) {
 }
 
 /// What the operator said, each with its place, as `grep` would show it.
-fn granted(screen: &Screen, decided: &Decided) {
-    let Decided {
+fn granted(screen: &Screen, configured: &PluginSettings) {
+    let PluginSettings {
         settings,
         entry,
         file,
         ..
-    } = decided;
+    } = configured;
     let nothing = match (entry, file) {
         (Some(_), _) => None,
         (None, _) if !settings.is_empty() => None,
@@ -410,7 +410,7 @@ fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hid
 }
 
 /// The limits of programs, with what is kept of their output where the operator does not say.
-fn of_programs(policy: &ProgramGrants) -> Value {
+fn program_limits(policy: &ProgramGrants) -> Value {
     let mut limits = json!(policy);
     if policy.output_bytes.is_none() {
         limits["output_bytes"] = json!(format!(
@@ -423,8 +423,8 @@ fn of_programs(policy: &ProgramGrants) -> Value {
 }
 
 /// Whether the operator pinned this component, and where.
-fn pinned(decided: &Decided, hash: &str) -> String {
-    let mut settings = decided.settings.iter();
+fn pinned(configured: &PluginSettings, hash: &str) -> String {
+    let mut settings = configured.settings.iter();
     match settings.find(|setting| setting.key == "hash") {
         None => "not pinned".to_owned(),
         Some(pin)
@@ -512,7 +512,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn of_terminal() -> Self {
+    fn from_terminal() -> Self {
         let terminal = Term::stdout();
         let columns = terminal.size_checked().map(|(_, columns)| columns.into());
         Self {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// More variants of an enumeration than this are left out.
-const MOST_VARIANTS: usize = 6;
+const MAX_VARIANTS: usize = 6;
 /// Objects nested deeper than this are just objects.
 const DEEPEST: usize = 2;
 
@@ -41,11 +41,11 @@ fn kind(schema: &Value, root: &Value, depth: usize) -> String {
     if let Some(variants) = schema["enum"].as_array() {
         let mut shown: Vec<String> = variants
             .iter()
-            .take(MOST_VARIANTS)
+            .take(MAX_VARIANTS)
             .map(ToString::to_string)
             .collect();
-        if variants.len() > MOST_VARIANTS {
-            shown.push(format!("… {} more", variants.len() - MOST_VARIANTS));
+        if variants.len() > MAX_VARIANTS {
+            shown.push(format!("… {} more", variants.len() - MAX_VARIANTS));
         }
         return shown.join(" | ");
     }

@@ -1,0 +1,371 @@
+//! `rlf-bench code`: what running a program costs, beside the ways that it is run without a sandbox.
+//!
+//! Everything is measured in one process run, the ways of one program right after each other: machines are noisy, and
+//! only ratios carry over.
+
+mod http;
+mod native;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_interpreters::notebook::NotebookRequest;
+use rlf_interpreters::program::Program;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::programs::ProgramLimits;
+use rlf_plugins::registry::Registry;
+use rlf_run::plugins::KINDS;
+use rlf_sandbox::{Sandbox, SandboxConfig};
+use tokio::runtime::Runtime;
+
+use crate::soak::memory_bytes;
+
+/// What is run, by name: with what it prints.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("print(1 + 1)", include_str!("code/print.py"), "2\n"),
+    (
+        "a function with its tests",
+        include_str!("code/tested.py"),
+        "passed\n",
+    ),
+    (
+        "JSON and regular expressions",
+        include_str!("code/json_re.py"),
+        "",
+    ),
+    ("a loop of 1,000,000", include_str!("code/loop.py"), ""),
+];
+/// Runs under way, side by side.
+const AT_ONCE: [usize; 3] = [1, 2, 64];
+/// Instances that are alive together.
+const ALIVE: [usize; 3] = [64, 1_000, 10_000];
+
+/// What is measured, as the command line has it.
+pub(super) struct Options<'a> {
+    /// Folders with a plugin that runs Python, each a row.
+    pub(super) builds: &'a [PathBuf],
+    /// Spent on each figure.
+    pub(super) time: Duration,
+    /// How many instances are kept alive together at the most.
+    pub(super) alive: usize,
+}
+
+/// Times of runs.
+struct Samples {
+    seconds: Vec<f64>,
+    runs_per_s: f64,
+    /// CPU time of a run, of this process and of those that it started.
+    cpu: f64,
+}
+
+impl Samples {
+    fn new(mut seconds: Vec<f64>, elapsed: f64, cpu: f64) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        Self {
+            runs_per_s: seconds.len() as f64 / elapsed,
+            cpu: cpu / seconds.len() as f64,
+            seconds,
+        }
+    }
+
+    /// In microseconds.
+    fn at(&self, part: f64) -> f64 {
+        let last = self.seconds.len().saturating_sub(1) as f64;
+        let at = self.seconds.get((last * part) as usize);
+        at.map_or(f64::NAN, |seconds| seconds * 1e6)
+    }
+}
+
+/// One way to run programs.
+trait Way {
+    /// Runs a program over and over, so many at once, for so long.
+    fn measure(
+        &mut self,
+        code: &str,
+        printed: &str,
+        at_once: usize,
+        time: Duration,
+    ) -> anyhow::Result<Samples>;
+}
+
+pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
+    ensure!(
+        !options.builds.is_empty(),
+        "name a folder with a Python plugin: --build DIR; `cargo xtask plugins` makes target/plugins/python"
+    );
+    let runtime = rlf_run::runtime()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let mut builds = Vec::new();
+    for path in options.builds {
+        builds.push(Build::load(
+            path,
+            &folder.path().join("cache"),
+            options.alive,
+        )?);
+    }
+    println!("{}\n", builds[0].sandbox.describe());
+    for build in &builds {
+        println!("{}: {}", build.name, build.interpreter.language().version);
+    }
+    println!("");
+    let mut ways: Vec<(String, Box<dyn Way>)> = Vec::new();
+    for build in &builds {
+        ways.push((
+            format!("{}, fresh instance", build.name),
+            Box::new(InSandbox {
+                interpreter: build.interpreter.clone(),
+                runtime: &runtime,
+            }),
+        ));
+    }
+    let python = native::python();
+    match &python {
+        Ok(python) => ways.extend(native::ways(python)),
+        Err(error) => println!("nothing to compare with: {error:#}"),
+    }
+    for (name, code, printed) in PROGRAMS {
+        table(name, code, printed, &mut ways, options.time);
+    }
+    drop(ways);
+    if let Ok(python) = &python {
+        for build in &builds {
+            http::compare(build, python, options.time)?;
+        }
+    }
+    for build in &builds {
+        memory(build, &runtime, options.alive)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One program, run in every way.
+fn table(
+    name: &str,
+    code: &str,
+    printed: &str,
+    ways: &mut [(String, Box<dyn Way + '_>)],
+    time: Duration,
+) {
+    println!("{name}");
+    println!(
+        "  {:<44}{:>8}{:>11}{:>11}{:>11}{:>11}",
+        "", "at once", "p50 us", "p99 us", "runs/s", "CPU us"
+    );
+    let mut first = BTreeMap::new();
+    for (way, runner) in ways.iter_mut() {
+        for at_once in AT_ONCE {
+            let samples = match runner.measure(code, printed, at_once, time) {
+                Ok(samples) => samples,
+                Err(error) => {
+                    println!("  {way:<44}{at_once:>8}  not measured: {error:#}");
+                    continue;
+                }
+            };
+            println!(
+                "  {way:<44}{at_once:>8}{:>11.1}{:>11.1}{:>11.0}{:>11.1}",
+                samples.at(0.5),
+                samples.at(0.99),
+                samples.runs_per_s,
+                samples.cpu * 1e6,
+            );
+            if at_once == 1 {
+                first.insert(way.clone(), samples.at(0.5));
+            }
+        }
+    }
+    let ours: Vec<&String> = first
+        .keys()
+        .filter(|way| way.ends_with("fresh instance"))
+        .collect();
+    for own in ours {
+        let ratios: Vec<String> = first
+            .iter()
+            .filter(|(way, _)| !way.ends_with("fresh instance"))
+            .map(|(way, median)| format!("{:.1} x {way}", median / first[own]))
+            .collect();
+        println!("  {own}, at p50 of one at once: {}", ratios.join(", "));
+    }
+    println!("");
+}
+
+/// An interpreter that was built.
+struct Build {
+    name: String,
+    folder: PathBuf,
+    sandbox: Sandbox,
+    interpreter: Interpreter,
+}
+
+impl Build {
+    fn load(path: &Path, cache: &Path, alive: usize) -> anyhow::Result<Self> {
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let programs = u32::try_from(alive.max(256)).unwrap_or(u32::MAX);
+        let policy = PluginGrants {
+            path: Some(path.to_owned()),
+            ..PluginGrants::default()
+        };
+        let sandbox = Sandbox::new(&SandboxConfig {
+            cache: Some(cache.to_owned()),
+            prepare_elsewhere: true,
+            instances: Some(8),
+            programs: Some(programs),
+            // Nearly all of it is shared.
+            program_memory_budget_bytes: Some(u64::from(programs) * policy.programs.memory_bytes),
+            ..SandboxConfig::default()
+        })?;
+        let policies = BTreeMap::from([("python".to_owned(), policy)]);
+        let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let registry = Registry::load(empty.path(), &policies, KINDS, &sandbox);
+        if let Some(problem) = registry.problems().first() {
+            bail!("{problem}");
+        }
+        let interpreters = Interpreters::new(&registry);
+        let interpreter = interpreters
+            .get("python")
+            .with_context(|| format!("{} runs no python", path.display()))?
+            .clone();
+        Ok(Self {
+            name,
+            folder: path.to_owned(),
+            sandbox,
+            interpreter,
+        })
+    }
+}
+
+/// Ours.
+struct InSandbox<'a> {
+    interpreter: Interpreter,
+    runtime: &'a Runtime,
+}
+
+impl Way for InSandbox<'_> {
+    fn measure(
+        &mut self,
+        code: &str,
+        printed: &str,
+        at_once: usize,
+        time: Duration,
+    ) -> anyhow::Result<Samples> {
+        let once = |interpreter: Interpreter, code: String, printed: String| async move {
+            let program = Program {
+                code,
+                ..Program::default()
+            };
+            let report = interpreter.run(program, RunSpec::default()).await?;
+            let stdout = report.stdout.head();
+            ensure!(
+                report.exit_code() == Some(0) && stdout.ends_with(printed.as_bytes()),
+                "it ended otherwise: {}",
+                report.stderr.captured().text
+            );
+            anyhow::Ok(())
+        };
+        self.runtime.block_on(async {
+            once(
+                self.interpreter.clone(),
+                code.to_owned(),
+                printed.to_owned(),
+            )
+            .await?;
+            let (began, cpu) = (Instant::now(), native::cpu_seconds());
+            let callers: Vec<_> = (0..at_once)
+                .map(|_| {
+                    let (interpreter, code, printed) = (
+                        self.interpreter.clone(),
+                        code.to_owned(),
+                        printed.to_owned(),
+                    );
+                    tokio::spawn(async move {
+                        let mut seconds = Vec::new();
+                        while began.elapsed() < time {
+                            let started = Instant::now();
+                            once(interpreter.clone(), code.clone(), printed.clone()).await?;
+                            seconds.push(started.elapsed().as_secs_f64());
+                        }
+                        anyhow::Ok(seconds)
+                    })
+                })
+                .collect();
+            let mut seconds = Vec::new();
+            for caller in callers {
+                seconds.extend(caller.await.context("a caller broke")??);
+            }
+            let cpu = native::cpu_seconds() - cpu;
+            Ok(Samples::new(seconds, began.elapsed().as_secs_f64(), cpu))
+        })
+    }
+}
+
+/// What instances that have run something and stay alive have to themselves.
+fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
+    // What was written to: the rest is shared with the image.
+    let own = || {
+        memory_bytes("RssAnon:").context("the kernel does not say what memory is private (RssAnon)")
+    };
+    println!(
+        "instances of {} that live at once, each having run `print(1 + 1)`, and then the function with its tests",
+        build.name
+    );
+    runtime.block_on(async {
+        let before = own()?;
+        let mut notebooks = Vec::new();
+        for count in ALIVE.into_iter().filter(|count| *count <= alive) {
+            while notebooks.len() < count {
+                let request = NotebookRequest::default();
+                let mut notebook = build
+                    .interpreter
+                    .open_notebook(
+                        request,
+                        RunSpec {
+                            label: "bench".to_owned(),
+                            ..RunSpec::default()
+                        },
+                    )
+                    .await?;
+                let cell = notebook
+                    .execute(PROGRAMS[0].1, ProgramLimits::default())
+                    .await?;
+                ensure!(
+                    cell.stdout.head() == b"2\n",
+                    "a cell printed something else"
+                );
+                notebooks.push(notebook);
+            }
+            let printed = own()?.saturating_sub(before);
+            let mut tested = None;
+            if count == ALIVE[0] {
+                for notebook in &mut notebooks {
+                    let cell = notebook
+                        .execute(PROGRAMS[1].1, ProgramLimits::default())
+                        .await?;
+                    ensure!(
+                        cell.stdout.head() == b"passed\n",
+                        "a cell printed something else"
+                    );
+                }
+                tested = Some(own()?.saturating_sub(before));
+            }
+            let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+            println!(
+                "  {count:>6}: {:>9.1} MiB beyond the shared image, {:.0} KiB each{}",
+                mebibytes(printed),
+                printed as f64 / 1024.0 / count as f64,
+                tested.map_or_else(String::new, |bytes| format!(
+                    "; {:.1} MiB after the second",
+                    mebibytes(bytes)
+                ))
+            );
+        }
+        anyhow::Ok(())
+    })?;
+    println!("");
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! `rlf-bench env`: what sessions of environments cost, beside a process for each.
+//!
+//! A native component, a Python file in the Python component, and the same file in processes: all of it in one run, because
+//! machines are noisy and only ratios carry over.
+
+mod memory;
+mod process;
+mod rounds;
+mod sandboxed;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, ensure};
+use rlf_plugins::python_environment::PythonEnvironment;
+use rlf_plugins::python_environment::Scenario;
+use tokio::runtime::Runtime;
+
+use self::memory::Reached;
+use self::process::Processes;
+use self::rounds::{AT_ONCE, Figures, Samples, Way, figures, together};
+use self::sandboxed::{Acting, InSandbox, World};
+
+/// The native component.
+const RETAIL: &str = "tau-retail";
+/// More sessions than places.
+const SESSIONS: usize = 1_000;
+const PLACES: u32 = 100;
+/// Longest wait until so many are open.
+const MAX_WAIT: Duration = Duration::from_mins(5);
+/// What an idle session may have of its own, and how many should live at once.
+const GOAL_BYTES: u64 = 1 << 20;
+const GOAL_LIVE: usize = 10_000;
+
+/// What is measured, as the command line has it.
+pub(super) struct Options<'a> {
+    pub(super) plugins: &'a Path,
+    /// Data of tau-bench's retail store.
+    pub(super) retail: Option<&'a Path>,
+    /// A file in Python.
+    pub(super) environment: &'a Path,
+    /// An interpreter that has the packages `mcp` and `pydantic`.
+    pub(super) python: Option<&'a Path>,
+    /// Spent on each figure.
+    pub(super) time: Duration,
+    /// How many sessions live together at the most.
+    pub(super) alive: usize,
+}
+
+/// What is measured, each with the scenario that its sessions play.
+struct Measured {
+    runtime: Runtime,
+    worlds: Vec<(World, Arc<Scenario>)>,
+    /// Or why there are no processes.
+    peer: Result<Arc<Processes>, String>,
+    /// As the tables call the processes.
+    peer_title: String,
+    time: Duration,
+    alive: usize,
+}
+
+pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let measured = prepare(options, folder.path())?;
+    let retail_us = speed(&measured);
+    let reached = memory(&measured);
+    few_places(&measured);
+    goals(&reached, retail_us);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
+    let runtime = rlf_run::runtime()?;
+    let cache = folder.join("cache");
+    let (file, server) = python_file(options.environment)?;
+    let mut found = Vec::new();
+    match options.retail {
+        Some(retail) if retail.join("orders.json").is_file() => {
+            found.push(World::retail(options, retail, &cache));
+        }
+        Some(retail) => println!(
+            "{RETAIL}: not measured, there is no orders.json in {}\n",
+            retail.display()
+        ),
+        None => println!("{RETAIL}: not measured, name its data with --retail DIR\n"),
+    }
+    found.push(World::python(options, &cache, &file, &server));
+    let mut peer = Err("no --python with the packages `mcp` and `pydantic`".to_owned());
+    let mut worlds = Vec::new();
+    for world in found {
+        match runtime.block_on(world.scenario()) {
+            Ok(scenario) => {
+                if let Some(python) = options.python.filter(|_| world.name != RETAIL) {
+                    let scenario = Arc::clone(&scenario);
+                    peer = Processes::new(python, folder, &file, &server, scenario)
+                        .map(Arc::new)
+                        .map_err(|error| format!("{error:#}"));
+                }
+                worlds.push((world, scenario));
+            }
+            Err(error) => println!("{}: not measured: {error:#}\n", world.title),
+        }
+    }
+    ensure!(
+        !worlds.is_empty(),
+        "nothing could be measured; build the plugins with `cargo xtask plugins`"
+    );
+    Ok(Measured {
+        runtime,
+        worlds,
+        peer,
+        peer_title: format!("{server} in a process"),
+        time: options.time,
+        alive: options.alive,
+    })
+}
+
+/// What each act takes. Gives what opening the native component does, in microseconds.
+fn speed(measured: &Measured) -> Option<f64> {
+    let Measured { runtime, time, .. } = measured;
+    println!(
+        "one session alone, and 32 side by side; the last column compares how many there are a second"
+    );
+    println!(
+        "  {:<34}{:>8}{:>9}{:>12}{:>12}{:>12}{:>11}",
+        "", "at once", "times", "p50 us", "p99 us", "a second", "x process"
+    );
+    let base = match &measured.peer {
+        Ok(processes) => {
+            let way = Arc::clone(processes) as Arc<dyn Way>;
+            runtime.block_on(figures(way, &processes.scenario, *time))
+        }
+        Err(why) => Err(anyhow!(why.clone())),
+    };
+    let base = base.unwrap_or_else(|error| {
+        println!("  {}: not measured: {error:#}", measured.peer_title);
+        Figures::new()
+    });
+    table(&measured.peer_title, &base, &base);
+    let mut retail_us = None;
+    for (world, scenario) in &measured.worlds {
+        let found = world.load(128, scenario).and_then(|way| {
+            let way = Arc::new(way);
+            runtime.block_on(figures(way, scenario, *time))
+        });
+        match found {
+            Ok(found) => {
+                table(&world.title, &found, &base);
+                if world.name == RETAIL {
+                    retail_us = found.get(&("open", 1)).map(|open| open.at(0.5));
+                }
+            }
+            Err(error) => println!("  {}: not measured: {error:#}", world.title),
+        }
+    }
+    retail_us
+}
+
+fn memory(measured: &Measured) -> Vec<Reached> {
+    let alive = measured.alive;
+    println!("");
+    memory::heading();
+    let mut reached = Vec::new();
+    for (world, scenario) in &measured.worlds {
+        let places = u32::try_from(alive + memory::FIRST).unwrap_or(u32::MAX);
+        // In a sandbox where nothing ran: places keep memory that earlier sessions took.
+        let found = world.load(places, scenario).and_then(|way| {
+            let found = memory::sessions(&world.title, &way, alive);
+            let found = measured.runtime.block_on(found);
+            let evicted = way.environments.sessions().evicted;
+            if evicted > 0 {
+                println!(
+                    "  {}: {evicted} of them had to make room for others",
+                    world.title
+                );
+            }
+            found
+        });
+        match found {
+            Ok(found) => reached.push(found),
+            Err(error) => println!("  {}: not measured: {error:#}", world.title),
+        }
+    }
+    if let Ok(processes) = &measured.peer
+        && let Err(error) = memory::processes(&measured.peer_title, processes, alive)
+    {
+        println!("  {}: not measured: {error:#}", measured.peer_title);
+    }
+    reached
+}
+
+/// Sessions that mostly have no instance: what it costs to come back.
+fn few_places(measured: &Measured) {
+    println!("\n{SESSIONS} sessions in {PLACES} places, one call of each in turn");
+    for (world, scenario) in &measured.worlds {
+        let found = world.load(PLACES, scenario).and_then(|way| {
+            let coming = come_back(&world.title, &way, measured.time);
+            measured.runtime.block_on(coming)
+        });
+        if let Err(error) = found {
+            println!("  {}: not measured: {error:#}", world.title);
+        }
+    }
+}
+
+/// What should be, and what is.
+fn goals(reached: &[Reached], retail_us: Option<f64>) {
+    let verdict = |is: bool| if is { "reached" } else { "not reached" };
+    println!("\ngoals");
+    for Reached {
+        name,
+        live,
+        own_bytes,
+    } in reached
+    {
+        println!(
+            "  {name}: at most {} KiB of its own for a session that waits: {} KiB, {}",
+            GOAL_BYTES >> 10,
+            own_bytes >> 10,
+            verdict(*live > 0 && *own_bytes <= GOAL_BYTES)
+        );
+        println!(
+            "  {name}: {GOAL_LIVE} live: {live}, {}",
+            verdict(*live >= GOAL_LIVE)
+        );
+    }
+    if let Some(retail_us) = retail_us {
+        println!(
+            "  a session of {RETAIL} opens in microseconds, not milliseconds: {retail_us:.0} us, {}",
+            verdict(retail_us < 1e3)
+        );
+    }
+}
+
+fn table(title: &str, figures: &Figures, base: &Figures) {
+    for what in ["open", "call", "snapshot", "restore"] {
+        for at_once in AT_ONCE {
+            let Some(samples) = figures.get(&(what, at_once)) else {
+                continue;
+            };
+            let peer = base.get(&(what, at_once));
+            let ratio = peer.map_or_else(
+                || "–".to_owned(),
+                |peer| format!("{:.1}", samples.per_s / peer.per_s),
+            );
+            println!(
+                "  {:<34}{at_once:>8}{:>9}{:>12.1}{:>12.1}{:>12.1}{ratio:>11}",
+                format!("{title}: {what}"),
+                samples.seconds.len(),
+                samples.at(0.5),
+                samples.at(0.99),
+                samples.per_s,
+            );
+        }
+    }
+}
+
+/// The file and the name of its server.
+fn python_file(path: &Path) -> anyhow::Result<(PathBuf, String)> {
+    ensure!(
+        path.is_file(),
+        "{} is no file; name an environment in Python with --environment FILE",
+        path.display()
+    );
+    let environment = PythonEnvironment {
+        servers: Some(path.to_owned()),
+    };
+    let names = environment.names().map_err(|error| anyhow!(error))?;
+    let name = names.into_iter().next();
+    let file = path
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", path.display()))?;
+    Ok((file, name.context("there is no server in the file")?))
+}
+
+async fn come_back(title: &str, way: &InSandbox, time: Duration) -> anyhow::Result<()> {
+    let mut sessions = Vec::new();
+    let began = Instant::now();
+    for _ in 0..SESSIONS {
+        sessions.push(way.begin().await?);
+        ensure!(
+            began.elapsed() < MAX_WAIT,
+            "only {} were opened in {} s",
+            sessions.len(),
+            MAX_WAIT.as_secs()
+        );
+    }
+    for at_once in AT_ONCE {
+        let before = way.environments.sessions();
+        let mut shares: Vec<Vec<Acting>> = (0..at_once).map(|_| Vec::new()).collect();
+        for (number, session) in sessions.into_iter().enumerate() {
+            shares[number % at_once].push(session);
+        }
+        let began = Instant::now();
+        let callers = shares.into_iter().map(|mut share| async move {
+            let mut seconds = Vec::new();
+            let mut next = 0;
+            while began.elapsed() < time {
+                let session = next % share.len();
+                seconds.push(share[session].call().await?);
+                next += 1;
+            }
+            Ok((seconds, share))
+        });
+        let done = together(callers).await?;
+        let elapsed = began.elapsed().as_secs_f64();
+        let after = way.environments.sessions();
+        let mut seconds = Vec::new();
+        sessions = Vec::new();
+        for (share_seconds, share) in done {
+            seconds.extend(share_seconds);
+            sessions.extend(share);
+        }
+        let samples = Samples::new(seconds, Some(elapsed));
+        println!(
+            "  {title:<34}{at_once:>8} at once: {:.0} evictions/s; {} of {} calls had to come back, p50 {:.1} us, p99 {:.1} us",
+            (after.evicted - before.evicted) as f64 / elapsed,
+            after.revived - before.revived,
+            samples.seconds.len(),
+            samples.at(0.5),
+            samples.at(0.99),
+        );
+    }
+    Ok(())
+}

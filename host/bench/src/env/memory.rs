@@ -1,0 +1,247 @@
+//! What sessions that live at once have of their own, and how many of them a machine has room for.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::process::Processes;
+use super::rounds::{Act, Player, Way};
+
+/// Sessions that live at once.
+const LIVE: [usize; 4] = [10, 100, 1_000, 10_000];
+/// Live before the first look at memory.
+pub(super) const FIRST: usize = 8;
+/// The allocator gives back a while after it could.
+const SETTLING: Duration = Duration::from_secs(1);
+/// The most processes that are started; more are reckoned from these.
+const MAX_PROCESSES: usize = 100;
+/// Mappings that are left to everything else in this process.
+const SPARE_MAPPINGS: usize = 1_500;
+/// Memory that is left to everybody else on the machine.
+const SPARE_BYTES: u64 = 1 << 30;
+/// How often it is looked whether there is room for more.
+const LOOKED_EVERY: usize = 100;
+/// Nobody waits longer for one row.
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// What one process, or several, have, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Memory {
+    /// Everything that is mapped and there: what many mappings share is counted once for each.
+    resident: u64,
+    /// The same, what is shared being divided among those that share it. Where the kernel tells.
+    proportional: Option<u64>,
+    /// Anonymous: nobody else has it, and it is in no file.
+    own: u64,
+    /// The kernel's tables for it.
+    tables: u64,
+}
+
+impl Memory {
+    /// The memory of a process by its id, or of this one (`self`).
+    fn from_process(process: &str) -> anyhow::Result<Self> {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
+        let status = read("status").context("the kernel does not say what memory is used")?;
+        let own = bytes(&status, "RssAnon:")
+            .context("the kernel does not say what memory is private (RssAnon)")?;
+        Ok(Self {
+            resident: bytes(&status, "VmRSS:").unwrap_or_default(),
+            proportional: read("smaps_rollup")
+                .ok()
+                .and_then(|text| bytes(&text, "Pss:")),
+            own,
+            tables: bytes(&status, "VmPTE:").unwrap_or_default(),
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        let proportional = self.proportional.zip(before.proportional);
+        Self {
+            resident: self.resident.saturating_sub(before.resident),
+            proportional: proportional.map(|(now, before)| now.saturating_sub(before)),
+            own: self.own.saturating_sub(before.own),
+            tables: self.tables.saturating_sub(before.tables),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        let proportional = self.proportional.zip(other.proportional);
+        Self {
+            resident: self.resident + other.resident,
+            proportional: proportional.map(|(one, other)| one + other),
+            own: self.own + other.own,
+            tables: self.tables + other.tables,
+        }
+    }
+}
+
+/// How far it went.
+pub(super) struct Reached {
+    pub(super) name: String,
+    pub(super) live: usize,
+    /// Own memory and the kernel's tables for it, each session's.
+    pub(super) own_bytes: u64,
+}
+
+/// Prints what the columns are.
+pub(super) fn heading() {
+    println!(
+        "live sessions that have each made the scenario's calls: memory of each beyond the shared image, and of all"
+    );
+    println!(
+        "  {:<34}{:>8}{:>10}{:>11}{:>14}{:>14}{:>10}",
+        "", "live", "own KiB", "tables KiB", "proport. KiB", "resident KiB", "all MiB"
+    );
+}
+
+/// Prints a row, and gives own memory and tables of each.
+fn row(name: &str, live: usize, all: Memory, remark: &str) -> u64 {
+    let each = |bytes: u64| bytes as f64 / 1024.0 / live.max(1) as f64;
+    let proportional = all
+        .proportional
+        .map_or_else(|| "–".to_owned(), |bytes| format!("{:.0}", each(bytes)));
+    println!(
+        "  {name:<34}{live:>8}{:>10.0}{:>11.1}{proportional:>14}{:>14.0}{:>10.0}{remark}",
+        each(all.own),
+        each(all.tables),
+        each(all.resident),
+        (all.own + all.tables) as f64 / f64::from(1 << 20),
+    );
+    (all.own + all.tables) / live.max(1) as u64
+}
+
+/// The numbers up to the largest one.
+fn numbers(most: usize) -> Vec<usize> {
+    let smaller = LIVE.into_iter().filter(|number| *number < most);
+    smaller.chain([most]).collect()
+}
+
+/// Sessions in this process, up to `most`. Some more live before the first look, so that what all share is there and what
+/// loading took is given back.
+pub(super) async fn sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::Result<Reached> {
+    let mut first = Vec::new();
+    for _ in 0..FIRST {
+        first.push(played(way).await?);
+    }
+    tokio::time::sleep(SETTLING).await;
+    let before = Memory::from_process("self")?;
+    let mut reached = Reached {
+        name: name.to_owned(),
+        live: 0,
+        own_bytes: 0,
+    };
+    let mut live = Vec::new();
+    for number in numbers(most) {
+        let began = Instant::now();
+        let mut stopped = None;
+        while live.len() < number && stopped.is_none() {
+            if live.len() % LOOKED_EVERY == 0 {
+                stopped = no_room(began);
+            }
+            if stopped.is_none() {
+                match played(way).await {
+                    Ok(player) => live.push(player),
+                    Err(error) => stopped = Some(format!("{error:#}")),
+                }
+            }
+        }
+        let all = Memory::from_process("self")?.since(before);
+        reached.own_bytes = row(name, live.len(), all, "");
+        reached.live = live.len();
+        if let Some(why) = stopped {
+            println!("  {name} stopped at {} live: {why}", live.len());
+            break;
+        }
+    }
+    Ok(reached)
+}
+
+async fn played(way: &dyn Way) -> anyhow::Result<Box<dyn Player>> {
+    let mut player = way.open().await?;
+    player.turn(Act::Call).await?;
+    Ok(player)
+}
+
+/// A process each, and what as many as nobody starts would have.
+pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyhow::Result<()> {
+    let mut servers = Vec::new();
+    let mut measured = (0, Memory::default());
+    'numbers: for number in numbers(most.min(MAX_PROCESSES)) {
+        let began = Instant::now();
+        while servers.len() < number {
+            if let Some(why) = no_room(began) {
+                println!("  {name} stopped at {} live: {why}", servers.len());
+                break 'numbers;
+            }
+            let mut server = processes.start()?;
+            server.play()?;
+            servers.push(server);
+        }
+        let mut all = Memory {
+            proportional: Some(0),
+            ..Memory::default()
+        };
+        for server in &servers {
+            all = all.and(Memory::from_process(&server.process().to_string())?);
+        }
+        row(name, number, all, "");
+        measured = (number, all);
+    }
+    let (number, all) = measured;
+    let more = numbers(most).into_iter().filter(|more| *more > number);
+    for more in more.filter(|_| number > 0) {
+        let times = |bytes: u64| bytes / number as u64 * more as u64;
+        let all = Memory {
+            resident: times(all.resident),
+            proportional: all.proportional.map(times),
+            own: times(all.own),
+            tables: times(all.tables),
+        };
+        let remark = format!("  not measured: reckoned from {number}");
+        row(name, more, all, &remark);
+    }
+    Ok(())
+}
+
+/// Why there should not be more, if so.
+fn no_room(began: Instant) -> Option<String> {
+    if began.elapsed() > LONGEST {
+        return Some(format!("it took longer than {} s", LONGEST.as_secs()));
+    }
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let available = bytes(&read("/proc/meminfo"), "MemAvailable:");
+    if available.is_some_and(|available| available < SPARE_BYTES) {
+        return Some("the machine has less than 1 GiB of memory left".to_owned());
+    }
+    let most: Option<usize> = read("/proc/sys/vm/max_map_count").trim().parse().ok();
+    let mappings = read("/proc/self/maps").lines().count();
+    let most = most.filter(|most| mappings + SPARE_MAPPINGS > *most)?;
+    Some(format!(
+        "{mappings} mappings, and the kernel allows {most} (`sysctl vm.max_map_count`)"
+    ))
+}
+
+/// A line of a file of the kernel's, which counts in kB.
+fn bytes(text: &str, line: &str) -> Option<u64> {
+    let line = text.lines().find_map(|found| found.strip_prefix(line))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_number_asked_for_is_the_last_one_measured() {
+        assert_eq!(numbers(10_000), [10, 100, 1_000, 10_000]);
+        assert_eq!(numbers(250), [10, 100, 250]);
+        assert_eq!(numbers(5), [5]);
+    }
+
+    #[test]
+    fn the_kernel_counts_in_kibibytes() {
+        assert_eq!(bytes("Rss:  8 kB\nPss:   2 kB\n", "Pss:"), Some(2048));
+        assert_eq!(bytes("Rss:  8 kB\n", "Pss:"), None);
+        assert_eq!(bytes("Pss: many kB\n", "Pss:"), None);
+    }
+}

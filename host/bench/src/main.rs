@@ -1,0 +1,131 @@
+//! `rlf-bench`: what maintainers measure and compare. Speed as ratios against a named peer, parity of devices, endurance, and
+//! conformance of the interpreters. Users have `rlf-host bench`.
+
+mod arguments;
+mod code;
+mod conformance;
+mod env;
+mod interruption;
+mod parity;
+mod policy;
+mod sandbox;
+mod soak;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Parser;
+use rlf_policy::open_device;
+use rlf_run::PluginSources;
+use rlf_sandbox::{Sandbox, SandboxConfig};
+
+use crate::arguments::{Arguments, Command};
+use crate::policy::Workload;
+
+// Training allocates and frees tensors of a few kilobytes all day; what is measured is what users run.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    // A soak makes plugins do wrong on purpose.
+    let filter = tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
+    run(&arguments.command)
+}
+
+/// The sandbox as users of `rlf-host` have it.
+fn user_sandbox() -> anyhow::Result<Sandbox> {
+    let sources = PluginSources {
+        prepare_elsewhere: true,
+        ..PluginSources::new("target/plugins")
+    };
+    sources.sandbox(&SandboxConfig::default())
+}
+
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Prepare => Ok(rlf_sandbox::prepare_process::prepare_from_stdin(
+            &rlf_plugins::gates::shut(),
+        )),
+        Command::Conformance(options) => conformance::run(options),
+        Command::Policy { device, workers } => {
+            let choice = open_device(device)?;
+            let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
+            let mut workloads = vec![Workload::quickstart()];
+            // On a CPU it says nothing that the small one does not, and takes minutes.
+            if !choice.device.is_cpu() {
+                workloads.push(Workload::qwen3_06b());
+            }
+            for workload in &workloads {
+                println!("{}", policy::run(workload, &choice.device, workers)?);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Sandbox {
+            python,
+            corpus,
+            seconds,
+            plugins,
+        } => sandbox::run(&sandbox::Options {
+            plugins: &plugins.plugins,
+            python: python.as_deref(),
+            corpus: corpus.as_deref(),
+            time: Duration::from_secs_f64(*seconds),
+        }),
+        Command::Code {
+            builds,
+            seconds,
+            alive,
+        } => code::run(&code::Options {
+            builds,
+            time: Duration::from_secs_f64(*seconds),
+            alive: *alive,
+        }),
+        Command::Env {
+            python,
+            environment,
+            retail,
+            seconds,
+            alive,
+            plugins,
+        } => env::run(&env::Options {
+            plugins: &plugins.plugins,
+            retail: retail.as_deref(),
+            environment,
+            python: python.as_deref(),
+            time: Duration::from_secs_f64(*seconds),
+            alive: *alive,
+        }),
+        Command::Soak {
+            calls,
+            at_once,
+            misbehaving,
+            plugins,
+        } => soak::run(&soak::Options {
+            plugins: &plugins.plugins,
+            misbehaving,
+            calls: *calls,
+            at_once: *at_once,
+        }),
+        Command::Parity { device } => {
+            let choice = open_device(device)?;
+            if choice.device.is_cpu() {
+                bail!("parity compares another device with the CPU; name one with --device");
+            }
+            let report = parity::with_cpu(&choice.device)?;
+            println!("{report}");
+            Ok(if report.agrees() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }
+    }
+}

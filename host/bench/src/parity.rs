@@ -1,0 +1,209 @@
+//! Whether two implementations of one model agree: another device with the CPU, or the plain operators with the fused
+//! ones.
+
+use std::fmt;
+
+use candle_core::{DType, Device, Tensor};
+
+use rlf_policy::{Decoder, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Result, Sequence};
+
+use crate::policy::Workload;
+
+/// The largest differences between two models with the same weights.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parity {
+    /// Of log-probabilities of the same tokens, in nats.
+    pub(crate) forward: f64,
+    /// Of a parameter's gradient, relative to that parameter's largest entry; the worst parameter.
+    pub(crate) backward: f64,
+    /// The parameter that is about.
+    pub(crate) parameter: String,
+    /// Of logits decoded step by step with a cache.
+    pub(crate) decode: f64,
+}
+
+/// f32 sums of a few hundred terms in another order differ by about this much; a wrong operator by far more.
+const TOLERANCE: f64 = 2e-3;
+
+impl Parity {
+    /// Whether every difference is that of rounding.
+    pub(crate) fn agrees(&self) -> bool {
+        [self.forward, self.backward, self.decode]
+            .iter()
+            .all(|difference| *difference < TOLERANCE)
+    }
+}
+
+impl fmt::Display for Parity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "forward   log-probabilities differ by at most {:.1e} nats",
+            self.forward
+        )?;
+        writeln!(
+            f,
+            "backward  gradients differ by at most {:.1e} of their scale ({})",
+            self.backward, self.parameter
+        )?;
+        writeln!(f, "decode    logits differ by at most {:.1e}", self.decode)?;
+        let verdict = if self.agrees() {
+            "agree"
+        } else {
+            "DO NOT AGREE"
+        };
+        writeln!(f, "they {verdict} (tolerance {TOLERANCE:.0e})")
+    }
+}
+
+/// Compares a device with the CPU on the quickstart's shape.
+pub(crate) fn with_cpu(device: &Device) -> Result<Parity> {
+    let config = Workload::quickstart().config;
+    compare(
+        &Model::init(&config, 0, &Device::Cpu)?,
+        &Model::init(&config, 0, device)?,
+    )
+}
+
+/// Compares two models that should be the same.
+pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
+    let vocabulary = reference.vocabulary().min(other.vocabulary()) as u64;
+    let ids = |index: u64, length: u64| -> Vec<u32> {
+        let key = Key::new(index, Purpose::Test);
+        (0..length)
+            .map(|position| key.below(position, vocabulary) as u32)
+            .collect()
+    };
+    let texts: Vec<Vec<u32>> = [3, 40, 97]
+        .into_iter()
+        .zip(0..)
+        .map(|(length, index)| ids(index, length))
+        .collect();
+    let masks: Vec<Vec<bool>> = texts
+        .iter()
+        .map(|text| {
+            (0..text.len())
+                .map(|position| position > 0 && position % 3 > 0)
+                .collect()
+        })
+        .collect();
+    let sequences: Vec<Sequence<'_>> = texts
+        .iter()
+        .zip(&masks)
+        .map(|(ids, mask)| Sequence { ids, mask })
+        .collect();
+    let batch = [PackedBatch::new(&sequences)?];
+    let options = PassOptions::default();
+    let pass = |model: &Model| {
+        model.accumulate(&batch, &options, |_, tokens| {
+            Ok((tokens.log_probs.mean_all()?, numbers(&tokens.log_probs)?))
+        })
+    };
+    let (ours, theirs) = (pass(reference)?, pass(other)?);
+    let forward = largest_difference(&ours.outputs[0], &theirs.outputs[0]);
+    let mut worst = (0.0, String::new());
+    for ((name, ours), (_, theirs)) in ours.gradients.iter().zip(theirs.gradients.iter()) {
+        let (ours, theirs) = (numbers(ours)?, numbers(theirs)?);
+        let scale = ours
+            .iter()
+            .fold(f64::MIN_POSITIVE, |scale, x| scale.max(f64::from(x.abs())));
+        let difference = largest_difference(&ours, &theirs) / scale;
+        // Not `>`: a difference that is no number is the worst there is.
+        if difference.is_nan() || difference >= worst.0 {
+            worst = (
+                if difference.is_nan() {
+                    f64::INFINITY
+                } else {
+                    difference
+                },
+                name.to_owned(),
+            );
+        }
+    }
+    let decode = largest_difference(&decoded(reference, &texts)?, &decoded(other, &texts)?);
+    Ok(Parity {
+        forward,
+        backward: worst.0,
+        parameter: worst.1,
+        decode,
+    })
+}
+
+/// Logits of every sequence's last token, its first half read at once and the rest token by token.
+fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
+    let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
+    let mut decoder = Decoder::new(model, texts.len(), longest, 1)?;
+    let mut last = Vec::new();
+    for (slot, text) in texts.iter().enumerate() {
+        let half = text.len() / 2;
+        let mut logits = decoder.step(
+            model,
+            &[Entry {
+                slot,
+                start: 0,
+                tokens: &text[..half],
+            }],
+        )?;
+        for start in half..text.len() {
+            logits = decoder.step(
+                model,
+                &[Entry {
+                    slot,
+                    start,
+                    tokens: &text[start..=start],
+                }],
+            )?;
+        }
+        last.extend(logits.into_iter().flatten());
+    }
+    Ok(last)
+}
+
+fn numbers(tensor: &Tensor) -> candle_core::Result<Vec<f32>> {
+    tensor
+        .to_dtype(DType::F32)?
+        .to_device(&Device::Cpu)?
+        .flatten_all()?
+        .to_vec1()
+}
+
+fn largest_difference(ours: &[f32], theirs: &[f32]) -> f64 {
+    if ours.len() != theirs.len() {
+        return f64::INFINITY;
+    }
+    ours.iter().zip(theirs).fold(0.0, |largest, (a, b)| {
+        let difference = f64::from((a - b).abs());
+        if difference.is_nan() {
+            f64::INFINITY
+        } else {
+            largest.max(difference)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rlf_policy::Operators;
+
+    #[test]
+    fn the_plain_twin_agrees_and_other_weights_do_not() {
+        let config = Workload::quickstart().config;
+        let model = Model::init(&config, 0, &Device::Cpu).unwrap();
+        let mut twin = model.copy().unwrap();
+        twin.use_operators(Operators::Plain).unwrap();
+        let parity = compare(&model, &twin).unwrap();
+        assert!(parity.agrees() && parity.forward > 0.0, "{parity}");
+        let other = Model::init(&config, 1, &Device::Cpu).unwrap();
+        assert!(!compare(&model, &other).unwrap().agrees());
+    }
+
+    #[test]
+    fn what_is_no_number_never_agrees() {
+        assert_eq!(
+            largest_difference(&[1.0, f32::NAN], &[1.0, 2.0]),
+            f64::INFINITY
+        );
+        assert_eq!(largest_difference(&[1.0], &[1.0, 2.0]), f64::INFINITY);
+    }
+}

@@ -1,0 +1,28 @@
+//! Plugins as every command finds and loads them.
+
+use std::path::Path;
+
+use rlf_run::PluginSources;
+use rlf_run::plugins::report_if_slow;
+use rlf_sandbox::{Sandbox, SandboxConfig};
+
+use crate::progress::Progress;
+
+/// The shipped plugins and those of `--plugins`. This program prepares components in a process of its own: see
+/// `Command::Prepare`.
+pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
+    PluginSources {
+        prepare_elsewhere: true,
+        ..PluginSources::with_shipped(added)
+    }
+}
+
+/// The sandbox of this machine.
+pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
+    sources(None).sandbox(config)
+}
+
+/// Loads plugins, and says so on a terminal if it takes a while.
+pub(crate) fn loading<T>(load: impl FnOnce() -> T) -> T {
+    report_if_slow(&Progress::new(), load)
+}

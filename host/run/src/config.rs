@@ -1,0 +1,381 @@
+//! The configuration of a run. Every table is the documented struct of the crate that uses it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rlf_config::ConfigError;
+use rlf_dialogue::BpeOptions;
+use rlf_dialogue::DialogueConfig;
+use rlf_environments::environments::EnvironmentConfig;
+use rlf_forge::countries::CountriesConfig;
+use rlf_plugins::grants::PluginGrants;
+use rlf_policy::Qwen3Config;
+use rlf_rewards::rewards_config::RewardsConfig;
+use rlf_rollout::policy_generator::PolicyGeneratorConfig;
+use rlf_rollout::shown_tools::ShownTools;
+use rlf_sandbox::SandboxConfig;
+use rlf_serve::ServeConfig;
+use rlf_tools::tool_manager::ToolManagerConfig;
+use rlf_train::config::CheckpointConfig;
+use rlf_train::config::{RlConfig, SftConfig};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RunFailure;
+use crate::user::UserConfig;
+
+/// Prefix of a data binding that points into the run's folder.
+pub const IN_RUN: &str = "run:";
+
+/// Name of our own chat template.
+pub(crate) const SMALL_TEMPLATE: &str = "small";
+
+/// Whether a data binding points into the run rather than to a path of the operator.
+fn is_in_run(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
+}
+
+/// Takes the data bindings that point into the run out of a plugin's grants.
+pub fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
+    let (in_run, elsewhere) = std::mem::take(&mut policy.data)
+        .into_iter()
+        .partition(|(_, path)| is_in_run(path));
+    policy.data = elsewhere;
+    in_run
+}
+
+/// A whole configuration file.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// Decides everything random. Default 0.
+    #[serde(default)]
+    pub seed: u64,
+    /// `cpu` (default), `cuda`, `cuda:N`, or `auto`: CUDA where it works, else the CPU.
+    #[serde(default = "cpu")]
+    pub device: String,
+    /// Threads that train and decode; one per core by default. Changes speed, never results.
+    #[serde(default)]
+    pub workers: Option<usize>,
+    /// Directory of the run. Relative to where `rlf-host` is started.
+    pub output: PathBuf,
+    /// The policy's weights.
+    pub model: ModelConfig,
+    /// Text to ids; the checkpoint's own by default.
+    #[serde(default)]
+    pub tokenizer: TokenizerConfig,
+    /// Chat template: `small` (ours) or a Jinja file; the checkpoint's own by default.
+    #[serde(default)]
+    pub template: Option<String>,
+    /// Protocol, answers and budgets of an episode.
+    #[serde(default)]
+    pub dialogue: DialogueConfig,
+    /// The tasks of training, validation and test.
+    pub tasks: TasksConfig,
+    /// Pools, threads and cache of the sandbox.
+    #[serde(default)]
+    pub sandbox: SandboxConfig,
+    /// How calls are made.
+    #[serde(default)]
+    pub tools: ToolManagerConfig,
+    /// Sessions of environments.
+    #[serde(default)]
+    pub environments: EnvironmentConfig,
+    /// Other names and descriptions for tools than their authors', by split.
+    #[serde(default)]
+    pub shown_tools: ShownTools,
+    /// The model that plays users of tasks that want one; see docs/simulated-users.md.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserConfig>,
+    /// Settings of `rlf-host serve`, if it is given this file. A run ignores them.
+    #[serde(default, skip_serializing)]
+    pub serve: ServeConfig,
+    /// The operator's grants and limits for each plugin, by alias.
+    #[serde(default)]
+    pub plugins: BTreeMap<String, PluginGrants>,
+    /// How trajectories are graded.
+    pub rewards: RewardsConfig,
+    /// Sizes of the decoding engine.
+    #[serde(default)]
+    pub engine: PolicyGeneratorConfig,
+    /// Supervised fine-tuning on demonstrations, before RL; none if absent.
+    #[serde(default)]
+    pub sft: Option<SftConfig>,
+    /// Reinforcement learning; none if absent.
+    #[serde(default)]
+    pub rl: Option<RlConfig>,
+    /// When and how success is measured.
+    #[serde(default)]
+    pub eval: EvalConfig,
+    /// Checkpoints and trajectories that the run keeps on disk.
+    #[serde(default)]
+    pub checkpoint: CheckpointConfig,
+}
+
+/// Puts `key.path=value` into a table. The value is TOML, or plain text where it is not.
+fn set(table: &mut toml::Table, setting: &str) -> anyhow::Result<()> {
+    let (key, value) = setting
+        .split_once('=')
+        .with_context(|| format!("--set {setting}: write KEY=VALUE, such as rl.steps=20"))?;
+    let value = value.trim();
+    let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let mut parts: Vec<&str> = key.trim().split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut at = table;
+    for part in parts {
+        let entry = at
+            .entry(part)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = entry
+            .as_table_mut()
+            .with_context(|| format!("--set {setting}: `{part}` is not a table"))?;
+    }
+    at.insert(last.to_owned(), parsed);
+    Ok(())
+}
+
+fn cpu() -> String {
+    "cpu".into()
+}
+
+/// Source of the weights: exactly one of the two.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// A Hugging Face Qwen3 checkpoint: a directory with config.json and safetensors.
+    #[serde(default)]
+    pub checkpoint: Option<PathBuf>,
+    /// A model with random weights: the keys of a Hugging Face config.json. `vocab_size` may be
+    /// left out, and is then the tokenizer's.
+    #[serde(default)]
+    pub init: Option<toml::Table>,
+}
+
+/// Source of the tokenizer: at most one of the two.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerConfig {
+    /// A Hugging Face tokenizer.json.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// Train a byte-level BPE on the tasks' own text.
+    #[serde(default)]
+    pub train: Option<BpeOptions>,
+}
+
+/// Source of the tasks: the generator of questions about countries, or files.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TasksConfig {
+    /// Questions over a table of facts, with demonstrations.
+    #[serde(default)]
+    pub facts: Option<CountriesConfig>,
+    /// Training tasks: JSON lines (see docs/configuration.md).
+    #[serde(default)]
+    pub train: Option<PathBuf>,
+    /// Validation tasks; if absent, the first `eval.validation_tasks` of the training file, at most a fifth of it.
+    #[serde(default)]
+    pub validation: Option<PathBuf>,
+    /// Test tasks; those of validation if absent.
+    #[serde(default)]
+    pub test: Option<PathBuf>,
+    /// Conversations to imitate in SFT: our own demonstrations, or another format that `rlf-host data import` knows for
+    /// SFT. If absent, the gold calls of training tasks that have them and live in an environment.
+    #[serde(default)]
+    pub demonstrations: Option<PathBuf>,
+    /// A system message put before every task read from a file that has none.
+    #[serde(default)]
+    pub system: Option<String>,
+}
+
+/// When and how success is measured.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvalConfig {
+    /// Test tasks. Default 200.
+    pub tasks: usize,
+    /// Samples per test task, beside the greedy one. Default 4.
+    pub samples: usize,
+    /// Validation tasks, one sample each, during training. Default 100.
+    pub validation_tasks: usize,
+    /// RL steps between validations, beside those at the end of each phase; 0 for none at all. Default 10.
+    pub every: u64,
+}
+
+impl Default for EvalConfig {
+    fn default() -> Self {
+        Self {
+            tasks: 200,
+            samples: 4,
+            validation_tasks: 100,
+            every: 10,
+        }
+    }
+}
+
+impl RunConfig {
+    /// Reads and checks a configuration, after `key.path=value` settings from the command line.
+    /// Relative paths in it start at its folder; `output` starts where `rlf-host` is started.
+    pub fn load(path: &Path, settings: &[String]) -> Result<Self, RunFailure> {
+        Self::read(path, settings).map_err(RunFailure::Configuration)
+    }
+
+    fn read(path: &Path, settings: &[String]) -> anyhow::Result<Self> {
+        let origin = path.display().to_string();
+        let text = rlf_config::read(path)?;
+        let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
+        let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
+        for setting in settings {
+            set(&mut table, setting)?;
+            match rlf_config::parse(&toml::to_string(&table)?, &origin) {
+                Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
+                    bail!("--set {setting}: {message}")
+                }
+                // What the file lacks may be in a later setting.
+                Err(_) => {}
+                fits => parsed = fits,
+            }
+        }
+        let mut config = parsed?;
+        // A bare file name has an empty parent, which is not a path.
+        let base = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
+        config
+            .check()
+            .with_context(|| format!("{origin} cannot be used"))?;
+        Ok(config)
+    }
+
+    fn resolve_paths(&mut self, base: &Path) {
+        let tasks = &mut self.tasks;
+        let paths = [
+            &mut tasks.train,
+            &mut tasks.validation,
+            &mut tasks.test,
+            &mut tasks.demonstrations,
+        ]
+        .into_iter()
+        .chain([&mut self.model.checkpoint, &mut self.tokenizer.file])
+        .flatten();
+        for path in paths {
+            if path.is_relative() {
+                *path = base.join(&*path);
+            }
+        }
+        for policy in self.plugins.values_mut() {
+            let in_run = take_in_run(policy);
+            policy.resolve_paths(base);
+            policy.data.extend(in_run);
+        }
+        if let Some(user) = &mut self.user {
+            user.resolve_paths(base);
+        }
+        if let Some(template) = &mut self.template
+            && template != SMALL_TEMPLATE
+        {
+            *template = base.join(&*template).display().to_string();
+        }
+    }
+
+    /// The configuration with every default written out.
+    pub fn to_toml(&self) -> anyhow::Result<String> {
+        // Through a table: TOML wants plain values before tables, whatever the order of fields.
+        let table = toml::Table::try_from(self).context("cannot write the configuration")?;
+        toml::to_string(&table).context("cannot write the configuration")
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        match (&self.model.checkpoint, &self.model.init) {
+            (Some(_), Some(_)) => bail!("[model] has both `checkpoint` and `init`; keep one"),
+            (None, None) => bail!("[model] needs `checkpoint = \"DIR\"` or a table [model.init]"),
+            (None, Some(_)) if self.tokenizer.file.is_none() && self.tokenizer.train.is_none() => {
+                bail!(
+                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]"
+                )
+            }
+            _ => {}
+        }
+        if self.tokenizer.file.is_some() && self.tokenizer.train.is_some() {
+            bail!("[tokenizer] has both `file` and `train`; keep one");
+        }
+        match (&self.tasks.facts, &self.tasks.train) {
+            (Some(_), Some(_)) => bail!("[tasks] has both `facts` and `train`; keep one"),
+            (None, None) => bail!("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]"),
+            _ => {}
+        }
+        if self.sft.is_none() && self.rl.is_none() {
+            bail!("there is nothing to do: add [sft], [rl] or both");
+        }
+        for (key, value, least, most) in [
+            ("eval.tasks", self.eval.tasks, 1, 1_000_000),
+            ("eval.samples", self.eval.samples, 1, 10_000),
+            (
+                "eval.validation_tasks",
+                self.eval.validation_tasks,
+                1,
+                1_000_000,
+            ),
+            ("workers", self.workers(), 1, 1024),
+        ] {
+            if !(least..=most).contains(&value) {
+                bail!("{key} = {value}: write {least} to {most}");
+            }
+        }
+        self.engine.validate().context("[engine]")?;
+        self.checkpoint.validate().context("[checkpoint]")?;
+        if let Some(user) = &self.user {
+            user.check()?;
+        }
+        self.serve.validate().map_err(anyhow::Error::msg)?;
+        if let Some(sft) = &self.sft {
+            sft.validate().context("[sft]")?;
+        }
+        if let Some(rl) = &self.rl {
+            rl.validate().context("[rl]")?;
+        }
+        Ok(())
+    }
+
+    /// The model's shape, for a tokenizer with `vocab_size` ids; None if a checkpoint has it.
+    pub(crate) fn shape(&self, vocab_size: usize) -> anyhow::Result<Option<Qwen3Config>> {
+        let Some(init) = &self.model.init else {
+            return Ok(None);
+        };
+        let mut table = init.clone();
+        table
+            .entry("vocab_size")
+            .or_insert_with(|| toml::Value::Integer(vocab_size as i64));
+        let shape: Qwen3Config =
+            rlf_config::parse(&table.to_string(), "[model.init]").map_err(|error| match error {
+                // Its line would be that of no file.
+                ConfigError::Invalid { message, .. } => anyhow::anyhow!("[model.init]: {message}"),
+                other @ ConfigError::Read { .. } => other.into(),
+            })?;
+        shape.validate().context("[model.init]")?;
+        Ok(Some(shape))
+    }
+
+    /// Gives both phases the number of threads to work with.
+    pub(crate) fn share_workers(&mut self) {
+        let workers = Some(self.workers());
+        if let Some(sft) = &mut self.sft {
+            sft.workers = workers;
+        }
+        if let Some(rl) = &mut self.rl {
+            rl.workers = workers;
+        }
+    }
+
+    /// Threads to work with.
+    pub fn workers(&self) -> usize {
+        self.workers.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! The control of a run: from where SFT ended, more SFT for as long as RL took, so that the effect of RL is not confused
+//! with that of more training time. It is a run of its own in the folder `control` of the run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use candle_core::Device;
+use rlf_train::phase::Phase;
+use rlf_train::phase::PhaseEnd;
+use rlf_train::run::Checkpoint;
+use rlf_train::run::{RunDirectory, RunSpec};
+use rlf_train::sft;
+
+use crate::config::RunConfig;
+use crate::demonstrations::played::PlayedDemonstrations;
+use crate::error::RunFailure;
+use crate::history::RunHistory;
+use crate::observer::RunObserver;
+use crate::parts::RunParts;
+use crate::reporter::RunReporter;
+
+/// Trains the control of the finished run in `path`.
+pub(crate) async fn train(
+    parts: &Arc<RunParts>,
+    path: &Path,
+    spec: &RunSpec,
+    device: &Device,
+    observer: RunObserver,
+    reporter: &dyn RunReporter,
+) -> Result<PhaseEnd, RunFailure> {
+    let sft_end = finished(path, Phase::Sft)?;
+    finished(path, Phase::Rl)?;
+    let sft = (parts.config.sft.as_ref()).context("--control needs [sft] in the configuration")?;
+    let (sft_seconds, rl_seconds) = step_seconds(path)?;
+    let mut config = sft.clone();
+    config.steps = ((sft.steps as f64 * rl_seconds / sft_seconds.max(1e-9)).ceil() as u64).max(1);
+    // From half the peak down again: the first phase has already annealed its own.
+    config.optimizer.learning_rate /= 2.0;
+    reporter.control_begins(config.steps, rl_seconds);
+    let folder = path.join("control");
+    if folder.join("config.toml").exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| {
+            format!("cannot remove the earlier control in {}", folder.display())
+        })?;
+    }
+    let spec = RunSpec {
+        config_toml: RunConfig {
+            sft: Some(config.clone()),
+            rl: None,
+            ..parts.config.clone()
+        }
+        .to_toml()?,
+        ..spec.clone()
+    };
+    let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
+    label_users(parts, &mut run)?;
+    let mut model = parts.load_model(&sft_end.path, device)?;
+    let (workshop, _engine) = parts.workshop(&model)?;
+    let mut source =
+        PlayedDemonstrations::new(workshop, parts.demonstrations()?, parts.config.seed)
+            .after(sft.steps);
+    let mut observer = observer.with_end_of_sft("control: SFT instead of RL");
+    let seed = parts.config.seed;
+    let end = sft::train(
+        &config,
+        seed,
+        &mut model,
+        &mut source,
+        &mut run,
+        None,
+        &mut observer,
+    )
+    .await?;
+    reporter.phases_ended();
+    Ok(end)
+}
+
+/// The last checkpoint of a phase that must be finished.
+fn finished(path: &Path, phase: Phase) -> anyhow::Result<Checkpoint> {
+    let checkpoint = Checkpoint::latest_in_phase(path, phase)?;
+    let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.state.finished) else {
+        bail!("--control compares RL with SFT, but the {phase} phase has not been finished")
+    };
+    Ok(checkpoint)
+}
+
+/// Seconds that the steps of SFT and of RL took, without evaluations, which are not learning.
+fn step_seconds(path: &Path) -> anyhow::Result<(f64, f64)> {
+    let history = RunHistory::read(path)?;
+    let seconds = |phase: Phase| -> f64 {
+        history
+            .phase(phase.as_str())
+            .filter_map(|line| line.get("step_s")?.as_f64())
+            .sum()
+    };
+    Ok((seconds(Phase::Sft), seconds(Phase::Rl)))
+}
+
+/// Puts the name of the model that plays users into every line of the metrics: numbers with different users cannot be
+/// compared.
+pub(crate) fn label_users(parts: &RunParts, run: &mut RunDirectory) -> anyhow::Result<()> {
+    if let Some(users) = parts.users(None) {
+        run.metrics().label("users", serde_json::to_value(users)?);
+    }
+    Ok(())
+}

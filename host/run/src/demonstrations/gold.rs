@@ -1,0 +1,259 @@
+//! Demonstrations from gold calls: a task that names the calls which solve it is demonstrated by making them, one a turn,
+//! in its environment.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::episode::Episode;
+use rlf_dialogue::message::Message;
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::ToolCall;
+use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::shown_tools::ToolView;
+use rlf_rollout::user;
+
+use super::reference::{gold_answer, gold_calls};
+use super::turns::{TrialConversation, calling};
+
+/// The answer after all calls, if the reference has none.
+const DONE: &str = "Done.";
+
+/// A task's gold calls as turns, and the answer behind them.
+#[derive(Debug, Clone)]
+pub(crate) struct GoldDemonstration {
+    pub(crate) task: Arc<Task>,
+    turns: Arc<[Message]>,
+}
+
+impl GoldDemonstration {
+    /// The demonstration of a task. None if it names no calls, or calls of tools that its model is not offered, or if a
+    /// model plays its user: then the answers to the calls are not known. An error says why the calls cannot be written.
+    pub(crate) fn from_task(
+        task: &Arc<Task>,
+        dialogue: &Arc<Dialogue>,
+        showing: &ToolView,
+    ) -> anyhow::Result<Option<Self>> {
+        let calls = gold_calls(&task.reference)?;
+        if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
+            return Ok(None);
+        }
+        let shown: Option<Vec<&str>> = calls
+            .iter()
+            .map(|(name, _)| showing.shown_name(name))
+            .collect();
+        let Some(shown) = shown else {
+            return Ok(None);
+        };
+        let mut trial = TrialConversation::new(dialogue, shown.iter().copied())?;
+        let mut turns = Vec::with_capacity(calls.len() + 1);
+        for (number, (name, (_, arguments))) in shown.iter().zip(&calls).enumerate() {
+            let turn = calling(vec![ToolCall {
+                call_id: String::new(),
+                name: (*name).to_owned(),
+                arguments: arguments.clone(),
+            }]);
+            trial
+                .say(&turn)
+                .with_context(|| format!("gold call {}", number + 1))?;
+            turns.push(turn);
+        }
+        let said = gold_answer(&task.reference)?;
+        turns.push(trial.answer(said.as_deref().unwrap_or(DONE))?);
+        Ok(Some(Self {
+            task: task.clone(),
+            turns: turns.into(),
+        }))
+    }
+
+    /// Makes the calls.
+    pub(crate) fn play(&self) -> GoldDemonstrator {
+        GoldDemonstrator {
+            turns: self.turns.clone(),
+            next: 0,
+        }
+    }
+}
+
+/// Says the turns of a [`GoldDemonstration`], and repeats its answer until the episode ends.
+pub(crate) struct GoldDemonstrator {
+    turns: Arc<[Message]>,
+    next: usize,
+}
+
+impl Demonstrator for GoldDemonstrator {
+    fn next_turn(&mut self, episode: &Episode, _observations: &[String]) -> Result<String, String> {
+        let turn = self.turns.get(self.next).or(self.turns.last());
+        self.next += 1;
+        let turn = turn.ok_or("there is no turn")?;
+        episode.write_turn(turn).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::bpe::BpeOptions;
+    use rlf_dialogue::config::{AnswerRule, DialogueConfig};
+    use rlf_dialogue::protocol::Protocol;
+    use rlf_dialogue::template::ChatTemplate;
+    use rlf_dialogue::tokenizer::Tokenizer;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn task(reference: &Value) -> Arc<Task> {
+        serde_json::from_value(json!({
+            "id": "t", "source": "s", "prompt": [], "reference": reference, "environment": "w",
+        }))
+        .unwrap()
+    }
+
+    const HERMES: &str = rlf_dialogue::template::small::SOURCE;
+    const BARE: &str = include_str!("../../../dialogue/tests/fixtures/bare-calls.jinja");
+
+    fn dialogue(template: &str, protocol: Protocol, answer: AnswerRule) -> Arc<Dialogue> {
+        let corpus = ["a call and an answer"].map(String::from).into_iter();
+        let tokenizer = Tokenizer::train_bpe(corpus, &BpeOptions::default()).unwrap();
+        let template = ChatTemplate::from_source(template, "test.jinja").unwrap();
+        let config = DialogueConfig {
+            protocol: Some(protocol),
+            answer,
+            ..DialogueConfig::default()
+        };
+        Arc::new(Dialogue::new(Arc::new(tokenizer), template, config, &[]).unwrap())
+    }
+
+    fn hermes(answer: AnswerRule) -> Arc<Dialogue> {
+        dialogue(HERMES, Protocol::Hermes, answer)
+    }
+
+    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, showing: &ToolView) -> Vec<String> {
+        let gold = GoldDemonstration::from_task(task, dialogue, showing)
+            .unwrap()
+            .unwrap();
+        let calls = gold.turns.iter().flat_map(|turn| &turn.tool_calls);
+        let mut trial = TrialConversation::new(dialogue, calls.map(|call| &*call.name)).unwrap();
+        let mut play = gold.play();
+        let mut next = |turn: &Message| {
+            let text = play.next_turn(trial.episode(), &[]).unwrap();
+            trial.say(turn).unwrap();
+            text
+        };
+        gold.turns.iter().map(&mut next).collect()
+    }
+
+    #[test]
+    fn gold_calls_are_made_one_a_turn_and_then_it_answers() {
+        let row =
+            task(&json!({"calls": [{"name": "f", "arguments": {"x": 1}}], "outputs": ["10", "a"]}));
+        let written = |dialogue| turns(&row, &dialogue, &ToolView::default());
+        assert_eq!(
+            written(hermes(AnswerRule::FinalTurn)),
+            [
+                "<tool_call>{\"name\":\"f\",\"arguments\":{\"x\":1}}</tool_call>",
+                "10, a"
+            ]
+        );
+        assert_eq!(
+            written(dialogue(BARE, Protocol::Llama31, AnswerRule::Tag)),
+            [
+                "{\"name\": \"f\", \"parameters\": {\"x\": 1}}",
+                "<answer>10, a</answer>"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_think_block_that_the_prompt_opens_is_ended_first() {
+        let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
+        let thinks = HERMES.replace("{{- '<|assistant|>' }}", "{{- '<|assistant|><think>\\n' }}");
+        let thinking = dialogue(&thinks, Protocol::Hermes, AnswerRule::FinalTurn);
+        let call = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+        assert_eq!(
+            turns(&row, &thinking, &ToolView::default()),
+            [call, DONE].map(|said| format!("</think>\n\n{said}"))
+        );
+    }
+
+    #[test]
+    fn calls_have_the_names_that_the_model_sees() {
+        let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
+        let plain = hermes(AnswerRule::FinalTurn);
+        let mut showing = ToolView::default();
+        showing.rename.insert("f".into(), "g".into());
+        assert!(turns(&row, &plain, &showing)[0].contains("\"name\":\"g\""));
+        showing.hold_out.insert("f".into());
+        assert!(
+            GoldDemonstration::from_task(&row, &plain, &showing)
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_task_without_calls_has_no_demonstration() {
+        let plain = hermes(AnswerRule::Tag);
+        let has_none = |row: &Arc<Task>| {
+            GoldDemonstration::from_task(row, &plain, &ToolView::default())
+                .unwrap()
+                .is_none()
+        };
+        assert!(has_none(&task(&json!({"answer": "x"}))));
+        let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
+        assert!(!has_none(&row));
+        let setup = json!({"user": "model", "instruction": "Buy tea."});
+        let played = Task {
+            setup,
+            ..Task::clone(&row)
+        };
+        assert!(has_none(&Arc::new(played)));
+    }
+
+    #[test]
+    fn what_no_model_could_write_is_an_error_that_names_it() {
+        let why = |dialogue: &Arc<Dialogue>, reference: Value| {
+            let error =
+                GoldDemonstration::from_task(&task(&reference), dialogue, &ToolView::default())
+                    .unwrap_err();
+            format!("{error:#}")
+        };
+        let call = |arguments: Value| json!({"name": "f", "arguments": arguments});
+        let ending = |answer: &str| json!({"calls": [call(json!({}))], "answer": answer});
+        let plain = hermes(AnswerRule::FinalTurn);
+        let bare = dialogue(BARE, Protocol::Llama31, AnswerRule::FinalTurn);
+        let mut deep = json!(1);
+        for _ in 0..127 {
+            deep = json!([deep]);
+        }
+        let deep = json!({ "calls": [call(json!({ "x": deep }))] });
+        for (dialogue, reference, says) in [
+            (
+                &plain,
+                json!({"calls": [call(json!({})), call(json!([1]))]}),
+                "gold call 2: read back",
+            ),
+            (&plain, deep, "recursion limit"),
+            (
+                &plain,
+                json!({"calls": [call(json!({"x": "so <|end|> there"}))]}),
+                "control token",
+            ),
+            (&plain, ending("so <|end|>"), "control token"),
+            (
+                &bare,
+                ending("{\"name\": \"f\", \"parameters\": {}}"),
+                "its calls are others",
+            ),
+            (&hermes(AnswerRule::Boxed), ending("a}b"), "dialogue.answer"),
+            // Two that do not belong together.
+            (
+                &dialogue(HERMES, Protocol::Llama31, AnswerRule::Tag),
+                ending("a"),
+                "dialogue.protocol = \"llama-3.1\"",
+            ),
+        ] {
+            let error = why(dialogue, reference);
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

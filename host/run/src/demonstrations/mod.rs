@@ -1,0 +1,28 @@
+//! Demonstrations of SFT: where they come from, and how they are played.
+
+pub(crate) mod gold;
+pub(crate) mod played;
+pub mod reference;
+pub(crate) mod turns;
+
+use std::sync::Arc;
+
+use rlf_dialogue::task::Task;
+use rlf_rollout::demonstrate::Demonstrator;
+
+/// One demonstration of how a task is solved.
+pub enum Demonstration {
+    /// A demonstrator that plays the task against the real tools.
+    Played(Arc<Task>, Box<dyn Demonstrator>),
+    /// A conversation of a data set.
+    Written(Arc<rlf_import::Demonstration>),
+}
+
+/// The demonstrations of a run, by number.
+pub trait DemonstrationSet: Send + Sync {
+    /// How many there are before they repeat.
+    fn different(&self) -> u64;
+
+    /// The `number`-th over all epochs, each of which has an order of its own.
+    fn get(&self, number: u64) -> anyhow::Result<Demonstration>;
+}

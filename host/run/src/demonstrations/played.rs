@@ -1,0 +1,159 @@
+//! PlayedDemonstrations of SFT, played against the real tools while the step before is trained on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::Context;
+use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
+use rlf_rollout::RolloutEngine;
+use rlf_rollout::demonstrate::demonstrate;
+use rlf_train::rollouts::{BoxError, DemonstrationSource};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::{Demonstration, DemonstrationSet};
+
+/// Batches that are made ahead of training.
+const AHEAD: usize = 3;
+/// Largest number of demonstrations that are played before a run begins.
+const MAX_REHEARSED: u64 = 256;
+
+type Batch = anyhow::Result<Vec<MaskedTokens>>;
+
+/// Plays demonstrations in the background, in the order of steps.
+pub(crate) struct PlayedDemonstrations {
+    workshop: Arc<RolloutEngine>,
+    set: Arc<dyn DemonstrationSet>,
+    seed: u64,
+    /// Steps of an earlier phase whose demonstrations are not repeated.
+    skip: u64,
+    /// The batches being made, with the step of the next one.
+    making: Option<(u64, mpsc::Receiver<Batch>, JoinHandle<()>)>,
+}
+
+impl PlayedDemonstrations {
+    pub(crate) fn new(
+        workshop: Arc<RolloutEngine>,
+        set: Arc<dyn DemonstrationSet>,
+        seed: u64,
+    ) -> Self {
+        Self {
+            workshop,
+            set,
+            seed,
+            skip: 0,
+            making: None,
+        }
+    }
+
+    /// Continues after the demonstrations of the first `steps` steps.
+    pub(crate) fn after(mut self, steps: u64) -> Self {
+        self.skip = steps;
+        self
+    }
+
+    fn start(&self, first: u64, size: usize) -> (mpsc::Receiver<Batch>, JoinHandle<()>) {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let first = first + self.skip;
+        let (workshop, set, seed) = (self.workshop.clone(), self.set.clone(), self.seed);
+        let maker = tokio::spawn(async move {
+            for step in first.. {
+                let batch = make(&workshop, &set, seed, step, size).await;
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        (receiver, maker)
+    }
+}
+
+impl Drop for PlayedDemonstrations {
+    fn drop(&mut self) {
+        if let Some((_, _, maker)) = &self.making {
+            maker.abort();
+        }
+    }
+}
+
+impl DemonstrationSource for PlayedDemonstrations {
+    fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError> {
+        let mut making = match self.making.take() {
+            Some((next, receiver, maker)) if next == step => (next, receiver, maker),
+            stale => {
+                if let Some((_, _, maker)) = stale {
+                    maker.abort();
+                }
+                let (receiver, maker) = self.start(step, size);
+                (step, receiver, maker)
+            }
+        };
+        let batch = tokio::task::block_in_place(|| making.1.blocking_recv())
+            .context("the demonstrations' task ended; this is a bug, please report it")?;
+        making.0 = step + 1;
+        self.making = Some(making);
+        Ok(batch?)
+    }
+}
+
+/// Plays the first of `count` demonstrations as SFT will, so that a wrong one is found before a run begins.
+pub(crate) async fn rehearse(
+    workshop: &Arc<RolloutEngine>,
+    set: &Arc<dyn DemonstrationSet>,
+    seed: u64,
+    count: u64,
+) -> anyhow::Result<()> {
+    let count = count.min(set.different()).min(MAX_REHEARSED);
+    play(workshop, set, seed, 0..count).await.map(drop)
+}
+
+async fn make(
+    workshop: &Arc<RolloutEngine>,
+    set: &Arc<dyn DemonstrationSet>,
+    seed: u64,
+    step: u64,
+    size: usize,
+) -> Batch {
+    let first = step * size as u64;
+    let trajectories = play(workshop, set, seed, first..first + size as u64).await?;
+    let sequences = trajectories
+        .iter()
+        .flat_map(|trajectory| &trajectory.sequences);
+    Ok(sequences
+        .map(TrainingSequence::masked)
+        .collect::<Result<_, _>>()?)
+}
+
+/// Plays the demonstrations of these numbers, all at once. If several fail, only the first error is returned.
+async fn play(
+    workshop: &Arc<RolloutEngine>,
+    set: &Arc<dyn DemonstrationSet>,
+    seed: u64,
+    numbers: Range<u64>,
+) -> anyhow::Result<Vec<Trajectory>> {
+    let mut plays = JoinSet::new();
+    for number in numbers {
+        let (workshop, set) = (workshop.clone(), set.clone());
+        plays.spawn(async move { (number, play_one(&workshop, &*set, seed, number).await) });
+    }
+    let mut done = Vec::with_capacity(plays.len());
+    while let Some(joined) = plays.join_next().await {
+        done.push(joined.context("a demonstration's task failed")?);
+    }
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, played)| played).collect()
+}
+
+async fn play_one(
+    workshop: &RolloutEngine,
+    set: &dyn DemonstrationSet,
+    seed: u64,
+    number: u64,
+) -> anyhow::Result<Trajectory> {
+    Ok(match set.get(number)? {
+        Demonstration::Played(task, mut demonstrator) => {
+            demonstrate(workshop, &task, demonstrator.as_mut(), seed).await?
+        }
+        Demonstration::Written(written) => rlf_import::play(&workshop.context.dialogue, &written)?,
+    })
+}

@@ -1,0 +1,110 @@
+//! Turns of demonstrations as the run's model writes them, tried before a run begins.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use rlf_dialogue::config::AnswerRule;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::episode::{Episode, Step};
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::parser;
+use rlf_dialogue::task::Task;
+use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall, ToolDefinition};
+use rlf_dialogue::turn::TurnOutcome;
+use serde_json::json;
+
+/// A turn that makes calls, all at once.
+pub(crate) fn calling(calls: Vec<ToolCall>) -> Message {
+    Message {
+        tool_calls: calls,
+        ..Message::text(Role::Assistant, "")
+    }
+}
+
+/// A turn whose answer is `said`.
+pub(crate) fn answering(said: &str, rule: AnswerRule) -> Message {
+    let text = match rule {
+        AnswerRule::Tag => format!("<answer>{said}</answer>"),
+        AnswerRule::Boxed => format!("\\boxed{{{said}}}"),
+        AnswerRule::FinalTurn => said.to_owned(),
+    };
+    Message::text(Role::Assistant, text)
+}
+
+/// A conversation in which turns are tried before a run begins: whether its model could write them.
+pub(crate) struct TrialConversation {
+    dialogue: Arc<Dialogue>,
+    episode: Episode,
+}
+
+impl TrialConversation {
+    /// A conversation with tools of these names.
+    pub(crate) fn new<'n>(
+        dialogue: &Arc<Dialogue>,
+        tools: impl Iterator<Item = &'n str>,
+    ) -> anyhow::Result<Self> {
+        let task: Task = serde_json::from_value(json!({
+            "id": "trial", "source": "trial", "reference": null,
+            "prompt": [{"role": "user", "content": "?"}],
+        }))?;
+        let tool = |name: &str| ToolDefinition {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: json!({"type": "object"}),
+            output_schema: None,
+            hints: Hints::default(),
+            extra: Vec::new(),
+        };
+        let names: BTreeSet<&str> = tools.collect();
+        let tools = names.into_iter().map(tool).collect();
+        let mut episode = Episode::start(dialogue, "trial".into(), &task, tools)?;
+        episode.enter_environment();
+        Ok(Self {
+            dialogue: dialogue.clone(),
+            episode,
+        })
+    }
+
+    /// Says a turn; its calls are answered with `ok`.
+    pub(crate) fn say(&mut self, turn: &Message) -> anyhow::Result<()> {
+        let text = self.episode.write_turn(turn)?;
+        if let Step::Act(calls) = self.episode.push_demonstrated(&text) {
+            let outcomes = calls.into_iter().map(|call| CallOutcome {
+                call_id: call.call_id,
+                name: call.name,
+                ended: Ended::Ok,
+                fault: Fault::Model,
+                observation: Some(Observation::text("ok", false)),
+                step_reward: None,
+                state: None,
+                detail: None,
+                wall_us: 0,
+                component: String::new(),
+            });
+            self.episode.push_outcomes(outcomes.collect());
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn episode(&self) -> &Episode {
+        &self.episode
+    }
+
+    /// Says `said` as the answer, and returns the turn.
+    pub(crate) fn answer(&mut self, said: &str) -> anyhow::Result<Message> {
+        let rule = self.dialogue.config().answer;
+        let turn = answering(said, rule);
+        self.say(&turn)
+            .with_context(|| format!("its answer {said:?}"))?;
+        let text = turn.plain_text();
+        let protocol = self.dialogue.protocol().spec();
+        let parsed = parser::parse(&text, false, protocol, &[] as &[&str]);
+        let read = TurnOutcome::from_parsed(&parsed, rule, true);
+        if read != TurnOutcome::Answer(said.trim().to_owned()) {
+            bail!("its answer {said:?} would not be read as that by `dialogue.answer`: {text:?}");
+        }
+        Ok(turn)
+    }
+}

@@ -1,0 +1,317 @@
+//! The folder of a new run: until it has started, the run that it replaces can come back.
+//!
+//! A new run is only known to be good once configuration, plugins, tasks and weights have been read and tools and
+//! rewards have worked once. Until then an existing run that it replaces is set aside, and everything that the attempt wrote
+//! is removed if it fails.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rlf_train::run::{LOCK_FILE, RunError, RunLock, is_run};
+
+use crate::reporter::RunReporter;
+
+/// The folder in a run for data that belongs to it.
+pub(crate) fn data_path(run: &Path) -> PathBuf {
+    run.join("data")
+}
+
+/// Why a folder cannot hold a new run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// There is a run, which is not overwritten by accident.
+    #[error(
+        "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
+        path.display()
+    )]
+    HoldsARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There are files that are not a run's, which are never touched.
+    #[error("{} is no run and not empty; name another folder (--run DIR)", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Something that is not a run was to be replaced.
+    #[error("{} exists and is no run, so it is not replaced; name another folder", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A link was to be replaced.
+    #[error("{} is a link; name the folder it leads to", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// The run in the folder is in use, or its lock cannot be taken.
+    #[error(transparent)]
+    Lock(#[from] RunError),
+    /// The lock was handed to a run before.
+    #[error("the folder's lock was taken twice")]
+    LockTaken,
+    /// The file system refused.
+    #[error("{action}")]
+    Io {
+        /// The attempt, with its paths.
+        action: String,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+impl FolderError {
+    fn io(action: String) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Io { action, source }
+    }
+}
+
+/// The folder of a run that is about to start, locked. Dropped without [`NewRunFolder::keep`], it becomes what it was
+/// before.
+pub struct NewRunFolder {
+    path: PathBuf,
+    /// Where the run is that this one replaces.
+    aside: Option<PathBuf>,
+    /// Whether the folder itself was made for this run.
+    made: bool,
+    /// Whether the run has started.
+    kept: bool,
+    lock: Option<RunLock>,
+    reporter: Arc<dyn RunReporter>,
+}
+
+impl NewRunFolder {
+    /// Makes and locks the folder `path`. An existing run is replaced only with `overwrite`, and not while it is in use;
+    /// files that are not a run's are never touched.
+    pub fn create(
+        path: &Path,
+        overwrite: bool,
+        reporter: Arc<dyn RunReporter>,
+    ) -> Result<Self, FolderError> {
+        let aside = if overwrite && path.exists() {
+            Some(set_aside(path)?)
+        } else {
+            None
+        };
+        let mut folder = Self {
+            path: path.to_owned(),
+            aside,
+            made: false,
+            // Until the lock is ours, nothing here is.
+            kept: true,
+            lock: None,
+            reporter,
+        };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(FolderError::io(format!(
+                "cannot create {}",
+                parent.display()
+            )))?;
+        }
+        folder.made = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            Err(source) => {
+                let action = format!("cannot create {}", path.display());
+                return Err(FolderError::Io { action, source });
+            }
+        };
+        let path = path.to_owned();
+        if !folder.made && is_run(&path) {
+            return Err(FolderError::HoldsARun { path });
+        }
+        folder.lock = Some(RunLock::take(&path)?);
+        let foreign = fs::read_dir(&path)
+            .map_err(FolderError::io(format!("cannot list {}", path.display())))?
+            .filter_map(Result::ok)
+            .any(|entry| entry.file_name() != LOCK_FILE);
+        if foreign {
+            return Err(FolderError::NotEmpty { path });
+        }
+        folder.kept = false;
+        Ok(folder)
+    }
+
+    /// The lock of the folder, for the run that begins in it.
+    pub fn take_lock(&mut self) -> Result<RunLock, FolderError> {
+        self.lock.take().ok_or(FolderError::LockTaken)
+    }
+
+    /// Keeps the folder, because the run has started; the run that it replaces is removed.
+    pub fn keep(mut self) -> Result<(), FolderError> {
+        self.kept = true;
+        match self.aside.take() {
+            None => Ok(()),
+            Some(aside) => fs::remove_dir_all(&aside).map_err(FolderError::io(format!(
+                "cannot remove the replaced run in {}",
+                aside.display()
+            ))),
+        }
+    }
+}
+
+impl Drop for NewRunFolder {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Everything that was made since: the folder, or what is in it.
+            if self.made {
+                let _ = fs::remove_dir_all(&self.path);
+            } else if let Ok(entries) = fs::read_dir(&self.path) {
+                for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                    let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+                }
+            }
+        }
+        if let Some(aside) = &self.aside
+            && let Err(error) = fs::rename(aside, &self.path)
+        {
+            self.reporter.warn(&format!(
+                "the run that was there is in {}: {error}",
+                aside.display()
+            ));
+        }
+    }
+}
+
+/// Moves a run that is to be replaced out of the way.
+fn set_aside(path: &Path) -> Result<PathBuf, FolderError> {
+    let owned = || path.to_owned();
+    if path.is_symlink() {
+        return Err(FolderError::Link { path: owned() });
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".replaced");
+    let aside = path.with_file_name(name);
+    let failed = FolderError::io(format!(
+        "cannot set the run in {} aside as {}",
+        path.display(),
+        aside.display()
+    ));
+    // After an attempt that was killed before it started, the run that it would have replaced is the one aside.
+    let killed = is_run(&aside);
+    if !killed && !is_run(path) {
+        return Err(FolderError::NotARun { path: owned() });
+    }
+    let _lock = RunLock::take(path)?;
+    if killed {
+        fs::remove_dir_all(path).map_err(failed)?;
+    } else {
+        fs::rename(path, &aside).map_err(failed)?;
+    }
+    Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reporter::Silent;
+
+    fn create(path: &Path, overwrite: bool) -> Result<NewRunFolder, FolderError> {
+        NewRunFolder::create(path, overwrite, Arc::new(Silent))
+    }
+
+    fn run(folder: &Path) -> PathBuf {
+        let path = folder.join("run");
+        fs::create_dir(&path).unwrap();
+        for file in ["config.toml", "machine.json", "plugins.json"] {
+            fs::write(path.join(file), "old").unwrap();
+        }
+        path
+    }
+
+    fn begin(path: &Path) {
+        fs::create_dir_all(path).unwrap();
+        fs::write(path.join("config.toml"), "new").unwrap();
+    }
+
+    fn config(path: &Path) -> Option<String> {
+        fs::read_to_string(path.join("config.toml")).ok()
+    }
+
+    #[test]
+    fn a_start_that_fails_leaves_nothing_and_brings_back_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let fresh = folder.path().join("fresh");
+        let started = create(&fresh, false).unwrap();
+        begin(&fresh);
+        drop(started);
+        assert!(!fresh.exists());
+
+        let path = run(folder.path());
+        let started = create(&path, true).unwrap();
+        begin(&path);
+        drop(started);
+        assert_eq!(config(&path).as_deref(), Some("old"));
+        assert!(!folder.path().join("run.replaced").exists());
+    }
+
+    #[test]
+    fn a_run_that_started_replaces_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = run(folder.path());
+        let started = create(&path, true).unwrap();
+        begin(&path);
+        started.keep().unwrap();
+        assert_eq!(config(&path).as_deref(), Some("new"));
+        assert!(!folder.path().join("run.replaced").exists());
+    }
+
+    #[test]
+    fn after_a_start_that_was_killed_the_run_before_it_is_still_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = run(folder.path());
+        // The system does this for a killed process: it takes the lock back, and nothing else.
+        let mut killed = create(&path, true).unwrap();
+        drop(killed.take_lock());
+        std::mem::forget(killed);
+        begin(&path);
+        drop(create(&path, true).unwrap());
+        assert_eq!(config(&path).as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn a_run_in_use_and_a_folder_that_is_no_run_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = run(folder.path());
+        let refused = |overwrite: bool| create(&path, overwrite).err().unwrap().to_string();
+        let used = RunLock::take(&path).unwrap();
+        assert!(refused(true).contains("in use"));
+        assert!(refused(false).contains("already holds a run"));
+        assert_eq!(config(&path).as_deref(), Some("old"));
+        drop(used);
+        // A configuration alone is no run: it may be anybody's.
+        fs::remove_file(path.join("machine.json")).unwrap();
+        assert!(refused(true).contains("is no run"));
+        assert!(refused(false).contains("is no run and not empty"));
+        assert_eq!(config(&path).as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn who_comes_second_removes_nothing_of_who_came_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let first = create(&path, false).unwrap();
+        let second = create(&path, false).err().unwrap().to_string();
+        assert!(second.contains("in use"), "{second}");
+        assert!(path.is_dir());
+        begin(&path);
+        first.keep().unwrap();
+        assert_eq!(config(&path).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn an_empty_folder_is_used_and_is_empty_again_after_a_start_that_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        fs::create_dir(&path).unwrap();
+        let started = create(&path, false).unwrap();
+        begin(&path);
+        drop(started);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+    }
+}

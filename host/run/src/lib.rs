@@ -1,0 +1,82 @@
+//! A run: everything between a configuration and a trained policy.
+//!
+//! A run is made from a [`RunConfig`], which is a configuration file with every default written out. [`train`] does what
+//! it says: it assembles [`RunParts`] (tokenizer, dialogue, plugins, tasks, rewards), trains by SFT and then by RL, evaluates
+//! when it is time, and writes metrics, checkpoints and trajectories into the run's folder. [`SavedRun`] opens that folder
+//! again, to evaluate the policy or to play single tasks.
+//!
+//! The crate must not know a command line: it prints nothing and ends no process. What there is to say while it works goes to
+//! a [`RunReporter`]. Some messages name the options of `rlf-host`, which is where most readers see them.
+//!
+//! | looking for | file |
+//! |---|---|
+//! | the configuration and its defaults | [`config`], [`user`] for `[user]` |
+//! | training, resuming, the order of a run | [`train`](train()), its control in `control.rs` |
+//! | evaluating a run, playing one of its tasks | [`SavedRun`] |
+//! | the parts of a run and how they are made | [`RunParts`] |
+//! | where tasks come from | [`tasks`]: files, or the questions about countries of the quickstart |
+//! | demonstrations, gold calls, playing them | [`demonstrations`] |
+//! | playing the groups of an RL step | `rollouts.rs` |
+//! | evaluations during training, interruption | `observer.rs` |
+//! | where plugins are found, the sandbox and its cache | [`plugins`] |
+//! | the folder of a new run, and what happens to an old one | [`folder`] |
+//! | the metrics and trajectories that a run wrote | [`RunHistory`] |
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::sync::Arc;
+//!
+//! use rlf_run::{PluginSources, RunConfig, RunEnd, Silent, TrainOptions, runtime, train};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = RunConfig::load(Path::new("configs/quickstart.toml"), &["rl.steps=20".into()])?;
+//! let options = TrainOptions::new(PluginSources::new("target/plugins"));
+//! let end = runtime()?.block_on(train(config, &options, Arc::new(Silent)))?;
+//! assert_eq!(end, RunEnd::Finished);
+//! # Ok(()) }
+//! ```
+
+pub mod config;
+mod control;
+pub mod demonstrations;
+mod error;
+pub mod folder;
+mod health;
+mod history;
+mod observer;
+mod parts;
+pub mod plugins;
+mod provenance;
+mod reporter;
+mod rollouts;
+mod saved;
+pub mod tasks;
+mod text;
+mod train;
+pub mod user;
+
+pub use config::RunConfig;
+pub use error::RunFailure;
+pub use health::PluginHealth;
+pub use history::RunHistory;
+pub use parts::RunParts;
+pub use plugins::PluginSources;
+pub use reporter::{RunReporter, RunSummary, Silent};
+pub use saved::SavedRun;
+pub use text::Corpus;
+pub use train::{RunEnd, TrainOptions, train};
+
+// Types of other crates that nearly every caller needs.
+pub use rlf_dialogue::split::Split;
+pub use rlf_policy::SamplingParams;
+pub use rlf_rollout::evaluate::Evaluation;
+pub use rlf_train::metrics::Line;
+
+/// A runtime that trajectories can run on: two threads, because guests and the decoder have threads of their own.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("rlf-rollout")
+        .enable_all()
+        .build()
+}

@@ -1,0 +1,174 @@
+//! Observes the training loops of a run: reports progress, evaluates when it is time, and asks to stop when interrupted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use rlf_dialogue::split::Split;
+use rlf_policy::{Model, SamplingParams};
+use rlf_rollout::evaluate::Evaluation;
+use rlf_rollout::statistics::Rate;
+use rlf_train::metrics::Line;
+use rlf_train::observer::{Control, Observer, StepDone};
+use rlf_train::phase::Phase;
+use rlf_train::rollouts::BoxError;
+use rlf_train::run::Metrics;
+use serde_json::{Map, Value, json};
+
+use crate::parts::RunParts;
+use crate::reporter::RunReporter;
+
+/// The observer of a training run.
+pub(crate) struct RunObserver {
+    parts: Arc<RunParts>,
+    reporter: Arc<dyn RunReporter>,
+    interrupted: Arc<AtomicBool>,
+    /// Name of the evaluation at the end of SFT in the metrics.
+    after_sft: &'static str,
+}
+
+impl RunObserver {
+    pub(crate) fn new(
+        parts: Arc<RunParts>,
+        reporter: Arc<dyn RunReporter>,
+        interrupted: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            parts,
+            reporter,
+            interrupted,
+            after_sft: "after SFT",
+        }
+    }
+
+    /// Names the evaluation at the end of SFT, which in a control is not called "after SFT".
+    pub(crate) fn with_end_of_sft(mut self, after_sft: &'static str) -> Self {
+        self.after_sft = after_sft;
+        self
+    }
+
+    /// Evaluates the test split and writes the result to the metrics as `moment`.
+    pub(crate) async fn test(
+        &mut self,
+        moment: &str,
+        model: &Model,
+        phase: Phase,
+        step: u64,
+        metrics: &mut Metrics,
+    ) -> anyhow::Result<Evaluation> {
+        let eval = &self.parts.config.eval;
+        self.measure(
+            moment,
+            Split::Test,
+            eval.tasks,
+            eval.samples,
+            model,
+            phase,
+            step,
+            metrics,
+        )
+        .await
+    }
+
+    #[allow(clippy::too_many_arguments)] // Each is a different word in one sentence.
+    async fn measure(
+        &mut self,
+        moment: &str,
+        split: Split,
+        tasks: usize,
+        samples: usize,
+        model: &Model,
+        phase: Phase,
+        step: u64,
+        metrics: &mut Metrics,
+    ) -> anyhow::Result<Evaluation> {
+        self.reporter.evaluating(split.as_str());
+        let tasks = self.parts.tasks.first(split, tasks);
+        let params = SamplingParams::default();
+        let (evaluation, _) = self
+            .parts
+            .evaluate(model, split, &tasks, samples, params, step)
+            .await?;
+        metrics.write(&evaluation_line(&evaluation, moment, phase, step))?;
+        self.reporter.evaluated(moment, &evaluation);
+        Ok(evaluation)
+    }
+}
+
+#[async_trait]
+impl Observer for RunObserver {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        self.reporter.stepped(done.line, done.steps);
+        let (phase, step, last) = (done.phase(), done.step(), done.is_last());
+        let every = self.parts.config.eval.every;
+        // The end of SFT is where the curve of RL begins.
+        let due = last || phase == Phase::Rl && step.is_multiple_of(every);
+        if every > 0 && due {
+            let tasks = self.parts.config.eval.validation_tasks;
+            self.measure(
+                "",
+                Split::Validation,
+                tasks,
+                1,
+                done.model,
+                phase,
+                step,
+                done.metrics,
+            )
+            .await?;
+        }
+        if last {
+            let moment = if phase == Phase::Sft {
+                self.after_sft
+            } else {
+                "after RL"
+            };
+            self.test(moment, done.model, phase, step, done.metrics)
+                .await?;
+        }
+        Ok(if self.interrupted.load(Ordering::SeqCst) {
+            Control::Interrupt
+        } else {
+            Control::Continue
+        })
+    }
+}
+
+/// An evaluation as a line of the metrics.
+fn evaluation_line(evaluation: &Evaluation, moment: &str, phase: Phase, step: u64) -> Line {
+    let by_kind = |rates: &BTreeMap<String, Rate>| -> Value {
+        rates
+            .iter()
+            .map(|(kind, rate)| (kind.clone(), json!(rate.mean)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let by_k = |values: &BTreeMap<usize, f64>| -> Value {
+        values
+            .iter()
+            .map(|(k, value)| (k.to_string(), json!(value)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let mut line = Line::new(phase, step).value("split", json!(evaluation.split));
+    if !moment.is_empty() {
+        line = line.value("moment", json!(moment));
+    }
+    line.value("eval/greedy", json!(evaluation.greedy.mean))
+        .number("eval/greedy_low", evaluation.greedy.low)
+        .number("eval/greedy_high", evaluation.greedy.high)
+        .value("eval/sampled", json!(evaluation.sampled.mean))
+        .number("eval/sampled_low", evaluation.sampled.low)
+        .number("eval/sampled_high", evaluation.sampled.high)
+        .value("eval/greedy_by_kind", by_kind(&evaluation.greedy_by_kind))
+        .value("eval/sampled_by_kind", by_kind(&evaluation.sampled_by_kind))
+        .value("eval/pass_at_k", by_k(&evaluation.pass_at_k))
+        .value("eval/pass_hat_k", by_k(&evaluation.pass_hat_k))
+        .value("eval/reward", json!(evaluation.reward))
+        .value("eval/terms", json!(evaluation.terms))
+        .number("eval/calls", evaluation.calls)
+        .number("eval/excluded", evaluation.excluded)
+        .count("eval/tasks", evaluation.sampled.tasks)
+        .count("eval/samples", evaluation.samples)
+}

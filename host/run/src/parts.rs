@@ -1,0 +1,396 @@
+//! From a configuration to the parts of a run: tokenizer, dialogue, plugins, tasks, policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use candle_core::Device;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::group::Group;
+use rlf_dialogue::split::Split;
+use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_environments::environments::Environments;
+use rlf_plugins::follower::Follower;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::plugin::Plugin;
+use rlf_plugins::registry::Registry;
+use rlf_policy::{Model, Purpose, Sampler, SamplingParams};
+use rlf_rewards::reward_stack::RewardStack;
+use rlf_rollout::evaluate::{Evaluation, evaluate};
+use rlf_rollout::policy_generator::PolicyGenerator;
+use rlf_rollout::user::{User, UsersMode};
+use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
+use rlf_tools::tool_manager::ToolManager;
+
+use crate::config::{IN_RUN, RunConfig};
+use crate::demonstrations::DemonstrationSet;
+use crate::folder::data_path;
+use crate::health::PluginHealth;
+use crate::plugins::PluginSources;
+use crate::reporter::RunReporter;
+use crate::tasks::{self, IndexedTask, TaskSource};
+use crate::text::{TextParts, warn_of_protocol};
+use crate::user;
+
+/// Everything of a run except its weights.
+pub struct RunParts {
+    /// The configuration they were made from.
+    pub config: RunConfig,
+    /// Text to ids.
+    pub tokenizer: Arc<Tokenizer>,
+    /// Template, protocol and budgets.
+    pub dialogue: Arc<Dialogue>,
+    /// All loaded plugins.
+    pub registry: Registry,
+    /// Invokes tool calls.
+    pub tools: ToolManager,
+    /// Opens environment sessions.
+    pub environments: Environments,
+    /// Grades trajectories.
+    pub rewards: Arc<RewardStack>,
+    /// The tasks of all splits.
+    pub tasks: Arc<dyn TaskSource>,
+    /// The demonstrations of SFT, if the configuration has it.
+    demonstrations: Option<Arc<dyn DemonstrationSet>>,
+    /// Plays users, if some task wants one.
+    user: Option<Arc<dyn User>>,
+    /// Serves later calls from plugins that are replaced on disk.
+    _follower: Option<Follower>,
+}
+
+/// Name of the copy of `user.prompt` that a run keeps, beside its data.
+const USER_PROMPT: &str = "user-prompt.txt";
+
+fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
+    config.user.as_mut()?.prompt.as_mut()
+}
+
+impl RunParts {
+    /// Makes all parts of a new run in the folder `run`. Problems of plugins that the run does not need are only
+    /// reported.
+    pub fn new(
+        mut config: RunConfig,
+        plugins: &PluginSources,
+        run: &Path,
+        reporter: &dyn RunReporter,
+    ) -> anyhow::Result<Self> {
+        let tasks = tasks::open(
+            &config.tasks,
+            config.seed,
+            config.eval.validation_tasks,
+            reporter,
+        )?;
+        let data = data_path(run);
+        tasks.write_data(&data)?;
+        if let Some(prompt) = user_prompt(&mut config) {
+            let kept = data.join(USER_PROMPT);
+            std::fs::create_dir_all(&data)
+                .and_then(|()| std::fs::copy(&*prompt, &kept))
+                .with_context(|| format!("user.prompt: cannot keep {}", prompt.display()))?;
+            *prompt = kept;
+        }
+        let text = TextParts::from_config(&config, || tasks.corpus())?;
+        Self::assemble(config, plugins, run, tasks, text, reporter)
+    }
+
+    /// Makes all parts of the existing run in the folder `run`, with the tokenizer, the template and the data that it
+    /// was begun with, even if the files they were made from have changed.
+    pub fn from_run(
+        mut config: RunConfig,
+        plugins: &PluginSources,
+        run: &Path,
+        reporter: &dyn RunReporter,
+    ) -> anyhow::Result<Self> {
+        let tasks = tasks::open(
+            &config.tasks,
+            config.seed,
+            config.eval.validation_tasks,
+            reporter,
+        )?;
+        tasks.check_data(&data_path(run))?;
+        if let Some(prompt) = user_prompt(&mut config) {
+            *prompt = data_path(run).join(USER_PROMPT);
+        }
+        let text = TextParts::from_run(run)?;
+        Self::assemble(config, plugins, run, tasks, text, reporter)
+    }
+
+    fn assemble(
+        config: RunConfig,
+        plugins: &PluginSources,
+        run: &Path,
+        tasks: Arc<dyn TaskSource>,
+        text: TextParts,
+        reporter: &dyn RunReporter,
+    ) -> anyhow::Result<Self> {
+        let TextParts {
+            tokenizer,
+            template,
+            stop_ids,
+        } = text;
+        let tokenizer = Arc::new(tokenizer);
+        let dialogue = Dialogue::new(
+            tokenizer.clone(),
+            template,
+            config.dialogue.clone(),
+            &stop_ids,
+        )
+        .context("[dialogue]")?;
+        warn_of_protocol(&dialogue, reporter);
+        let sandbox = plugins.sandbox(&config.sandbox)?;
+        if let Some(missing) = plugins.all().iter().find(|directory| !directory.is_dir()) {
+            bail!(
+                "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another with --plugins",
+                missing.display()
+            );
+        }
+        let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
+        let tools = ToolManager::new(&registry, &config.tools)
+            .context("[tools]")?
+            .keeping_outputs_in(&run.join("outputs"));
+        let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
+        let follower = (config.tools.reload)
+            .then(|| Follower::start(&registry, &sandbox))
+            .transpose()
+            .context("cannot start a thread that looks after plugins")?;
+        let environments = Environments::new(&registry, &sandbox, &config.environments);
+        let user = user::open(
+            config.user.as_ref(),
+            config.seed,
+            tasks.rows().iter().map(|(_, task)| &**task),
+        )?;
+        let scene = EpisodeContext {
+            dialogue: Arc::new(dialogue),
+            tools: tools.clone(),
+            environments: environments.clone(),
+            shown: config.shown_tools.clone(),
+            user: user.clone(),
+        };
+        tasks.check(&scene)?;
+        let dialogue = scene.dialogue;
+        let demonstrations = (config.sft.is_some())
+            .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))
+            .transpose()?;
+        Ok(Self {
+            config,
+            tokenizer,
+            dialogue,
+            registry,
+            rewards: Arc::new(rewards.with_tools(&tools)),
+            tools,
+            environments,
+            user,
+            _follower: follower,
+            tasks,
+            demonstrations,
+        })
+    }
+
+    /// Reports the problems of plugins that the run may need. `rlf-host plugin list` shows those of the others.
+    pub fn report_problems(&self, reporter: &dyn RunReporter) {
+        let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
+        let environments = self.tasks.environments();
+        let named = self.config.plugins.keys().chain(rewards);
+        let named: BTreeSet<&String> = named.chain(&environments).collect();
+        // If tasks may use all loaded tools, one that is missing changes what the model is offered.
+        let all = self.tasks.tools().is_none();
+        for problem in self.registry.problems() {
+            if all || named.contains(&problem.plugin) || problem.plugin == "*" {
+                reporter.warn(&problem.to_string());
+            }
+        }
+    }
+
+    /// The files that a checkpoint needs beside its weights to be loadable anywhere.
+    pub fn assets(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let template = self.dialogue.template();
+        let mut config = serde_json::json!({
+            "chat_template": template.source(),
+            "tokenizer_class": "PreTrainedTokenizerFast",
+        });
+        for (name, token) in template.special_tokens() {
+            config[name] = token.as_str().into();
+        }
+        let stop_ids = self.dialogue.stop_ids();
+        let generation = serde_json::json!({"eos_token_id": stop_ids});
+        Ok(vec![
+            (
+                "tokenizer.json".into(),
+                self.tokenizer.to_json()?.into_bytes(),
+            ),
+            (
+                "tokenizer_config.json".into(),
+                config.to_string().into_bytes(),
+            ),
+            (
+                "generation_config.json".into(),
+                generation.to_string().into_bytes(),
+            ),
+        ])
+    }
+
+    /// Loads weights and fits them to the tokenizer, as [`RunParts::fitted`] does.
+    pub fn load_model(&self, folder: &Path, device: &Device) -> anyhow::Result<Model> {
+        self.fitted(Model::load(folder, device)?)
+    }
+
+    /// Keeps ids beyond the tokenizer's from being sampled or trained. Refuses a model whose vocabulary is smaller than the
+    /// tokenizer's, or whose positions are fewer than the context.
+    pub fn fitted(&self, mut model: Model) -> anyhow::Result<Model> {
+        model.limit_vocabulary(self.tokenizer.vocab_size())?;
+        let (context, most) = (
+            self.config.dialogue.context as usize,
+            model.config().max_position_embeddings,
+        );
+        if context > most {
+            bail!(
+                "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
+            );
+        }
+        Ok(model)
+    }
+
+    /// The hash of every component that takes part, by alias, and of the data bound to it, by
+    /// `<alias> data`.
+    pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
+        let tools = self.tasks.tools();
+        let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
+        let environments = self.tasks.environments();
+        let takes_part = |plugin: &Plugin| {
+            rewards.contains(plugin.name())
+                || environments.contains(plugin.name())
+                || plugin.tools().iter().any(|tool| {
+                    tools
+                        .as_ref()
+                        .is_none_or(|used| used.contains(&tool.definition.name))
+                })
+        };
+        let mut hashes = BTreeMap::new();
+        for plugin in self.registry.plugins() {
+            if takes_part(plugin) {
+                hashes.insert(plugin.name().to_owned(), plugin.hash().to_owned());
+                if let Some(files) = plugin.environment_hash() {
+                    hashes.insert(format!("{} files", plugin.name()), files.to_owned());
+                }
+                if let Some(data) = plugin.data_hash() {
+                    hashes.insert(format!("{} data", plugin.name()), data);
+                }
+            }
+        }
+        hashes
+    }
+
+    /// The demonstrations of SFT.
+    pub fn demonstrations(&self) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
+        let set = self.demonstrations.clone();
+        set.context("the configuration has no [sft], and so no demonstrations")
+    }
+
+    /// The parts that every episode uses.
+    pub fn scene(&self) -> EpisodeContext {
+        EpisodeContext {
+            dialogue: self.dialogue.clone(),
+            tools: self.tools.clone(),
+            environments: self.environments.clone(),
+            shown: self.config.shown_tools.clone(),
+            user: self.user.clone(),
+        }
+    }
+
+    /// Who plays the users of these tasks, or of all; none if they live in no environment.
+    pub fn users(&self, tasks: Option<&[IndexedTask]>) -> Option<UsersMode> {
+        let all;
+        let tasks = if let Some(tasks) = tasks {
+            tasks
+        } else {
+            all = self.tasks.rows();
+            &all
+        };
+        let tasks = tasks.iter().map(|(_, task)| &**task);
+        UsersMode::for_tasks(tasks, self.user.as_deref())
+    }
+
+    /// The engine that makes trajectories, sampling from `model` as it is now.
+    pub fn workshop(
+        &self,
+        model: &Model,
+    ) -> anyhow::Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>)> {
+        let engine = Arc::new(PolicyGenerator::start(
+            model.share(),
+            self.dialogue.stop_ids().to_vec(),
+            self.config.dialogue.context as usize,
+            self.config.workers(),
+            self.config.engine,
+        )?);
+        let workshop = RolloutEngine {
+            context: self.scene(),
+            rewards: self.rewards.clone(),
+            generator: engine.clone(),
+        };
+        Ok((Arc::new(workshop), engine))
+    }
+
+    /// The settings for sampling on a split.
+    pub fn settings(
+        &self,
+        params: SamplingParams,
+        purpose: Purpose,
+        split: Split,
+        step: u64,
+    ) -> anyhow::Result<RolloutSettings> {
+        Ok(RolloutSettings {
+            sampler: Sampler::new(params, self.config.seed, purpose)?,
+            seed: self.config.seed,
+            step,
+            steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
+            split: split,
+        })
+    }
+
+    /// Measures `model` on `tasks`: greedily, and `samples` times by `params`.
+    pub async fn evaluate(
+        &self,
+        model: &Model,
+        split: Split,
+        tasks: &[IndexedTask],
+        samples: usize,
+        params: SamplingParams,
+        step: u64,
+    ) -> anyhow::Result<(Evaluation, Vec<Group>)> {
+        let (workshop, _engine) = self.workshop(model)?;
+        let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
+        let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
+        let health = self.health();
+        let evaluated = evaluate(&workshop, tasks, samples, &greedy, &sampled).await?;
+        health.check()?;
+        Ok(evaluated)
+    }
+
+    /// Counts from now on how calls of plugins end.
+    pub fn health(&self) -> PluginHealth {
+        PluginHealth::new(
+            &self.tools,
+            &self.environments,
+            &self.rewards,
+            self.config.tools.max_trap_share,
+        )
+    }
+}
+
+/// The policies with `run:` bindings pointing into the run.
+fn bindings(
+    policies: &BTreeMap<String, PluginGrants>,
+    run: &Path,
+) -> BTreeMap<String, PluginGrants> {
+    let mut policies = policies.clone();
+    for path in policies
+        .values_mut()
+        .flat_map(|policy| policy.data.values_mut())
+    {
+        if let Some(name) = path.to_str().and_then(|text| text.strip_prefix(IN_RUN)) {
+            *path = data_path(run).join(name);
+        }
+    }
+    policies
+}

@@ -1,0 +1,252 @@
+//! Where a run's plugins are found, and the sandbox that they run in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use rlf_environments::EnvironmentLoader;
+use rlf_interpreters::InterpreterLoader;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::kind::Kinds;
+use rlf_plugins::problem::Problem;
+use rlf_plugins::registry::{Identity, Registry};
+use rlf_rewards::RewardLoader;
+use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_tools::ToolLoader;
+
+use crate::reporter::RunReporter;
+
+/// The kinds of plugins that this program loads.
+pub const KINDS: Kinds = &[
+    &ToolLoader,
+    &RewardLoader,
+    &InterpreterLoader,
+    &EnvironmentLoader,
+];
+
+/// Time after which loading is reported as slow.
+const SLOW: Duration = Duration::from_secs(3);
+
+/// The environment variable that names the directory of shipped plugins; empty for none.
+pub const SHIPPED_VARIABLE: &str = "RLF_PLUGINS";
+
+/// Directories of shipped plugins, from the directory of the program: as it is built, and as it is installed.
+const BESIDE_THE_PROGRAM: [&str; 3] = [
+    "../plugins",
+    "../lib/rlf-host/plugins",
+    "../share/rlf-host/plugins",
+];
+
+/// The directory of shipped plugins if none is found beside the program, from where it is started.
+const FALLBACK: &str = "target/plugins";
+
+/// File in a run's folder with the plugin directories that it was begun with, beside the shipped one.
+const RECORD: &str = "plugin-directories.json";
+
+/// The directories of plugins, and how plugins are prepared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginSources {
+    /// Directories of plugins: every `*/plugin.toml` or `*.wasm` in them. Plugins and tools of an earlier directory win
+    /// over those of the same name in a later one.
+    pub directories: Vec<PathBuf>,
+    /// The directory of shipped plugins, which comes last; none to leave them out.
+    pub shipped: Option<PathBuf>,
+    /// Compiles components in a process of its own, with limits on memory and time. That process is the program that
+    /// runs now, started with the argument [`rlf_sandbox::prepare_process::ARGUMENT`]: set this only in a program whose
+    /// `main` then calls [`rlf_sandbox::prepare_process::prepare_from_stdin`]. Without it, a component that nobody has
+    /// checked can take any amount of memory and time while it is compiled.
+    pub prepare_elsewhere: bool,
+}
+
+impl PluginSources {
+    /// The plugins of one directory, compiled in this process.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directories: vec![directory.into()],
+            shipped: None,
+            prepare_elsewhere: false,
+        }
+    }
+
+    /// The shipped plugins, after those of `added` if it is given. The shipped ones are in the directory that the
+    /// environment variable [`SHIPPED_VARIABLE`] names; if it is not set, beside the program that runs now.
+    pub fn with_shipped(added: Option<&Path>) -> Self {
+        let shipped = match std::env::var_os(SHIPPED_VARIABLE) {
+            Some(named) if named.is_empty() => None,
+            Some(named) => Some(PathBuf::from(named)),
+            None => beside_the_program().or_else(|| {
+                let fallback = PathBuf::from(FALLBACK);
+                // One that is not there is named only if there is no other.
+                (added.is_none() || fallback.is_dir()).then_some(fallback)
+            }),
+        };
+        Self {
+            directories: added.map(Path::to_owned).into_iter().collect(),
+            shipped,
+            prepare_elsewhere: false,
+        }
+    }
+
+    /// All directories, those that win first. A directory that is the shipped one too is there once.
+    pub fn all(&self) -> Vec<PathBuf> {
+        let same = |a: &Path, b: &Path| {
+            a == b
+                || a.canonicalize()
+                    .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+        };
+        let mut all: Vec<PathBuf> = Vec::new();
+        for directory in self.directories.iter().chain(&self.shipped) {
+            if !all.iter().any(|known| same(known, directory)) {
+                all.push(directory.clone());
+            }
+        }
+        all
+    }
+
+    /// The directories, for messages.
+    pub fn display(&self) -> String {
+        let all = self.all();
+        if all.is_empty() {
+            return "no plugin directory".to_owned();
+        }
+        let all: Vec<String> = all.iter().map(|path| path.display().to_string()).collect();
+        all.join(" and ")
+    }
+
+    /// These, and the directories that the run in the folder `run` was begun with, as far as they are there.
+    pub(crate) fn of_run(&self, run: &Path) -> Self {
+        let recorded = std::fs::read_to_string(run.join(RECORD)).unwrap_or_default();
+        let recorded: Vec<PathBuf> = serde_json::from_str(&recorded).unwrap_or_default();
+        let mut sources = self.clone();
+        (sources.directories).extend(recorded.into_iter().filter(|path| path.is_dir()));
+        sources
+    }
+
+    /// Records the directories in the folder of a run that begins.
+    pub(crate) fn record(&self, run: &Path) -> anyhow::Result<()> {
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let directories: Vec<PathBuf> = self.directories.iter().map(absolute).collect();
+        let file = run.join(RECORD);
+        std::fs::write(&file, serde_json::to_string(&directories)?)
+            .with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// The sandbox of this machine, with the user's cache folder if the configuration names none.
+    pub fn sandbox(&self, config: &SandboxConfig) -> anyhow::Result<Sandbox> {
+        let mut config = config.clone();
+        config.cache = config.cache.or_else(component_cache);
+        config.prepare_elsewhere = self.prepare_elsewhere;
+        Ok(Sandbox::new(&config)?)
+    }
+
+    /// Loads all plugins. Components that are new on this machine are compiled, which takes seconds.
+    pub fn load(
+        &self,
+        grants: &BTreeMap<String, PluginGrants>,
+        sandbox: &Sandbox,
+        reporter: &dyn RunReporter,
+    ) -> Registry {
+        self.load_where(grants, sandbox, reporter, |_| true)
+    }
+
+    /// Loads the plugins whose names are `wanted`.
+    pub fn load_where(
+        &self,
+        grants: &BTreeMap<String, PluginGrants>,
+        sandbox: &Sandbox,
+        reporter: &dyn RunReporter,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Registry {
+        let directories = self.all();
+        report_if_slow(reporter, || {
+            Registry::load_from(&directories, grants, KINDS, sandbox, wanted)
+        })
+    }
+
+    /// Reads what the plugin `name` is and asks for, without running it.
+    pub fn identify(
+        &self,
+        grants: &BTreeMap<String, PluginGrants>,
+        name: &str,
+    ) -> Result<Identity, Problem> {
+        Registry::identify_in(&self.all(), grants, name)
+    }
+}
+
+/// The directory of plugins that is shipped with the program that runs now.
+fn beside_the_program() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.canonicalize().ok()?;
+    beside(program.parent()?)
+}
+
+/// The directory of plugins that is shipped with a program in the directory `programs`.
+fn beside(programs: &Path) -> Option<PathBuf> {
+    let mut places = BESIDE_THE_PROGRAM.iter().map(|place| programs.join(place));
+    places.find(|place| place.is_dir())?.canonicalize().ok()
+}
+
+/// The user's folder for compiled components; none if `HOME` is not set.
+pub fn component_cache() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(home)?;
+    cache
+        .is_absolute()
+        .then(|| cache.join("rlf-host").join("components"))
+}
+
+/// Loads plugins, and reports that it takes long.
+pub fn report_if_slow<T>(reporter: &dyn RunReporter, load: impl FnOnce() -> T) -> T {
+    let (done, waits) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waits.recv_timeout(SLOW) == Err(RecvTimeoutError::Timeout) {
+                reporter.loading_slowly();
+            }
+        });
+        let loaded = load();
+        drop(done);
+        loaded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_plugins_are_beside_the_program_as_built_and_as_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let programs = root.join("bin");
+        std::fs::create_dir(&programs).unwrap();
+        assert_eq!(beside(&programs), None);
+        for place in ["share/rlf-host/plugins", "lib/rlf-host/plugins", "plugins"] {
+            std::fs::create_dir_all(root.join(place)).unwrap();
+            assert_eq!(beside(&programs), Some(root.join(place)));
+        }
+    }
+
+    #[test]
+    fn a_run_knows_the_directories_that_it_was_begun_with() {
+        let run = tempfile::tempdir().unwrap();
+        let own = tempfile::tempdir().unwrap();
+        PluginSources::new(own.path()).record(run.path()).unwrap();
+        let shipped = PluginSources {
+            directories: Vec::new(),
+            shipped: Some("shipped".into()),
+            prepare_elsewhere: false,
+        };
+        let all = shipped.of_run(run.path()).all();
+        assert_eq!(all, [own.path().to_owned(), "shipped".into()]);
+        // Directories that are gone are left out.
+        drop(own);
+        let all = shipped.of_run(run.path()).all();
+        assert_eq!(all, [PathBuf::from("shipped")]);
+        assert_eq!(shipped.of_run(&run.path().join("none")), shipped);
+    }
+}

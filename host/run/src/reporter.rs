@@ -1,0 +1,71 @@
+//! What a run reports to its caller while it works.
+
+use std::path::{Path, PathBuf};
+
+use rlf_dialogue::History;
+use rlf_policy::DeviceChoice;
+use rlf_rollout::evaluate::Evaluation;
+use rlf_train::metrics::Line;
+
+/// Receives what a run has to say to people. The library prints nothing; every method does nothing by default.
+///
+/// Methods are called in the order of events, from whichever thread works at that moment, and should return quickly.
+pub trait RunReporter: Send + Sync {
+    /// Something is probably wrong, and work continues.
+    fn warn(&self, _warning: &str) {}
+
+    /// Plugins have been loading for some seconds: components that are new on this machine are compiled first.
+    fn loading_slowly(&self) {}
+
+    /// A run begins, or is resumed, in this folder and on this device.
+    fn begins(&self, _run: &Path, _device: &DeviceChoice) {}
+
+    /// Everything is loaded; this is what is trained, and with what.
+    fn assembled(&self, _summary: &RunSummary) {}
+
+    /// A training step is done, of as many as its phase has.
+    fn stepped(&self, _line: &Line, _steps: u64) {}
+
+    /// An evaluation on this split begins.
+    fn evaluating(&self, _split: &str) {}
+
+    /// An evaluation is done. `moment` is empty for those within a phase.
+    fn evaluated(&self, _moment: &str, _evaluation: &Evaluation) {}
+
+    /// No more steps follow, of the run or of its control.
+    fn phases_ended(&self) {}
+
+    /// The control begins: SFT for as many steps as take the seconds that RL took.
+    fn control_begins(&self, _steps: u64, _rl_seconds: f64) {}
+}
+
+/// Reports nothing to anybody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl RunReporter for Silent {}
+
+/// The parts of a run, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSummary {
+    /// Numbers in the model.
+    pub parameters: usize,
+    /// Token ids that the tokenizer has.
+    pub vocabulary: usize,
+    /// Environments that tasks live in.
+    pub environments: Vec<String>,
+    /// Tools that tasks may use beside those of their environment.
+    pub tools: Vec<String>,
+    /// Where the chat template comes from.
+    pub template: String,
+    /// Cases in which the template changes earlier turns when it renders them again.
+    pub template_changes: Vec<&'static str>,
+    /// What happens to such turns.
+    pub history: History,
+    /// Plugins that grade trajectories.
+    pub rewards: Vec<String>,
+    /// The expression that says which trajectory is a success.
+    pub success: String,
+    /// The checkpoint that training continues from.
+    pub resumed_from: Option<PathBuf>,
+}

@@ -1,0 +1,112 @@
+//! A run that has a checkpoint: evaluating its policy and playing single tasks.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rlf_dialogue::group::Group;
+use rlf_dialogue::split::Split;
+use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
+use rlf_rollout::evaluate::Evaluation;
+use rlf_rollout::rollout::rollout;
+use rlf_train::run::Checkpoint;
+
+use crate::config::RunConfig;
+use crate::error::RunFailure;
+use crate::parts::RunParts;
+use crate::plugins::PluginSources;
+use crate::reporter::RunReporter;
+use crate::tasks::IndexedTask;
+
+/// A run with its newest checkpoint.
+pub struct SavedRun {
+    /// Everything but the weights.
+    pub parts: RunParts,
+    /// The newest checkpoint.
+    pub checkpoint: Checkpoint,
+    /// The policy of the checkpoint.
+    pub model: Model,
+}
+
+impl SavedRun {
+    /// Opens the run in the folder `run`; on another device than its configuration's if one is named. Reports plugins
+    /// that have changed since the run was made.
+    pub fn open(
+        run: &Path,
+        plugins: &PluginSources,
+        device: Option<&str>,
+        reporter: &dyn RunReporter,
+    ) -> Result<Self, RunFailure> {
+        let file = run.join("config.toml");
+        if !file.exists() {
+            let missing = anyhow::anyhow!("{} is not a run: it has no config.toml", run.display());
+            return Err(missing.into());
+        }
+        let mut config = RunConfig::load(&file, &[])?;
+        if let Some(device) = device {
+            device.clone_into(&mut config.device);
+        }
+        let checkpoint = Checkpoint::latest(run)?.with_context(|| {
+            format!(
+                "{} has no checkpoint yet; wait for its first, or train on",
+                run.display()
+            )
+        })?;
+        let parts = RunParts::from_run(config, &plugins.of_run(run), run, reporter)?;
+        parts.report_problems(reporter);
+        let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
+        for change in changes {
+            reporter.warn(&format!("since the run was made, {change}"));
+        }
+        let device = open_device(&parts.config.device).map_err(anyhow::Error::from)?;
+        let model = parts.load_model(&checkpoint.path, &device.device)?;
+        Ok(Self {
+            parts,
+            checkpoint,
+            model,
+        })
+    }
+
+    /// The sampling parameters in the generation_config.json of the run's first checkpoint, or of its newest.
+    pub fn generation_config(&self) -> Result<SamplingParams, RunFailure> {
+        let first = self.parts.config.model.checkpoint.as_deref();
+        let folder = first.unwrap_or(&self.checkpoint.path);
+        let config = GenerationConfig::load(folder).map_err(anyhow::Error::from)?;
+        let config = config
+            .with_context(|| format!("{} has no generation_config.json", folder.display()))?;
+        Ok(config.sampling())
+    }
+
+    /// Evaluates the policy on tasks of a split: greedily, and with `samples` samples a task.
+    pub async fn evaluate(
+        &self,
+        split: Split,
+        tasks: &[IndexedTask],
+        samples: usize,
+        params: SamplingParams,
+    ) -> Result<Evaluation, RunFailure> {
+        let step = self.checkpoint.state.step;
+        let (evaluation, _) = self
+            .parts
+            .evaluate(&self.model, split, tasks, samples, params, step)
+            .await?;
+        Ok(evaluation)
+    }
+
+    /// Plays one task `samples` times. A sample is keyed by its number, so those before the last are played too.
+    pub async fn rollout(
+        &self,
+        split: Split,
+        task: IndexedTask,
+        samples: usize,
+        params: SamplingParams,
+    ) -> Result<Group, RunFailure> {
+        let step = self.checkpoint.state.step;
+        let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
+        let (workshop, _engine) = self.parts.workshop(&self.model)?;
+        let groups = rollout(&workshop, &[task], samples, &settings)
+            .await
+            .map_err(anyhow::Error::from)?;
+        let group = groups.into_iter().next();
+        Ok(group.context("the rollout gave nothing back")?)
+    }
+}

@@ -1,0 +1,252 @@
+//! The questions about countries of the quickstart, generated without end in training by [`rlf_forge`], with a
+//! demonstrator that knows their answers. The configuration names them `[tasks.facts]`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use rlf_dialogue::config::AnswerRule;
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::episode::Episode;
+use rlf_dialogue::split::Split;
+use rlf_dialogue::tool::ToolCall;
+use rlf_forge::countries::{CountryTasks, DemonstratedTurn, LOOKUP, Stage};
+use rlf_rollout::EpisodeContext;
+use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::shown_tools::ShownTools;
+use serde_json::json;
+
+use super::{IndexedTask, TaskSource, named_tools};
+use crate::demonstrations::turns::{TrialConversation, answering, calling};
+use crate::demonstrations::{Demonstration, DemonstrationSet};
+use crate::text::Corpus;
+
+/// Name of the table of countries within a run, as `data.<slot> = "run:facts.csv"` binds it.
+const FACTS_TABLE: &str = "facts.csv";
+
+/// Exercises whose text a tokenizer is trained on: every piece that recurs is in them, and more take only time.
+const EXERCISES: u64 = 2000;
+
+/// Questions over a table of countries, real ones and generated ones.
+pub struct Countries {
+    world: Arc<CountryTasks>,
+}
+
+impl Countries {
+    /// The questions of a generated world.
+    pub fn new(world: CountryTasks) -> Self {
+        Self {
+            world: Arc::new(world),
+        }
+    }
+
+    fn task(&self, split: Split, stage: Stage, number: u64) -> IndexedTask {
+        (number, Arc::new(self.world.task(split, stage, number)))
+    }
+}
+
+impl TaskSource for Countries {
+    fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask> {
+        (step * count as u64..(step + 1) * count as u64)
+            .map(|number| self.task(Split::Train, Stage::Rl, number))
+            .collect()
+    }
+
+    fn first(&self, split: Split, count: usize) -> Vec<IndexedTask> {
+        (0..count as u64)
+            .map(|number| self.task(split, Stage::Eval, number))
+            .collect()
+    }
+
+    fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask> {
+        if let Ok(number) = which.parse::<u64>() {
+            return Ok(self.task(split, Stage::Eval, number));
+        }
+        (0..10_000)
+            .map(|number| self.task(split, Stage::Eval, number))
+            .find(|(_, task)| task.id == which)
+            .with_context(|| {
+                format!(
+                    "no task `{which}` among the first 10,000 of this split; ids look like `{}`",
+                    self.task(split, Stage::Eval, 0).1.id
+                )
+            })
+    }
+
+    fn rows(&self) -> Vec<IndexedTask> {
+        Vec::new()
+    }
+
+    fn tools(&self) -> Option<BTreeSet<String>> {
+        let (_, task) = self.task(Split::Train, Stage::Rl, 0);
+        named_tools(&task).map(|tools| tools.into_iter().collect())
+    }
+
+    fn environments(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    fn corpus(&self) -> Corpus<'_> {
+        Box::new(self.world.tokenizer_corpus(EXERCISES))
+    }
+
+    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+        // All of them use the same tools.
+        let (_, task) = self.task(Split::Train, Stage::Rl, 0);
+        let offered = scene.tools.definitions(task.tools.as_deref());
+        let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
+        Episode::start(&scene.dialogue, String::new(), &task, offered).context("[tasks.facts]")?;
+        Ok(())
+    }
+
+    fn demonstrations(
+        &self,
+        dialogue: &Arc<Dialogue>,
+        _shown: &ShownTools,
+    ) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
+        TrialConversation::new(dialogue, std::iter::once(LOOKUP))?
+            .say(&calling(several_lookups()))
+            .context("[sft] of [tasks.facts] demonstrates several calls in one turn; use another `template`")?;
+        Ok(Arc::new(CountriesDemonstrations {
+            world: self.world.clone(),
+            answer: dialogue.config().answer,
+        }))
+    }
+
+    fn write_data(&self, folder: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), self.world.table().to_csv()))
+            .with_context(|| format!("cannot write {}", folder.display()))
+    }
+
+    fn check_data(&self, folder: &Path) -> anyhow::Result<()> {
+        let file = folder.join(FACTS_TABLE);
+        let kept = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        if kept != self.world.table().to_csv() {
+            bail!(
+                "other facts follow from these settings than the run has in {}; go on with the seed and the [tasks.facts] \
+                 that it was begun with, and the rlf-host that began it",
+                file.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Demonstrations of training questions, without end.
+struct CountriesDemonstrations {
+    world: Arc<CountryTasks>,
+    answer: AnswerRule,
+}
+
+impl DemonstrationSet for CountriesDemonstrations {
+    fn different(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+        let task = self.world.task(Split::Train, Stage::Sft, number);
+        let demonstrator = CountriesDemonstrator {
+            writer: self.world.demonstration(&task)?,
+            answer: self.answer,
+        };
+        Ok(Demonstration::Played(
+            Arc::new(task),
+            Box::new(demonstrator),
+        ))
+    }
+}
+
+/// Several calls of one turn, as some demonstrations have them.
+fn several_lookups() -> Vec<ToolCall> {
+    let call = |key: &str| ToolCall {
+        call_id: String::new(),
+        name: LOOKUP.to_owned(),
+        arguments: json!({"of": key}),
+    };
+    ["a", "b"].map(call).into()
+}
+
+/// The generator's demonstrator, writing as the run's model does.
+struct CountriesDemonstrator {
+    writer: rlf_forge::countries::CountryDemonstrator,
+    answer: AnswerRule,
+}
+
+impl Demonstrator for CountriesDemonstrator {
+    fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String> {
+        let turn = match self.writer.next_turn(observations) {
+            Ok(Some(DemonstratedTurn::Act(calls))) => calling(calls),
+            Ok(Some(DemonstratedTurn::Answer(answer))) => answering(&answer, self.answer),
+            Ok(None) => return Err("the demonstration is over, but the episode is not".into()),
+            Err(error) => return Err(error.to_string()),
+        };
+        episode.write_turn(&turn).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::template::ChatTemplate;
+    use rlf_dialogue::tokenizer::Tokenizer;
+    use rlf_forge::countries::CALCULATE;
+
+    use super::*;
+    use crate::config::RunConfig;
+    use crate::text::open_tokenizer;
+
+    fn quickstart() -> (RunConfig, Countries, Tokenizer) {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/quickstart.toml");
+        let config = RunConfig::load(&config, &[]).unwrap();
+        let facts = config.tasks.facts.as_ref().unwrap();
+        let tasks = Countries::new(CountryTasks::generate(config.seed, facts).unwrap());
+        let tokenizer = open_tokenizer(&config, || tasks.corpus()).unwrap();
+        (config, tasks, tokenizer)
+    }
+
+    /// The coverage below is counted on this.
+    #[test]
+    fn demonstrations_of_the_quickstart_are_written_as_the_generator_counts_them() {
+        let (config, Countries { world }, tokenizer) = quickstart();
+        let tokenizer = Arc::new(tokenizer);
+        let template = ChatTemplate::small();
+        let dialogue = Dialogue::new(tokenizer, template, config.dialogue.clone(), &[]).unwrap();
+        let answer = dialogue.config().answer;
+        let trial =
+            TrialConversation::new(&Arc::new(dialogue), [LOOKUP, CALCULATE].into_iter()).unwrap();
+        for number in 0..300 {
+            let task = world.task(Split::Train, Stage::Sft, number);
+            let writer = || world.demonstration(&task).unwrap();
+            let turn = writer().next_turn(&[]).unwrap().unwrap();
+            let mut demonstrator = CountriesDemonstrator {
+                writer: writer(),
+                answer,
+            };
+            let written = demonstrator.next_turn(trial.episode(), &[]);
+            assert_eq!(written, Ok(turn.to_hermes()));
+        }
+        let calls = several_lookups();
+        for (turn, message) in [
+            (DemonstratedTurn::Act(calls.clone()), calling(calls)),
+            (
+                DemonstratedTurn::Answer("5.4".into()),
+                answering("5.4", answer),
+            ),
+        ] {
+            let written = trial.episode().write_turn(&message);
+            assert_eq!(written.unwrap(), turn.to_hermes());
+        }
+    }
+
+    #[test]
+    fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
+        let (config, Countries { world }, tokenizer) = quickstart();
+        let encode = |text: &str| tokenizer.encode_trusted(text);
+        // A fraction of what training shows: 1,200 steps of 64.
+        let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
+        assert!(coverage.tokens > 100, "{}", coverage.tokens);
+        assert_eq!(coverage.rare, []);
+    }
+}

@@ -1,0 +1,326 @@
+//! Tasks read from files of JSON lines. Training goes through them epoch by epoch, shuffled.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::split::Split;
+use rlf_dialogue::task::Task;
+use rlf_import::read_tasks;
+use rlf_rollout::EpisodeContext;
+use rlf_rollout::shown_tools::ShownTools;
+use rlf_rollout::task_environment::rehearse;
+use rlf_rollout::user;
+
+use super::epochs::Epochs;
+use super::{IndexedTask, TaskSource, named_tools};
+use crate::config::TasksConfig;
+use crate::demonstrations::gold::GoldDemonstration;
+use crate::demonstrations::{Demonstration, DemonstrationSet};
+use crate::reporter::RunReporter;
+use crate::text::Corpus;
+
+/// Largest number of tasks of a split whose environments are opened before a run begins.
+const MAX_OPENED: usize = 256;
+
+/// The tasks of a run's files, and the conversations to imitate if a file of them is named.
+pub struct Files {
+    seed: u64,
+    train: Vec<Arc<Task>>,
+    validation: Vec<Arc<Task>>,
+    test: Vec<Arc<Task>>,
+    demonstrations: Arc<[Arc<rlf_import::Demonstration>]>,
+    epochs: Epochs,
+}
+
+/// Reads conversations to imitate, in any format that `data import` knows for SFT.
+fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demonstration>>> {
+    let rows = rlf_import::read(path, &rlf_import::Options::default())?;
+    rows.into_iter()
+        .map(|row| match row {
+            rlf_import::Imported::Demonstration(demonstration) => Ok(Arc::new(demonstration)),
+            rlf_import::Imported::Task(task) => bail!(
+                "[tasks] demonstrations = {}: the row with id {:?} is a task and no conversation",
+                path.display(),
+                task.id
+            ),
+        })
+        .collect()
+}
+
+impl Files {
+    /// Reads all files that a configuration names.
+    pub fn open(
+        config: &TasksConfig,
+        seed: u64,
+        validation_tasks: usize,
+        reporter: &dyn RunReporter,
+    ) -> anyhow::Result<Self> {
+        let read = |path: &Path| -> anyhow::Result<Vec<Arc<Task>>> {
+            let mut tasks = read_tasks(path)?;
+            if tasks.is_empty() {
+                bail!("{} holds no task", path.display());
+            }
+            if let Some(system) = &config.system {
+                for task in &mut tasks {
+                    if task
+                        .prompt
+                        .first()
+                        .is_none_or(|first| first.role != Role::System)
+                    {
+                        task.prompt
+                            .insert(0, Message::text(Role::System, system.clone()));
+                    }
+                }
+            }
+            Ok(tasks.into_iter().map(Arc::new).collect())
+        };
+        let train = config.train.as_deref().context("[tasks] needs `train`")?;
+        let mut train = read(train)?;
+        let validation = if let Some(path) = &config.validation {
+            read(path)?
+        } else {
+            // Held out, unless that would leave nothing to train on.
+            let held = validation_tasks.min(train.len() / 5).max(1);
+            let held_out: Vec<_> = train.iter().take(held).cloned().collect();
+            if train.len() > held {
+                train.drain(..held);
+            } else if config.test.is_none() {
+                reporter.warn(
+                    "[tasks] train holds one task, so what is measured is what was trained on; name other tasks as \
+                     `tasks.test`",
+                );
+            }
+            held_out
+        };
+        let test = match &config.test {
+            Some(path) => read(path)?,
+            None => validation.clone(),
+        };
+        Ok(Self {
+            seed,
+            epochs: Epochs::new(seed, "tasks", train.len()),
+            train,
+            validation,
+            test,
+            demonstrations: match &config.demonstrations {
+                Some(path) => read_demonstrations(path)?.into(),
+                None => Arc::default(),
+            },
+        })
+    }
+
+    fn split(&self, split: Split) -> &[Arc<Task>] {
+        match split {
+            Split::Train => &self.train,
+            Split::Validation => &self.validation,
+            Split::Test => &self.test,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Task>> {
+        [&self.train, &self.validation, &self.test]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Opens and renders the rows of all splits once; of those that live in an environment, up to [`MAX_OPENED`].
+    async fn rehearse(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+        for split in Split::ALL {
+            let tasks = self.split(split);
+            let opened = tasks
+                .iter()
+                .filter(|task| task.environment.is_some())
+                .count();
+            let every = opened.div_ceil(MAX_OPENED).max(1);
+            let mut seen = 0;
+            for task in tasks {
+                if task.environment.is_some() {
+                    seen += 1;
+                    if seen % every != 0 && seen != 1 {
+                        continue;
+                    }
+                }
+                let rehearsed = rehearse(scene, task, split).await;
+                rehearsed.with_context(|| {
+                    format!(
+                        "[tasks], {} split: the row with id {:?}",
+                        split.as_str(),
+                        task.id
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The gold calls of training tasks that have some.
+    fn gold(
+        &self,
+        dialogue: &Arc<Dialogue>,
+        shown: &ShownTools,
+    ) -> anyhow::Result<Vec<GoldDemonstration>> {
+        let mut gold = Vec::new();
+        for task in &self.train {
+            let showing = shown.for_task(Split::Train, task)?;
+            let written = GoldDemonstration::from_task(task, dialogue, &showing).with_context(|| {
+                format!(
+                    "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
+                     mend or remove the row, or name other demonstrations as `tasks.demonstrations`",
+                    task.id
+                )
+            })?;
+            gold.extend(written);
+        }
+        if gold.is_empty() && self.train.iter().any(|task| user::is_wanted(task)) {
+            bail!(
+                "[sft] needs demonstrations, and the gold calls of tasks whose user a model plays are none: nobody knows what \
+                 that user would say; name a file as `tasks.demonstrations`, or remove [sft]"
+            );
+        }
+        if gold.is_empty() {
+            bail!(
+                "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have \
+                 gold calls, or remove [sft]"
+            );
+        }
+        Ok(gold)
+    }
+}
+
+impl TaskSource for Files {
+    fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask> {
+        (step * count as u64..(step + 1) * count as u64)
+            .map(|number| (number, self.train[self.epochs.index(number)].clone()))
+            .collect()
+    }
+
+    fn first(&self, split: Split, count: usize) -> Vec<IndexedTask> {
+        let tasks = self.split(split).iter().take(count);
+        (0..).zip(tasks.cloned()).collect()
+    }
+
+    fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask> {
+        let tasks = self.split(split);
+        if let Ok(number) = which.parse::<u64>() {
+            let task = tasks.get(number as usize).with_context(|| {
+                format!(
+                    "there is no task {number}: the split has {}, from 0",
+                    tasks.len()
+                )
+            })?;
+            return Ok((number, task.clone()));
+        }
+        (0..)
+            .zip(tasks)
+            .find(|(_, task)| task.id == which)
+            .map(|(number, task)| (number, task.clone()))
+            .with_context(|| format!("no task of this split has the id `{which}`"))
+    }
+
+    fn rows(&self) -> Vec<IndexedTask> {
+        Split::ALL
+            .into_iter()
+            .flat_map(|split| self.first(split, usize::MAX))
+            .collect()
+    }
+
+    fn tools(&self) -> Option<BTreeSet<String>> {
+        self.all()
+            .map(|task| named_tools(task))
+            .try_fold(BTreeSet::new(), |mut all, tools| {
+                all.extend(tools?);
+                Some(all)
+            })
+    }
+
+    fn environments(&self) -> BTreeSet<String> {
+        self.all()
+            .filter_map(|task| task.environment.clone())
+            .collect()
+    }
+
+    fn corpus(&self) -> Corpus<'_> {
+        Box::new(self.train.iter().flat_map(|task| {
+            let environment = task.environment.iter();
+            let prompt = task.prompt.iter().map(Message::plain_text);
+            // The environment's first messages are not known before it is opened; much of them is in here.
+            prompt.chain(environment.map(|_| format!("{} {}", task.setup, task.reference)))
+        }))
+    }
+
+    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+        // On a thread of its own: this one may belong to an async runtime.
+        std::thread::scope(|threads| {
+            let checked = threads.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build()
+                    .context("cannot look at the tasks")?;
+                runtime.block_on(self.rehearse(scene))
+            });
+            checked.join().unwrap_or_else(|_| {
+                bail!("looking at the tasks failed; this is a bug, please report it")
+            })
+        })
+    }
+
+    fn demonstrations(
+        &self,
+        dialogue: &Arc<Dialogue>,
+        shown: &ShownTools,
+    ) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
+        let epochs = |size| Epochs::new(self.seed, "demonstrations", size);
+        if self.demonstrations.is_empty() {
+            let gold = self.gold(dialogue, shown)?;
+            return Ok(Arc::new(GoldCalls {
+                epochs: epochs(gold.len()),
+                gold,
+            }));
+        }
+        Ok(Arc::new(Conversations {
+            epochs: epochs(self.demonstrations.len()),
+            conversations: self.demonstrations.clone(),
+        }))
+    }
+}
+
+/// The gold calls of training tasks.
+struct GoldCalls {
+    gold: Vec<GoldDemonstration>,
+    epochs: Epochs,
+}
+
+impl DemonstrationSet for GoldCalls {
+    fn different(&self) -> u64 {
+        self.gold.len() as u64
+    }
+
+    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+        let gold = &self.gold[self.epochs.index(number)];
+        Ok(Demonstration::Played(
+            gold.task.clone(),
+            Box::new(gold.play()),
+        ))
+    }
+}
+
+/// The conversations of a data set.
+struct Conversations {
+    conversations: Arc<[Arc<rlf_import::Demonstration>]>,
+    epochs: Epochs,
+}
+
+impl DemonstrationSet for Conversations {
+    fn different(&self) -> u64 {
+        self.conversations.len() as u64
+    }
+
+    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+        let written = self.conversations[self.epochs.index(number)].clone();
+        Ok(Demonstration::Written(written))
+    }
+}

@@ -1,0 +1,95 @@
+//! What turns messages into token ids: the tokenizer, the chat template and the ids that end a turn.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use rlf_dialogue::dialogue::Dialogue;
+use rlf_dialogue::protocol::Protocol;
+use rlf_dialogue::template::ChatTemplate;
+use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_policy::GenerationConfig;
+
+use crate::config::{RunConfig, SMALL_TEMPLATE};
+use crate::reporter::RunReporter;
+
+/// Text to train a tokenizer on.
+pub type Corpus<'t> = Box<dyn Iterator<Item = String> + Send + 't>;
+
+/// Tokenizer, chat template and stop ids of a run.
+pub(crate) struct TextParts {
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) template: ChatTemplate,
+    pub(crate) stop_ids: Vec<u32>,
+}
+
+impl TextParts {
+    /// Those that a configuration names. A tokenizer that is to be trained is trained on `corpus`.
+    pub(crate) fn from_config<'t>(
+        config: &RunConfig,
+        corpus: impl FnOnce() -> Corpus<'t>,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            tokenizer: open_tokenizer(config, corpus)?,
+            template: open_template(config)?,
+            stop_ids: stop_ids(config.model.checkpoint.as_deref())?,
+        })
+    }
+
+    /// Those that a run was begun with.
+    pub(crate) fn from_run(run: &Path) -> anyhow::Result<Self> {
+        let assets = rlf_train::run::assets_path(run);
+        Ok(Self {
+            tokenizer: Tokenizer::load(&assets.join("tokenizer.json"))?,
+            template: ChatTemplate::load(&assets)?,
+            stop_ids: stop_ids(Some(&assets))?,
+        })
+    }
+}
+
+/// The ids that end a turn by a folder's generation_config.json, if there is one.
+fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
+    let config = folder.map(GenerationConfig::load).transpose()?.flatten();
+    Ok(config.map_or_else(Vec::new, |config| config.stop_ids()))
+}
+
+/// The configured tokenizer, trained on `corpus` if the configuration says so.
+pub(crate) fn open_tokenizer<'t>(
+    config: &RunConfig,
+    corpus: impl FnOnce() -> Corpus<'t>,
+) -> anyhow::Result<Tokenizer> {
+    if let Some(options) = &config.tokenizer.train {
+        return Tokenizer::train_bpe(corpus(), options).context("[tokenizer.train]");
+    }
+    let file = match (&config.tokenizer.file, &config.model.checkpoint) {
+        (Some(file), _) => file.clone(),
+        (None, Some(checkpoint)) => checkpoint.join("tokenizer.json"),
+        (None, None) => bail!("no tokenizer is configured; set `tokenizer.file`"),
+    };
+    Ok(Tokenizer::load(&file)?)
+}
+
+/// The chat template: `small`, a file, or the checkpoint's own.
+fn open_template(config: &RunConfig) -> anyhow::Result<ChatTemplate> {
+    Ok(
+        match (config.template.as_deref(), &config.model.checkpoint) {
+            (Some(SMALL_TEMPLATE), _) | (None, None) => ChatTemplate::small(),
+            (Some(path), _) => ChatTemplate::load(Path::new(path))?,
+            (None, Some(checkpoint)) => ChatTemplate::load(checkpoint)?,
+        },
+    )
+}
+
+/// Warns of a template that writes calls in another way than the protocol reads them: a model learns neither.
+pub(crate) fn warn_of_protocol(dialogue: &Dialogue, reporter: &dyn RunReporter) {
+    let template = dialogue.template();
+    let (used, written) = (dialogue.protocol(), Protocol::detect(template.source()));
+    if let Some(written) = written.filter(|written| *written != used) {
+        reporter.warn(&format!(
+            "dialogue.protocol is {}, but the chat template {} writes calls as {}; leave dialogue.protocol out, or name \
+             another `template`",
+            used.as_str(),
+            template.origin(),
+            written.as_str()
+        ));
+    }
+}

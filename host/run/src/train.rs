@@ -1,0 +1,257 @@
+//! Training: SFT if configured, then RL if configured, each with its checkpoints.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use candle_core::{Device, DeviceLocation};
+use rlf_policy::{Model, open_device};
+use rlf_train::phase::Phase;
+use rlf_train::phase::PhaseEnd;
+use rlf_train::run::Checkpoint;
+use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec, config_path};
+use rlf_train::{rl, sft};
+
+use crate::config::RunConfig;
+use crate::control::{self, label_users};
+use crate::demonstrations::played::{PlayedDemonstrations, rehearse};
+use crate::error::RunFailure;
+use crate::folder::NewRunFolder;
+use crate::observer::RunObserver;
+use crate::parts::RunParts;
+use crate::plugins::PluginSources;
+use crate::provenance;
+use crate::reporter::{RunReporter, RunSummary};
+use crate::rollouts::PolicyRollouts;
+
+/// What to do with the folder of a run, and how to stop.
+#[derive(Debug, Clone)]
+pub struct TrainOptions {
+    /// Where plugins are found.
+    pub plugins: PluginSources,
+    /// Continues from the run's last checkpoint. Default false: a new run begins.
+    pub resume: bool,
+    /// With `resume`: continues although the configuration or a plugin changed. Default false.
+    pub allow_changes: bool,
+    /// Replaces a run that is already there. Default false: it is an error.
+    pub overwrite: bool,
+    /// After training, also continues SFT from the same start for as long as RL took. Default false.
+    pub control: bool,
+    /// Set from outside, it stops training after the step at hand, with a checkpoint.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl TrainOptions {
+    /// A new run with these plugins, which nothing interrupts.
+    pub fn new(plugins: PluginSources) -> Self {
+        Self {
+            plugins,
+            resume: false,
+            allow_changes: false,
+            overwrite: false,
+            control: false,
+            interrupted: Arc::default(),
+        }
+    }
+}
+
+/// How training ended without an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// All steps are done.
+    Finished,
+    /// It was interrupted and saved; it can be resumed.
+    Interrupted,
+    /// The run is complete; its control was interrupted and has to be repeated.
+    ControlInterrupted,
+}
+
+/// Trains a policy into the folder `config.output`. Needs a runtime with several threads, such as
+/// [`runtime`](crate::runtime) makes.
+///
+/// Until tools and rewards have worked once, a failure leaves the folder as it was, with the run that was to be replaced.
+pub async fn train(
+    mut config: RunConfig,
+    options: &TrainOptions,
+    reporter: Arc<dyn RunReporter>,
+) -> Result<RunEnd, RunFailure> {
+    config.share_workers();
+    let path = config.output.clone();
+    if options.resume && !config_path(&path).exists() {
+        return Err(RunError::NoRun { path }.into());
+    }
+    // Made before everything that is in the run's folder, so that it is dropped last.
+    let mut folder = if options.resume {
+        None
+    } else {
+        Some(NewRunFolder::create(
+            &path,
+            options.overwrite,
+            reporter.clone(),
+        )?)
+    };
+    let choice = open_device(&config.device).map_err(anyhow::Error::from)?;
+    reporter.begins(&path, &choice);
+    let config_toml = config.to_toml()?;
+    let make = if options.resume {
+        RunParts::from_run
+    } else {
+        RunParts::new
+    };
+    let plugins = if options.resume {
+        options.plugins.of_run(&path)
+    } else {
+        options.plugins.clone()
+    };
+    let parts = Arc::new(make(config, &plugins, &path, &*reporter)?);
+    parts.report_problems(&*reporter);
+
+    let spec = RunSpec {
+        config_toml,
+        plugins: parts.plugin_hashes(),
+        machine: Machine::here(provenance::binary_hash(), device_name(&choice.device)),
+        assets: parts.assets()?,
+    };
+    let keep = parts.config.checkpoint.clone();
+    let (mut run, checkpoint) = match &mut folder {
+        None => RunDirectory::resume(&path, &spec, keep, options.allow_changes)?,
+        Some(folder) => (
+            RunDirectory::create_in(folder.take_lock()?, &spec, keep)?,
+            None,
+        ),
+    };
+    if !options.resume {
+        plugins.record(&path)?;
+    }
+    let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+    reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
+
+    label_users(&parts, &mut run)?;
+    let seed = parts.config.seed;
+    if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
+        let (workshop, _engine) = parts.workshop(&model)?;
+        let drawn = sft.steps.saturating_mul(sft.batch_size as u64);
+        rehearse(&workshop, &parts.demonstrations()?, seed, drawn)
+            .await
+            .context("[sft] has nothing to learn from a demonstration that fails")?;
+    }
+    let interrupted = options.interrupted.clone();
+    let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
+    if checkpoint.is_none() {
+        let phase = if parts.config.sft.is_some() {
+            Phase::Sft
+        } else {
+            Phase::Rl
+        };
+        observer
+            .test("at the start", &model, phase, 0, run.metrics())
+            .await?;
+    }
+    // Tools and rewards have worked once: this is a run.
+    if let Some(folder) = folder {
+        folder.keep()?;
+    }
+    let mut end = PhaseEnd::Finished;
+    if let Some(config) = &parts.config.sft {
+        let (workshop, _engine) = parts.workshop(&model)?;
+        let mut source = PlayedDemonstrations::new(workshop, parts.demonstrations()?, seed);
+        end = sft::train(
+            config,
+            seed,
+            &mut model,
+            &mut source,
+            &mut run,
+            checkpoint.as_ref(),
+            &mut observer,
+        )
+        .await?;
+    }
+    if let Some(config) = &parts.config.rl
+        && end != PhaseEnd::Interrupted
+    {
+        let mut rollouts = PolicyRollouts {
+            parts: parts.clone(),
+            prompts_per_step: config.prompts_per_step,
+            group_size: config.group_size,
+            temperature: config.temperature as f32,
+        };
+        end = rl::train(
+            config,
+            seed,
+            &mut model,
+            &mut rollouts,
+            &mut run,
+            checkpoint.as_ref(),
+            &mut observer,
+        )
+        .await?;
+    }
+    reporter.phases_ended();
+    drop(run);
+    if end == PhaseEnd::Interrupted {
+        return Ok(RunEnd::Interrupted);
+    }
+    if options.control {
+        let end =
+            control::train(&parts, &path, &spec, &choice.device, observer, &*reporter).await?;
+        if end == PhaseEnd::Interrupted {
+            return Ok(RunEnd::ControlInterrupted);
+        }
+    }
+    Ok(RunEnd::Finished)
+}
+
+/// The weights to begin with: of the checkpoint resumed from, of the configured checkpoint, or
+/// made from the seed.
+fn first_model(
+    parts: &RunParts,
+    checkpoint: Option<&Checkpoint>,
+    device: &Device,
+) -> anyhow::Result<Model> {
+    let folder: Option<PathBuf> = checkpoint
+        .map(|checkpoint| checkpoint.path.clone())
+        .or_else(|| parts.config.model.checkpoint.clone());
+    if let Some(folder) = folder {
+        return parts.load_model(&folder, device);
+    }
+    let shape = parts
+        .config
+        .shape(parts.tokenizer.vocab_size())?
+        .context("[model] has neither `checkpoint` nor `init`")?;
+    parts.fitted(Model::init(&shape, parts.config.seed, device)?)
+}
+
+fn device_name(device: &Device) -> String {
+    match device.location() {
+        DeviceLocation::Cpu => "cpu".into(),
+        DeviceLocation::Cuda { gpu_id } => format!("cuda:{gpu_id}"),
+        DeviceLocation::Metal { gpu_id } => format!("metal:{gpu_id}"),
+    }
+}
+
+fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> RunSummary {
+    let environments = parts.tasks.environments();
+    // Tasks of an environment that name no tools are offered its own alone.
+    let tools = match parts.tasks.tools() {
+        Some(named) if named.is_empty() && !environments.is_empty() => Vec::new(),
+        _ => parts.tools.definitions(None).unwrap_or_default(),
+    };
+    let cases = &parts.dialogue.prefix_report().cases;
+    RunSummary {
+        parameters: model.parameters().map(|(_, var)| var.elem_count()).sum(),
+        vocabulary: parts.tokenizer.vocab_size(),
+        environments: environments.into_iter().collect(),
+        tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+        template: parts.dialogue.template().origin().to_owned(),
+        template_changes: cases
+            .iter()
+            .filter(|case| !case.kept)
+            .map(|case| case.name)
+            .collect(),
+        history: parts.config.dialogue.history,
+        rewards: parts.rewards.plugins().map(str::to_owned).collect(),
+        success: parts.rewards.success().to_string(),
+        resumed_from: checkpoint.map(|checkpoint| checkpoint.path.clone()),
+    }
+}

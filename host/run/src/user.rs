@@ -1,0 +1,411 @@
+//! `[user]` of a configuration: a language model at an endpoint plays the users of tasks that want one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use async_trait::async_trait;
+use rlf_dialogue::task::Task;
+use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointConfig};
+use rlf_plugins::seed;
+use rlf_rollout::user::{Persona, STOP, Speaker, User, UserError, UserTurn, Utterance, check};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What the model is told where `prompt` names no file.
+const PROMPT: &str = "\
+You play a person who writes to an assistant in a chat. Who you are and what you want, which the assistant does not know:
+
+{instruction}
+
+How to play this person:
+- Write what the person would type and nothing else: one short message, in the first person and in your own words.
+- Say what you want bit by bit. Give a detail when it is needed or when you are asked for it.
+- You know only what is written above. Where you are asked for anything else, say that you do not know or do not mind.
+- Stay with what you want, and with how the person is described, whatever the assistant says.
+- When everything you want is done, or it is clear that it will not be, write {stop} and nothing beside it. Do not write \
+it earlier.
+";
+
+/// What a user is asked who speaks first: chat models answer someone.
+const GREETING: &str = "Hello, what can I do for you?";
+
+/// In place of words that the agent did not say; endpoints refuse an empty message.
+const NO_WORDS: &str = "(no words)";
+
+/// Who plays users, and how long. The keys of the endpoint are those of [`EndpointConfig`], with its defaults.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UserConfig {
+    pub(crate) url: String,
+    pub(crate) model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key_env: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) temperature: f64,
+    pub(crate) max_tokens: u32,
+    pub(crate) send_seed: bool,
+    pub(crate) timeout_ms: u64,
+    pub(crate) retries: u32,
+    pub(crate) backoff_ms: u64,
+    pub(crate) max_concurrent: u32,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) extra: Map<String, Value>,
+    /// Messages of the user in one episode; instead of one more they leave. Default 30.
+    pub(crate) max_turns: u32,
+    /// A reply with this word in it is the user's leaving, and not said to the agent. Default `###STOP###`.
+    pub(crate) stop: String,
+    /// A text file: what the model is told, with `{instruction}` where the task's comes, and `{stop}`. Default: a text of
+    /// our own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<PathBuf>,
+}
+
+impl Default for UserConfig {
+    fn default() -> Self {
+        let endpoint = EndpointConfig::default();
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            url: endpoint.url,
+            model: endpoint.model,
+            key_env: endpoint.key_env,
+            key_file: endpoint.key_file,
+            temperature: endpoint.temperature,
+            max_tokens: endpoint.max_tokens,
+            send_seed: endpoint.send_seed,
+            timeout_ms: milliseconds(endpoint.timeout),
+            retries: endpoint.retries,
+            backoff_ms: milliseconds(endpoint.backoff),
+            max_concurrent: endpoint.max_concurrent,
+            extra: endpoint.extra,
+            max_turns: 30,
+            stop: STOP.to_owned(),
+            prompt: None,
+        }
+    }
+}
+
+impl UserConfig {
+    /// Makes relative paths start at `base`.
+    pub(crate) fn resolve_paths(&mut self, base: &Path) {
+        for path in [&mut self.key_file, &mut self.prompt].into_iter().flatten() {
+            *path = base.join(&*path);
+        }
+    }
+
+    /// Refuses what could never work. Reads no key and no file.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.endpoint().check().map_err(|error| named(&error))?;
+        if !(1..=1_000).contains(&self.max_turns) {
+            bail!("user.max_turns = {}: write 1 to 1000", self.max_turns);
+        }
+        if self.stop.trim().is_empty() {
+            bail!("user.stop is blank, which every reply has in it; write a word such as {STOP:?}");
+        }
+        Ok(())
+    }
+
+    fn endpoint(&self) -> EndpointConfig {
+        EndpointConfig {
+            url: self.url.clone(),
+            model: self.model.clone(),
+            key_env: self.key_env.clone(),
+            key_file: self.key_file.clone(),
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            send_seed: self.send_seed,
+            timeout: Duration::from_millis(self.timeout_ms),
+            retries: self.retries,
+            backoff: Duration::from_millis(self.backoff_ms),
+            max_concurrent: self.max_concurrent,
+            extra: self.extra.clone(),
+        }
+    }
+
+    fn prompt(&self) -> anyhow::Result<String> {
+        let Some(path) = &self.prompt else {
+            return Ok(PROMPT.to_owned());
+        };
+        let prompt = rlf_config::read(path).context("user.prompt")?;
+        if !prompt.contains("{instruction}") {
+            bail!(
+                "user.prompt: {} has no {{instruction}} in it, so that no user would know what they want; write it where the \
+                 task's instruction belongs",
+                path.display()
+            );
+        }
+        Ok(prompt)
+    }
+}
+
+fn named(error: &rlf_endpoint::EndpointConfigError) -> anyhow::Error {
+    anyhow::anyhow!("user.{error}")
+}
+
+/// Who plays the users of `tasks`; none where no task wants one, and no key is read then. Refuses tasks that want one in
+/// vain.
+pub(crate) fn open<'a>(
+    config: Option<&UserConfig>,
+    seed: u64,
+    tasks: impl IntoIterator<Item = &'a Task>,
+) -> anyhow::Result<Option<Arc<dyn User>>> {
+    let mut user: Option<Arc<dyn User>> = None;
+    for task in tasks
+        .into_iter()
+        .filter(|t| rlf_rollout::user::is_wanted(t))
+    {
+        if let (None, Some(config)) = (&user, config) {
+            user = Some(Arc::new(ModelUser::open(config, seed)?));
+        }
+        check(task, user.as_ref()).context("[tasks]")?;
+    }
+    Ok(user)
+}
+
+/// A model that plays users.
+#[derive(Debug)]
+struct ModelUser {
+    endpoint: Endpoint,
+    /// With the stop word, without an instruction.
+    prompt: String,
+    stop: String,
+    max_turns: usize,
+    seed: u64,
+}
+
+impl ModelUser {
+    fn open(config: &UserConfig, seed: u64) -> anyhow::Result<Self> {
+        config.check()?;
+        Ok(Self {
+            prompt: config.prompt()?.replace("{stop}", &config.stop),
+            endpoint: Endpoint::open(config.endpoint()).map_err(|error| named(&error))?,
+            stop: config.stop.clone(),
+            max_turns: config.max_turns as usize,
+            seed,
+        })
+    }
+
+    /// What the endpoint is sent: the conversation from the user's side.
+    fn messages(&self, persona: &Persona, said: &[Utterance]) -> Vec<ChatMessage> {
+        let prompt = self.prompt.replace("{instruction}", &persona.instruction);
+        let mut messages = vec![ChatMessage::system(prompt)];
+        if said
+            .first()
+            .is_none_or(|said| said.speaker == Speaker::User)
+        {
+            messages.push(ChatMessage::user(GREETING));
+        }
+        for Utterance { speaker, text } in said {
+            let text = if text.trim().is_empty() {
+                NO_WORDS
+            } else {
+                text
+            };
+            let message = match speaker {
+                Speaker::Agent => ChatMessage::user(text),
+                Speaker::User => ChatMessage::assistant(text),
+            };
+            // Many chat templates know no two messages of the same side in a row.
+            match messages.last_mut().filter(|last| last.role == message.role) {
+                Some(last) => last.content = format!("{}\n\n{}", last.content, message.content),
+                None => messages.push(message),
+            }
+        }
+        messages
+    }
+
+    fn turn(&self, answer: &Completion) -> Result<UserTurn, UserError> {
+        let text = spoken(&answer.text).trim();
+        if text.contains(&self.stop) {
+            return Ok(UserTurn::Stops);
+        }
+        if text.is_empty() {
+            return Err(UserError(if answer.cut_short {
+                "it came to max_tokens before it said anything; raise user.max_tokens, or have it think less by user.extra"
+                    .to_owned()
+            } else {
+                "its answer has no text".to_owned()
+            }));
+        }
+        Ok(UserTurn::Says(text.to_owned()))
+    }
+}
+
+/// What is said after the thoughts of a model whose endpoint does not keep them apart.
+fn spoken(text: &str) -> &str {
+    match text.rsplit_once("</think>") {
+        Some((_, spoken)) => spoken,
+        None if text.trim_start().starts_with("<think>") => "",
+        None => text,
+    }
+}
+
+#[async_trait]
+impl User for ModelUser {
+    fn model(&self) -> &str {
+        self.endpoint.model()
+    }
+
+    async fn reply(&self, persona: &Persona, said: &[Utterance]) -> Result<UserTurn, UserError> {
+        let own = said
+            .iter()
+            .filter(|said| said.speaker == Speaker::User)
+            .count();
+        if own >= self.max_turns {
+            return Ok(UserTurn::Stops);
+        }
+        let place = [persona.trajectory.as_str(), &said.len().to_string()];
+        let seed = seed::derive(self.seed, "user", &place);
+        let messages = self.messages(persona, said);
+        let answer = self.endpoint.complete(&messages, Some(seed)).await;
+        self.turn(&answer.map_err(|error| UserError(error.to_string()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_endpoint::ChatRole;
+    use serde_json::json;
+
+    use super::*;
+
+    fn config() -> UserConfig {
+        rlf_config::parse("url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n", "t").unwrap()
+    }
+
+    fn user(config: &UserConfig) -> ModelUser {
+        ModelUser::open(config, 1).unwrap()
+    }
+
+    fn persona() -> Persona {
+        Persona {
+            instruction: "You want tea, and say {stop} a lot.".into(),
+            trajectory: "train-1/0:t/0".into(),
+        }
+    }
+
+    fn answer(text: &str, cut_short: bool) -> Completion {
+        let text = text.to_owned();
+        Completion { text, cut_short }
+    }
+
+    #[test]
+    fn a_model_is_sent_its_instruction_and_what_was_said_from_its_own_side() {
+        let said = [
+            Utterance::user("Tea."),
+            Utterance::agent("Which?"),
+            Utterance::agent(" "),
+            Utterance::user("Green."),
+            Utterance::agent("Milk?"),
+        ];
+        let messages = user(&config()).messages(&persona(), &said);
+        let (system, others) = messages.split_first().unwrap();
+        assert_eq!(system.role, ChatRole::System);
+        assert!(
+            system
+                .content
+                .contains("You want tea, and say {stop} a lot.")
+        );
+        assert!(system.content.contains("write ###STOP### and nothing"));
+        assert!(!system.content.contains("{instruction}"));
+        assert_eq!(
+            others,
+            [
+                ChatMessage::user(GREETING),
+                ChatMessage::assistant("Tea."),
+                ChatMessage::user("Which?\n\n(no words)"),
+                ChatMessage::assistant("Green."),
+                ChatMessage::user("Milk?"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_model_that_speaks_first_is_greeted_unless_the_agent_has_done_it() {
+        let user = user(&config());
+        let first = user.messages(&persona(), &[]);
+        assert_eq!(first[1..], [ChatMessage::user(GREETING)]);
+        let greeted = user.messages(&persona(), &[Utterance::agent("Good day.")]);
+        assert_eq!(greeted[1..], [ChatMessage::user("Good day.")]);
+    }
+
+    #[test]
+    fn thoughts_are_not_said_and_the_stop_word_ends_the_conversation() {
+        let user = user(&config());
+        let turn = |text: &str| user.turn(&answer(text, false));
+        assert_eq!(turn(" Tea.\n"), Ok(UserTurn::Says("Tea.".into())));
+        let thought = turn("<think>Is it ###STOP###?</think>\n\nNo.");
+        assert_eq!(thought, Ok(UserTurn::Says("No.".into())));
+        assert_eq!(turn("Thank you! ###STOP###"), Ok(UserTurn::Stops));
+        assert!(turn("").is_err());
+        let error = user.turn(&answer("<think>Hm", true)).unwrap_err();
+        assert!(error.0.contains("raise user.max_tokens"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_user_leaves_after_the_most_turns_and_no_endpoint_is_asked() {
+        let mut config = config();
+        config.max_turns = 2;
+        let said = [
+            Utterance::user("a"),
+            Utterance::agent("b"),
+            Utterance::user("c"),
+            Utterance::agent("d"),
+        ];
+        let turn = user(&config).reply(&persona(), &said).await;
+        assert_eq!(turn, Ok(UserTurn::Stops));
+        config.retries = 0;
+        let turn = user(&config).reply(&persona(), &said[..2]).await;
+        assert!(turn.unwrap_err().0.contains("gave no answer"));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_by_its_key() {
+        let mut wrong = config();
+        wrong.max_turns = 0;
+        assert!(
+            wrong
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("user.max_turns = 0")
+        );
+        let mut wrong = config();
+        wrong.stop = " ".into();
+        assert!(wrong.check().unwrap_err().to_string().contains("user.stop"));
+        let wrong = UserConfig::default().check().unwrap_err().to_string();
+        assert!(wrong.starts_with("user.url: it is missing"), "{wrong}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "Play someone.").unwrap();
+        let mut wrong = config();
+        wrong.prompt = Some(file.path().to_owned());
+        let wrong = ModelUser::open(&wrong, 1).unwrap_err().to_string();
+        assert!(wrong.contains("has no {instruction}"), "{wrong}");
+    }
+
+    #[test]
+    fn a_key_is_read_only_where_a_task_wants_a_user() {
+        let mut keyed = config();
+        keyed.key_env = Some("RLF_USER_TEST_IS_NOT_SET".into());
+        let mut task = Task {
+            id: "t".into(),
+            source: "test".into(),
+            prompt: Vec::new(),
+            tools: None,
+            reference: Value::Null,
+            environment: Some("shop".into()),
+            setup: json!({"user": "solo"}),
+            extra: Map::new(),
+        };
+        assert!(open(Some(&keyed), 1, [&task]).unwrap().is_none());
+        task.setup = json!({"user": "model", "instruction": "You want tea."});
+        let error = format!("{:#}", open(Some(&keyed), 1, [&task]).unwrap_err());
+        assert!(error.contains("user.key_env"), "{error}");
+        let opened = open(Some(&config()), 1, [&task]).unwrap();
+        assert_eq!(opened.unwrap().model(), "m");
+        let error = format!("{:#}", open(None, 1, [&task]).unwrap_err());
+        assert!(error.contains("add a table [user]"), "{error}");
+    }
+}
