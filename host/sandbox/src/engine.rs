@@ -381,6 +381,10 @@ pub(crate) const WASMTIME: &str = "48.0.8";
 
 /// The settings that all engines have in common, each with its default, cost and reason. Public so that a
 /// benchmark can compare them with others.
+///
+/// # Panics
+///
+/// Never: the version that it names is shorter than the limit of 255 bytes.
 pub fn engine_configuration() -> Config {
     let mut config = Config::new();
     config
