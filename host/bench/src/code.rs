@@ -109,7 +109,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     for build in &builds {
         println!("{}: {}", build.name, build.interpreter.language().version);
     }
-    println!("");
+    println!();
     let mut ways: Vec<(String, Box<dyn Way>)> = Vec::new();
     for build in &builds {
         ways.push((
@@ -187,7 +187,7 @@ fn table(
             .collect();
         println!("  {own}, at p50 of one at once: {}", ratios.join(", "));
     }
-    println!("");
+    println!();
 }
 
 /// An interpreter that was built.
@@ -364,6 +364,6 @@ fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> 
         }
         anyhow::Ok(())
     })?;
-    println!("");
+    println!();
     Ok(())
 }
