@@ -86,6 +86,20 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
+    /// Runs `rlf-host` with these arguments from another folder than the repository's.
+    pub fn run_in<A: AsRef<OsStr>>(
+        &self,
+        folder: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Ended {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "cd \"$RLF_TEST_FOLDER\" && exec \"$0\" \"$@\""])
+            .env("RLF_TEST_FOLDER", folder)
+            .arg(self.project.binary());
+        self.start_by(shell, arguments).wait()
+    }
+
     /// Runs `rlf-host` with these arguments and this on its standard input.
     pub fn run_fed<A: AsRef<OsStr>>(
         &self,

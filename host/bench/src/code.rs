@@ -111,7 +111,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     for build in &builds {
         println!("{}: {}", build.name, build.interpreter.language().version);
     }
-    println!("");
+    println!();
     let mut ways: Vec<(String, Box<dyn Way>)> = Vec::new();
     for build in &builds {
         ways.push((
@@ -189,7 +189,7 @@ fn table(
             .collect();
         println!("  {own}, at p50 of one at once: {}", ratios.join(", "));
     }
-    println!("");
+    println!();
 }
 
 /// An interpreter that was built.
@@ -366,6 +366,6 @@ fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> 
         }
         anyhow::Ok(())
     })?;
-    println!("");
+    println!();
     Ok(())
 }

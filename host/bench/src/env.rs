@@ -160,7 +160,7 @@ fn speed(measured: &Measured) -> Option<f64> {
 
 fn memory(measured: &Measured) -> Vec<Reached> {
     let alive = measured.alive;
-    println!("");
+    println!();
     memory::heading();
     let mut reached = Vec::new();
     for (world, scenario) in &measured.worlds {

@@ -100,9 +100,12 @@ impl RunReporter for Progress {
 
     fn evaluated(&self, moment: &str, evaluation: &Evaluation) {
         let text = success(moment, evaluation);
-        self.with_bar(|shown| match shown {
-            Some((_, bar)) => bar.suspend(|| say!("{text}")),
-            None => say!("{text}"),
+        self.with_bar(|shown| {
+            if let Some((_, bar)) = shown {
+                bar.suspend(|| say!("{text}"));
+            } else {
+                say!("{text}");
+            }
         });
     }
 

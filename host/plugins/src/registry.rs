@@ -376,7 +376,7 @@ impl Registry {
 struct Places {
     /// The first directory.
     directory: PathBuf,
-    places: Vec<Place>,
+    all: Vec<Place>,
     /// The directory of each plugin that is in a later one, by its name.
     later: BTreeMap<String, PathBuf>,
 }
@@ -391,7 +391,7 @@ impl Places {
     ) -> Self {
         let mut found = Self {
             directory: directories.first().cloned().unwrap_or_default(),
-            places: Vec::new(),
+            all: Vec::new(),
             later: BTreeMap::new(),
         };
         for (index, directory) in directories.iter().enumerate() {
@@ -406,12 +406,12 @@ impl Places {
                         .get(name)
                         .is_some_and(|grants| grants.path.is_some())
                 };
-                let is_earlier = |name: &str| found.places.iter().any(|place| place.name() == name);
+                let is_earlier = |name: &str| found.all.iter().any(|place| place.name() == name);
                 places.retain(|place| !is_elsewhere(place.name()) && !is_earlier(place.name()));
                 let named = places.iter().map(|place| place.name().to_owned());
                 (found.later).extend(named.map(|name| (name, directory.clone())));
             }
-            found.places.extend(places);
+            found.all.extend(places);
         }
         found
     }
@@ -422,7 +422,7 @@ impl Places {
         grants_by_name: &BTreeMap<String, PluginGrants>,
         problems: &mut Vec<Problem>,
     ) -> Vec<Job> {
-        let mut jobs = plan(&self.directory, &self.places, grants_by_name, problems);
+        let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
         for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
             if let Some(later) = self.later.get(job.place.name()) {
                 job.directory.clone_from(later);

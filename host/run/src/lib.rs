@@ -64,7 +64,7 @@ pub use plugins::PluginSources;
 pub use reporter::{RunReporter, RunSummary, Silent};
 pub use saved::SavedRun;
 pub use text::Corpus;
-pub use train::{RunEnd, TrainOptions, train};
+pub use train::{RunEnd, RunStart, TrainOptions, train};
 
 // Types of other crates that nearly every caller needs.
 pub use rlf_dialogue::split::Split;

@@ -344,7 +344,7 @@ impl RunParts {
             seed: self.config.seed,
             step,
             steps: self.config.rl.as_ref().map_or(0, |rl| rl.steps),
-            split: split,
+            split,
         })
     }
 

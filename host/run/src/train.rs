@@ -30,12 +30,8 @@ use crate::rollouts::PolicyRollouts;
 pub struct TrainOptions {
     /// Where plugins are found.
     pub plugins: PluginSources,
-    /// Continues from the run's last checkpoint. Default false: a new run begins.
-    pub resume: bool,
-    /// With `resume`: continues although the configuration or a plugin changed. Default false.
-    pub allow_changes: bool,
-    /// Replaces a run that is already there. Default false: it is an error.
-    pub overwrite: bool,
+    /// How the run begins. Default: as a new run.
+    pub start: RunStart,
     /// After training, also continues SFT from the same start for as long as RL took. Default false.
     pub control: bool,
     /// Set from outside, it stops training after the step at hand, with a checkpoint.
@@ -47,13 +43,25 @@ impl TrainOptions {
     pub fn new(plugins: PluginSources) -> Self {
         Self {
             plugins,
-            resume: false,
-            allow_changes: false,
-            overwrite: false,
+            start: RunStart::New,
             control: false,
             interrupted: Arc::default(),
         }
     }
+}
+
+/// How a run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStart {
+    /// In a folder of its own; a run that is already there is an error.
+    New,
+    /// In place of a run that is already there.
+    Replace,
+    /// From the last checkpoint of the run in the folder.
+    Resume {
+        /// Continues although the configuration or a plugin changed.
+        allow_changes: bool,
+    },
 }
 
 /// How training ended without an error.
@@ -78,33 +86,26 @@ pub async fn train(
 ) -> Result<RunEnd, RunFailure> {
     config.share_workers();
     let path = config.output.clone();
-    if options.resume && !config_path(&path).exists() {
+    let is_resumed = matches!(options.start, RunStart::Resume { .. });
+    if is_resumed && !config_path(&path).exists() {
         return Err(RunError::NoRun { path }.into());
     }
     // Made before everything that is in the run's folder, so that it is dropped last.
-    let mut folder = if options.resume {
-        None
-    } else {
-        Some(NewRunFolder::create(
-            &path,
-            options.overwrite,
-            reporter.clone(),
-        )?)
+    let create = |overwrite| NewRunFolder::create(&path, overwrite, reporter.clone());
+    let mut folder = match options.start {
+        RunStart::New => Some(create(false)?),
+        RunStart::Replace => Some(create(true)?),
+        RunStart::Resume { .. } => None,
     };
     let choice = open_device(&config.device).map_err(anyhow::Error::from)?;
     reporter.begins(&path, &choice);
     let config_toml = config.to_toml()?;
-    let make = if options.resume {
-        RunParts::from_run
+    let parts = Arc::new(if is_resumed {
+        let plugins = options.plugins.of_run(&path);
+        RunParts::from_run(config, &plugins, &path, &*reporter)?
     } else {
-        RunParts::new
-    };
-    let plugins = if options.resume {
-        options.plugins.of_run(&path)
-    } else {
-        options.plugins.clone()
-    };
-    let parts = Arc::new(make(config, &plugins, &path, &*reporter)?);
+        RunParts::new(config, &options.plugins, &path, &*reporter)?
+    });
     parts.report_problems(&*reporter);
 
     let spec = RunSpec {
@@ -115,15 +116,19 @@ pub async fn train(
     };
     let keep = parts.config.checkpoint.clone();
     let (mut run, checkpoint) = match &mut folder {
-        None => RunDirectory::resume(&path, &spec, keep, options.allow_changes)?,
-        Some(folder) => (
-            RunDirectory::create_in(folder.take_lock()?, &spec, keep)?,
-            None,
-        ),
+        None => {
+            let allow_changes = options.start
+                == RunStart::Resume {
+                    allow_changes: true,
+                };
+            RunDirectory::resume(&path, &spec, keep, allow_changes)?
+        }
+        Some(folder) => {
+            let run = RunDirectory::create_in(folder.take_lock()?, &spec, keep)?;
+            options.plugins.record(&path)?;
+            (run, None)
+        }
     };
-    if !options.resume {
-        plugins.record(&path)?;
-    }
     let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
     reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 

@@ -180,6 +180,6 @@ pub(super) fn compare(build: &Build, python: &Path, time: Duration) -> anyhow::R
             }
         }
     }
-    println!("");
+    println!();
     Ok(())
 }

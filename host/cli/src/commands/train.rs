@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use console::style;
-use rlf_run::{RunConfig, RunEnd, RunHistory, TrainOptions};
+use rlf_run::{RunConfig, RunEnd, RunHistory, RunStart, TrainOptions};
 use rlf_train::run::config_path;
 use serde_json::{Map, Value};
 
@@ -35,9 +35,13 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     let path = config.output.clone();
     let train = TrainOptions {
         plugins: sources(options.plugins.plugins.as_deref()),
-        resume: options.resume,
-        allow_changes: options.allow_changes,
-        overwrite: options.overwrite,
+        start: match (options.resume, options.overwrite) {
+            (true, _) => RunStart::Resume {
+                allow_changes: options.allow_changes,
+            },
+            (false, true) => RunStart::Replace,
+            (false, false) => RunStart::New,
+        },
         control: options.control,
         interrupted: interrupt::watch()?,
     };

@@ -8,6 +8,10 @@ use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 pub(crate) const WASMTIME: &str = "48.0.8";
 
 /// Settings of every engine here. Each one with its default, cost and reason.
+///
+/// # Panics
+///
+/// Never: the version that it names is shorter than the limit of 255 bytes.
 pub fn engine_configuration() -> Config {
     let mut config = Config::new();
     config
