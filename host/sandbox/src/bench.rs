@@ -7,7 +7,7 @@ use wasmtime::{Engine, Result, Store};
 
 use crate::engine::settings;
 
-/// What being able to stop a guest costs one that only computes.
+/// Cost of epoch interruption to a guest that only computes.
 #[derive(Debug, Clone, Copy)]
 pub struct InterruptionCost {
     /// The best time of the call with the settings of the sandbox.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 
-/// The release this crate is pinned to; compiled code of any other is refused.
+/// Release of wasmtime that this crate is pinned to. Compiled code of any other is refused.
 pub(crate) const WASMTIME: &str = "48.0.8";
 
 /// Settings of every engine here. Each one with its default, cost and reason.

@@ -1,4 +1,4 @@
-//! From an author's component to compiled code: `init` run and kept, the rest compiled.
+//! Preparing and compiling a component in this process.
 
 use std::time::Instant;
 

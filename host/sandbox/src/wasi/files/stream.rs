@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use super::handle::NodeHandle;
 use crate::wasi::clock::GuestClock;
 
-/// What crosses at once; also bounds what the host allocates for `read` and `write-zeroes`.
+/// Most bytes of one `read` or `write`. Also bounds the host's allocation for them and for `write-zeroes`.
 pub(crate) const CHUNK: u64 = 64 << 10;
 
 /// Reads on from a position until the end of the file, wherever that is by then.
@@ -38,7 +38,7 @@ impl InputStream for Reader {
 }
 
 /// Writes on from a position, or always at the end. A write that is refused changes nothing, and
-/// the next may succeed: a guest that makes room can go on.
+/// the next may succeed: a guest that makes room can continue.
 pub(crate) struct Writer {
     pub(crate) held: NodeHandle,
     /// `None` where it appends.
