@@ -136,7 +136,7 @@ impl Limits {
             }
             if limit > MAX_DURATION {
                 return Err(format!(
-                    "{name} = {} is more than a day; write {} at the most",
+                    "{name} = {} is more than a day; write at most {}",
                     limit.as_millis(),
                     MAX_DURATION.as_millis()
                 ));

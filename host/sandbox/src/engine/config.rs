@@ -127,7 +127,7 @@ impl SandboxConfig {
             if value <= most {
                 return Ok(());
             }
-            let text = format!("{name} = {value} is too much; write {most} at the most");
+            let text = format!("{name} = {value} is too much; write at most {most}");
             Err(SandboxError::Config(text))
         };
         at_most(

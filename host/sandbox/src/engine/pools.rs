@@ -90,7 +90,7 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
             levels,
             programs,
             sessions,
-            // Some components have three; so many places are for those that have one.
+            // Some components have three memories. Beyond the limit there is one for each place.
             memories: (3 * places).min(places.max(MAX_MEMORIES)),
             tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,

@@ -34,7 +34,7 @@ pub struct InUse {
     pub stacks: usize,
 }
 
-/// One engine and everything that guests share. Cheap to clone; knows no tool.
+/// One engine and everything that guests share. Cheap to clone.
 #[derive(Clone)]
 pub struct Sandbox {
     pub(crate) inner: Arc<Inner>,

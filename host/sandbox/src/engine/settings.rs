@@ -17,7 +17,7 @@ pub(crate) fn settings() -> Config {
         .epoch_interruption(true)
         // Default on, which makes a trivial call 8 us instead of 2.8: component-model async is unused.
         .concurrency_support(false)
-        // Defaults; what makes a fresh instance from a snapshot cheap.
+        // Defaults. They make a fresh instance from a snapshot cheap.
         .memory_init_cow(true)
         .table_lazy_init(true)
         // Default 16 MiB. Snapshots up to this size become copy-on-write images even if full of holes.

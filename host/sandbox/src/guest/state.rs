@@ -143,10 +143,7 @@ impl State {
         kept.entry(TypeId::of::<T>())
             .or_insert_with(|| Box::new(make(self)));
         self.kept = kept;
-        self.kept
-            .get_mut(&TypeId::of::<T>())
-            .and_then(|value| value.downcast_mut())
-            .expect("kept under its own type")
+        kept_value(&mut self.kept)
     }
 
     /// The value that the caller of the sandbox passed to gates, if it has this type.
@@ -246,6 +243,13 @@ impl State {
             inner: self.filesystem(),
         }
     }
+}
+
+/// The value of a type that is known to be kept.
+fn kept_value<T: Any>(kept: &mut HashMap<TypeId, Box<Unknown>>) -> &mut T {
+    kept.get_mut(&TypeId::of::<T>())
+        .and_then(|value| value.downcast_mut())
+        .expect("kept under its own type just before")
 }
 
 /// Time budgets of one guest: those of a call, or those of `init`.

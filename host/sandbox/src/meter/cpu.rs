@@ -149,8 +149,7 @@ impl<F: Future> Future for Metered<F> {
     }
 }
 
-/// Makes every epoch tick of a running guest a place where its budget is checked and where others
-/// get the thread. A guest that has none left ends there.
+/// Checks a running guest's budget at every epoch tick, and lets others use the thread. A guest without budget ends there.
 pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<CpuMeter>) {
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);

@@ -131,7 +131,8 @@ pub(crate) fn prepare_elsewhere(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed("cannot be started", &error))?;
-    let mut header = serde_json::to_vec(&request).map_err(|error| failed("is not told", &error))?;
+    let mut header = serde_json::to_vec(&request)
+        .map_err(|error| failed("cannot be given its request", &error))?;
     header.push(b'\n');
 
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -164,8 +165,8 @@ pub(crate) fn prepare_elsewhere(
                 config.prepare_memory_bytes,
             ));
         }
-        let (answer, code) =
-            read_answer(&answer).map_err(|error| failed("answers nonsense", &error))?;
+        let (answer, code) = read_answer(&answer)
+            .map_err(|error| failed("gave an answer that cannot be read", &error))?;
         let compiled = answer.into_compiled(code)?;
         // Both processes opened the same paths. The cache's key has the hash of this one.
         if compiled.data != data_hash(&job.data) {

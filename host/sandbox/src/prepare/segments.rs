@@ -74,7 +74,7 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
                 memory_index: 0,
                 offset_expr,
             } => {
-                // The zeros between two may be another's place, if these are in no order. A snapshot's are.
+                // Segments that are not in order may overlap the zeros between two others. A snapshot's are in order.
                 let place = constant(offset_expr)?.filter(|place| u64::from(*place) >= end);
                 let Some(place) = place else {
                     return Ok(None);

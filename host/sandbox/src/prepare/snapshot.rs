@@ -27,7 +27,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) init: InitMode,
 }
 
-/// The seed of `init`: the state it leaves is shared by calls of every seed.
+/// Seed of `init`. Calls of every seed share the state that it leaves.
 const INIT_SEED: u64 = 0;
 
 /// Runs `init` and keeps its memory, or gives the reason that it cannot be kept.
@@ -176,8 +176,8 @@ pub(crate) fn describe(error: PluginError) -> String {
     }
 }
 
-/// Lets wizer read the memories and globals of an instance in a store of ours. Its own reader
-/// unwraps; this one notes the first failure and answers with nothing.
+/// Lets wizer read the memories and globals of an instance in a store of this crate. Wizer's own reader panics on
+/// failures; this one notes the first failure and returns empty values.
 struct Reader<'a> {
     store: &'a mut Store<State>,
     instance: Instance,

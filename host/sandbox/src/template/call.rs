@@ -123,7 +123,7 @@ impl Template {
         );
         let mut run = Box::pin(run);
         let begun = if begins_here {
-            // Callers that never have to wait must let others run all the same.
+            // A caller that never has to wait must still let other tasks run.
             if self.inner.pace.is_a_turn() {
                 tokio::task::yield_now().await;
             } else {

@@ -23,8 +23,8 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 pub struct InstanceCost {
     /// Instances that were made, one after another, to measure the time.
     pub measured: usize,
-    /// Median wall-clock time of a call in which nothing is called: a place and memory are set aside, a store and an
-    /// instance are made, `init` runs where it has to run in every call, and all of it is given back.
+    /// Median wall-clock time of a call that calls nothing: it takes a place and memory, makes a store and an instance,
+    /// runs `init` if that runs in every call, and gives everything back.
     #[serde(rename = "median_us", serialize_with = "microseconds")]
     pub median: Duration,
     /// Linear memories and tables that it begins with, in bytes: what counts against `memory_bytes`.

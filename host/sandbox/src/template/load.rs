@@ -40,7 +40,7 @@ impl Sandbox {
     /// Checks a component, runs its `init` once, keeps the memory it leaves, compiles it, and
     /// makes it ready to be called. Compiled code is cached by everything it depends on.
     ///
-    /// Blocks for as long as that takes; may be called inside an async runtime or outside.
+    /// Blocks until it is done. May be called inside an async runtime or outside.
     pub fn load(&self, request: &LoadRequest<'_>) -> Result<Template, LoadError> {
         let inner = &self.inner;
         let (size, limit) = (request.bytes.len() as u64, inner.config.max_component_bytes);

@@ -185,7 +185,7 @@ impl Binding {
                 let mut options = cap_std::fs::OpenOptions::new();
                 options.read(true);
                 let file = directory.open_with(path, &options)?.into_std();
-                // Listed as a file; replaced since by something that may block or never end?
+                // It was a file when it was listed. Something else may block or never end.
                 if !file.metadata()?.is_file() {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,

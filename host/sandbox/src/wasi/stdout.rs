@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use crate::record::Record;
 use crate::report::{Ending, LimitReached, Stopped, Stream};
 
-/// A guest's standard output or error: never full, never waits, ends the call at the hard stop.
+/// Output stream of a guest. It is never full and never waits; beyond the hard limit it ends the call.
 #[derive(Clone)]
 pub(crate) struct GuestOutput {
     record: Arc<Record>,

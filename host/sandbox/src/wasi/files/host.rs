@@ -161,7 +161,7 @@ impl types::Host for HostView<'_> {
     }
 }
 
-/// Hands functions on to wasmtime-wasi; counts those that are writes, when they succeed.
+/// Passes functions on to wasmtime-wasi, and counts writes that succeed.
 macro_rules! hand_on {
     ($($what:ident $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         async fn $name(

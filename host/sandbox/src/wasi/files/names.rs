@@ -519,7 +519,7 @@ mod tests {
         tree.close(open);
         assert_eq!(tree.write(next, None, &[1; 10], NOW), Ok(10));
         assert_eq!(tree.create_directory_at(ROOT, "d", NOW), Ok(()));
-        // Nothing can be put into a directory that is gone.
+        // A removed directory takes no new entries.
         let gone = tree.find(ROOT, "d").unwrap();
         tree.open(gone);
         tree.remove_directory_at(ROOT, "d", NOW).unwrap();

@@ -25,7 +25,7 @@ pub(crate) struct Path<'a> {
     /// The last name, which may be `.` or `..`.
     pub(crate) last: &'a str,
     before: &'a str,
-    /// It ends in `/`: what it names must be a directory.
+    /// It ends in `/`, so it must name a directory.
     pub(crate) slash: bool,
 }
 

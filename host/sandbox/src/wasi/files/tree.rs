@@ -152,7 +152,7 @@ impl Tree {
         }
     }
 
-    /// Keeps a node alive until [`close`](Self::close), whatever becomes of its name.
+    /// Keeps a node alive until [`close`](Self::close), even if its name is removed.
     pub(crate) fn open(&mut self, inode: Inode) {
         if let Some(node) = self.nodes.get_mut(&inode) {
             node.open += 1;
@@ -218,7 +218,7 @@ impl Tree {
         ))
     }
 
-    /// Writes all of `new` at `offset`, or where that is `None` at the end, or nothing. Says where
+    /// Writes all of `new` at `offset`, or at the end if that is `None`; after an error nothing is written. Says where
     /// the file's end or the next write is then. What lies between the old end and `offset` reads
     /// as zeros and counts.
     pub(crate) fn write(
