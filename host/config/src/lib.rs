@@ -28,7 +28,7 @@ use serde::de::DeserializeOwned;
 
 pub use lines::{Lines, Setting};
 
-/// Why a configuration file could not be used.
+/// Reason that a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file could not be read.
@@ -36,19 +36,19 @@ pub enum ConfigError {
     Read {
         /// The file asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The file is not TOML, or does not fit the type.
     #[error("{origin}:{line}:{column}: {message}")]
     Invalid {
-        /// The file, or what stands for one.
+        /// The file, or the name of another source.
         origin: String,
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// From 1, in characters.
+        /// Column in characters, from 1.
         column: usize,
-        /// What is wrong and how to mend it.
+        /// The mistake and how to mend it.
         message: String,
     },
 }

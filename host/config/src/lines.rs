@@ -1,4 +1,4 @@
-//! On which line of a file each of its keys stands: for whoever must say where a setting comes from.
+//! Line numbers of keys, for messages that name the origin of a setting.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::{ConfigError, invalid, line_of};
 pub struct Setting {
     /// The key, from the table that was asked about: `["limits", "wall_ms"]`.
     pub key: Vec<String>,
-    /// What it is set to.
+    /// Its value.
     pub value: Value,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
 }
 
@@ -44,7 +44,7 @@ impl Setting {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
-    /// Where each key is set: a table at its own header, or where it is first named.
+    /// Line of each key. A table has the line of its header, or of its first mention.
     lines: BTreeMap<Vec<String>, usize>,
     table: toml::Table,
 }

@@ -1,13 +1,13 @@
-//! What an endpoint's answer says.
+//! Answers of an endpoint.
 
 use serde::Deserialize;
 
-/// What the model said.
+/// Answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// Its text; empty where there is none.
     pub text: String,
-    /// Whether it ran into `max_tokens` instead of coming to its end.
+    /// True if `max_tokens` cut it short.
     pub cut_short: bool,
 }
 
@@ -31,7 +31,7 @@ struct Message {
     content: Option<String>,
 }
 
-/// Reads the body of an answer; an error says what it is instead.
+/// Reads the body of an answer. The error describes the body.
 pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| format!("{error}; it begins with {:?}", beginning(body)))?;

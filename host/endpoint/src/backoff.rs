@@ -1,10 +1,10 @@
-//! How long to wait before an endpoint is asked again.
+//! Waits before an endpoint is asked again.
 
 use std::time::Duration;
 
-/// What doubling ends at.
+/// Longest wait that doubling leads to.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// What an endpoint may ask for.
+/// Longest wait that an endpoint may ask for.
 const MAX_ASKED_WAIT: Duration = Duration::from_mins(1);
 
 /// The wait after `failed` attempts, at least 1. `asked` is what the endpoint said.

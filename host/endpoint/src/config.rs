@@ -1,4 +1,4 @@
-//! Where an endpoint is and how it is asked.
+//! Configuration of an endpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use url::Url;
 /// The name of the key among the secrets of the HTTP rules.
 pub(crate) const KEY: &str = "key";
 
-/// What an answer may have. A completion of the most tokens is far below.
+/// Limit of an answer's body. The longest completion is far below.
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 const MAX_QUESTION_BYTES: u64 = 16 << 20;
 
@@ -46,9 +46,9 @@ pub struct EndpointConfig {
     pub temperature: f64,
     /// The most tokens of an answer. Default 1,024; 0 leaves it to the endpoint.
     pub max_tokens: u32,
-    /// Whether a seed goes with every request. Default true; false for endpoints that refuse one.
+    /// Sends a seed with every request. Default true; use false for endpoints that refuse one.
     pub send_seed: bool,
-    /// How long one attempt may take. Key `timeout_ms`, default 60,000 ms.
+    /// Time limit of one attempt. Key `timeout_ms`, default 60,000 ms.
     #[serde(rename = "timeout_ms", with = "milliseconds")]
     pub timeout: Duration,
     /// Attempts after the first, where the endpoint is busy (429), failed (5xx) or could not be reached. Default 4.
@@ -57,7 +57,7 @@ pub struct EndpointConfig {
     /// the endpoint asks for in `retry-after` counts where it is longer, up to 60 s. Key `backoff_ms`, default 500 ms.
     #[serde(rename = "backoff_ms", with = "milliseconds")]
     pub backoff: Duration,
-    /// Questions that are out at once; more wait. Default 32.
+    /// Questions in flight at once; more wait. Default 32.
     pub max_concurrent: u32,
     /// More keys for the body of every request, such as `reasoning_effort = "low"`. Default: none.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -89,7 +89,7 @@ impl Default for EndpointConfig {
 pub struct EndpointConfigError {
     /// The key of the configuration.
     pub key: &'static str,
-    /// What is wrong and what to write instead; never a part of the key of the endpoint.
+    /// The mistake, and what to write instead; never a part of the endpoint's key.
     pub reason: String,
 }
 
@@ -128,7 +128,7 @@ impl EndpointConfig {
         Ok(())
     }
 
-    /// Where questions go.
+    /// The URL that questions are sent to.
     pub(crate) fn target(&self) -> Result<Url, EndpointConfigError> {
         let example = "write the endpoint's base, such as \"http://127.0.0.1:8000/v1\"";
         if self.url.is_empty() {

@@ -14,13 +14,13 @@ use crate::backoff;
 use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
 
-/// Who says something to a chat model.
+/// Role of a chat message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
-    /// Tells the model what it is.
+    /// The instructions to the model.
     System,
-    /// Whom the model answers.
+    /// The user, whom the model answers.
     User,
     /// The model.
     Assistant,
@@ -29,9 +29,9 @@ pub enum ChatRole {
 /// One message of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChatMessage {
-    /// Who says it.
+    /// The author's role.
     pub role: ChatRole,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -41,12 +41,12 @@ impl ChatMessage {
         Self::new(ChatRole::System, content)
     }
 
-    /// What the model is to answer.
+    /// A message of the user.
     pub fn user(content: impl Into<String>) -> Self {
         Self::new(ChatRole::User, content)
     }
 
-    /// What the model said before.
+    /// An earlier message of the model.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new(ChatRole::Assistant, content)
     }
@@ -71,7 +71,7 @@ struct Inner {
     permits: Semaphore,
 }
 
-/// Where and what, no key.
+/// Shows host and model, never the key.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
@@ -81,10 +81,24 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// How one attempt ended that may be followed by another.
-struct Again {
+/// An attempt without an answer.
+struct Failure {
     error: EndpointError,
-    asked: Option<Duration>,
+    retry: Retry,
+}
+
+/// Decision about another attempt.
+enum Retry {
+    No,
+    /// After a wait, at least this long where the endpoint asks for one.
+    After(Option<Duration>),
+}
+
+impl Failure {
+    fn last(error: EndpointError) -> Self {
+        let retry = Retry::No;
+        Self { error, retry }
+    }
 }
 
 impl Endpoint {
@@ -127,9 +141,12 @@ impl Endpoint {
         let body = inner.body(messages, seed);
         let mut attempts = 1;
         loop {
-            let Again { error, asked } = match inner.attempt(&body, attempts).await {
-                Ok(answered) => return answered,
-                Err(again) => again,
+            let Failure { error, retry } = match inner.attempt(&body, attempts).await {
+                Ok(completion) => return Ok(completion),
+                Err(failure) => failure,
+            };
+            let Retry::After(asked) = retry else {
+                return Err(error);
             };
             if attempts > inner.config.retries {
                 return Err(error);
@@ -165,12 +182,8 @@ impl Inner {
         Value::Object(body).to_string().into_bytes()
     }
 
-    /// Asks once. The outer error may be mended by asking again.
-    async fn attempt(
-        &self,
-        body: &[u8],
-        attempts: u32,
-    ) -> Result<Result<Completion, EndpointError>, Again> {
+    /// Asks once.
+    async fn attempt(&self, body: &[u8], attempts: u32) -> Result<Completion, Failure> {
         let host = self.host.clone();
         let fetched = {
             // Never closed, so that there is always one in the end.
@@ -187,37 +200,38 @@ impl Inner {
                     attempts,
                     reason,
                 };
-                return Err(Again { error, asked: None });
+                return Err(Failure {
+                    error,
+                    retry: Retry::After(None),
+                });
             }
             Err(FetchError::Timeout { .. }) => {
                 let after = self.config.timeout;
-                return Ok(Err(EndpointError::TimedOut { host, after }));
+                return Err(Failure::last(EndpointError::TimedOut { host, after }));
             }
             Err(error @ FetchError::Exhausted { .. }) => {
                 let reason = error.to_string();
-                return Ok(Err(EndpointError::TooLarge { host, reason }));
+                return Err(Failure::last(EndpointError::TooLarge { host, reason }));
             }
             Err(error @ (FetchError::Denied(_) | FetchError::Invalid(_))) => {
                 let reason = error.to_string();
-                return Ok(Err(EndpointError::Unsendable { host, reason }));
+                return Err(Failure::last(EndpointError::Unsendable { host, reason }));
             }
         };
         let (status, text) = (response.status, beginning(&response.body));
         match status {
-            200..=299 => {
-                Ok(read(&response.body)
-                    .map_err(|reason| EndpointError::NoCompletion { host, reason }))
-            }
-            429 | 500..=599 => Err(Again {
+            200..=299 => read(&response.body)
+                .map_err(|reason| Failure::last(EndpointError::NoCompletion { host, reason })),
+            429 | 500..=599 => Err(Failure {
                 error: EndpointError::Failed {
                     host,
                     attempts,
                     status,
                     text,
                 },
-                asked: retry_after(&response),
+                retry: Retry::After(retry_after(&response)),
             }),
-            _ => Ok(Err(EndpointError::Refused { host, status, text })),
+            _ => Err(Failure::last(EndpointError::Refused { host, status, text })),
         }
     }
 

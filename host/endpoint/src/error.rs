@@ -1,8 +1,8 @@
-//! How a question ends that brings no answer.
+//! Reasons that a question has no answer.
 
 use std::time::Duration;
 
-/// Why there is no answer. What the server said is in it, cut short; the key never is.
+/// Reason that there is no answer. It has the beginning of the server's text, never the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The endpoint will not answer this, however often it is asked.
@@ -12,7 +12,7 @@ pub enum EndpointError {
         host: String,
         /// HTTP status, 3xx or 4xx.
         status: u16,
-        /// What it said.
+        /// The beginning of its text.
         text: String,
     },
     /// The endpoint was busy or broken, each time.
@@ -20,21 +20,21 @@ pub enum EndpointError {
     Failed {
         /// Its host.
         host: String,
-        /// How often it was asked.
+        /// Number of attempts.
         attempts: u32,
         /// HTTP status of the last attempt, 429 or 5xx.
         status: u16,
-        /// What it said.
+        /// The beginning of its text.
         text: String,
     },
-    /// Nobody was there, or the connection broke, each time.
+    /// The endpoint could not be reached, or the connection broke, each time.
     #[error("the endpoint {host} gave no answer{}: {reason}", within(*.attempts))]
     Unreachable {
         /// Its host.
         host: String,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// What happened the last time.
+        /// The last failure.
         reason: String,
     },
     /// The answer was not complete in time.
@@ -45,12 +45,12 @@ pub enum EndpointError {
         /// `timeout_ms`.
         after: Duration,
     },
-    /// The answer is no completion.
+    /// The answer is not a completion.
     #[error("the endpoint {host} answered something else than a chat completion: {reason}")]
     NoCompletion {
         /// Its host.
         host: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         reason: String,
     },
     /// The question or the answer is larger than can be.
@@ -58,7 +58,7 @@ pub enum EndpointError {
     TooLarge {
         /// Its host.
         host: String,
-        /// Which, and how large.
+        /// Which of the two, and its size.
         reason: String,
     },
     /// The question cannot be sent.
@@ -66,12 +66,12 @@ pub enum EndpointError {
     Unsendable {
         /// Its host.
         host: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// How often it failed, where that was more than once.
+/// Number of failures, if there was more than one.
 fn times(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),
@@ -79,7 +79,7 @@ fn times(attempts: u32) -> String {
     }
 }
 
-/// In how many attempts it did, where there were more than one.
+/// Number of attempts, if there was more than one.
 fn within(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),

@@ -1,11 +1,11 @@
-//! Files that are there whole or not at all.
+//! Atomic writing of files: a file is there whole or not at all.
 //!
-//! What is to be written goes into a file beside, is flushed to the disk, and takes its place by a rename: after a crash
-//! the old file or the new one is there, and whoever has the old one open keeps it. A link is followed, and a file that
-//! is replaced hands on its permissions and, where that is allowed, its owner.
+//! The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash the old file or
+//! the new one is there, and a process that has the old one open keeps it. Links are followed. A new file gets the
+//! permissions of the old one and, if that is allowed, its owner.
 //!
-//! What is no file (`/dev/null`, a terminal, a pipe) is written to where it is, and so is the standard output. A rename
-//! would put a file in its place, and `/dev/null` as a file breaks a machine.
+//! Devices, terminals, pipes and the standard output are written to directly. A rename would replace them by a file, and
+//! `/dev/null` as a file breaks a machine.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -26,10 +26,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// What names of files and folders begin with that are being written, and of those that a crash left.
+/// Prefix of the names of files and folders that are being written, or that a crash left.
 pub const PARTIAL: &str = ".writing-";
 
-/// Whether `path` is called as what is being written is.
+/// True if `path` has the name of a file that is being written.
 #[must_use]
 pub fn is_partial(path: &Path) -> bool {
     path.file_name()
@@ -67,7 +67,7 @@ pub fn write_with(
     }
 }
 
-/// Whether `path` is where the process's standard output goes, be that a file: it is written to then, behind what is there.
+/// True if `path` is the process's standard output, which may be a file. It is then appended to.
 #[must_use]
 pub fn is_standard_output(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| is_stdout(&there))

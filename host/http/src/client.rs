@@ -55,7 +55,7 @@ impl HttpClient {
         Self::open_with(rules, Arc::new(SystemResolver))
     }
 
-    /// As [`open`](Self::open), with names looked up by `resolver`. What it answers is checked as
+    /// As [`open`](Self::open), with names looked up by `resolver`. Its answers are checked as
     /// any other.
     pub fn open_with(rules: &HttpRules, resolver: Arc<dyn Resolve>) -> Result<Self, HttpError> {
         rules.check_limits()?;
@@ -90,7 +90,7 @@ impl HttpClient {
     }
 }
 
-/// What one call of a plugin may fetch. It counts: there is one for each call.
+/// Fetches of one call of a plugin, counted. Every call has its own.
 #[derive(Debug)]
 pub struct HttpCall {
     client: HttpClient,
@@ -136,7 +136,7 @@ impl HttpCall {
         inner.shown(&target, answer)
     }
 
-    /// How many fetches the call has asked for.
+    /// Number of fetches that the call has asked for.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -172,7 +172,7 @@ impl Inner {
         exchange(&self.rules, self.tls.as_ref(), target, stream, request).await
     }
 
-    /// What the plugin sees of an answer.
+    /// The part of an answer that the plugin sees.
     fn shown(&self, target: &Target, answer: Answer) -> Result<Response, FetchError> {
         let Answer {
             status,

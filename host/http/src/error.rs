@@ -10,17 +10,17 @@ pub enum HttpError {
     /// A key of `hosts` that is not a host's exact name.
     #[error("http host `{host}`: {reason}")]
     Host {
-        /// As the rules have it.
+        /// The host, as written in the rules.
         host: String,
-        /// What is wrong and what to write instead.
+        /// The mistake, and what to write instead.
         reason: String,
     },
-    /// A secret that cannot be had, or that nothing may use.
+    /// A secret that cannot be read, or that nothing may use.
     #[error("http secret `{name}`: {reason}")]
     Secret {
         /// Its key in the rules.
         name: String,
-        /// What is wrong and how to mend it; never a part of the secret.
+        /// The mistake and how to mend it; never a part of the secret.
         reason: String,
     },
     /// A limit that would stop everything or protect from nothing.
@@ -30,15 +30,15 @@ pub enum HttpError {
         name: &'static str,
         /// Its value there.
         value: u64,
-        /// What is wrong and what to write instead.
+        /// The mistake, and what to write instead.
         reason: String,
     },
-    /// The certificates that https hosts are checked by cannot be had.
+    /// The certificates that https hosts are checked by cannot be read.
     #[error("http certificates{}: {reason}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     Certificates {
         /// The file that the rules name, if it names one.
         path: Option<PathBuf>,
-        /// What is wrong and how to mend it.
+        /// The mistake and how to mend it.
         reason: String,
     },
 }
@@ -56,9 +56,9 @@ pub enum FetchError {
     /// The request, the answer or the number of requests is larger than the rules allow.
     #[error("{reason} ({limit})")]
     Exhausted {
-        /// What was too large or too many.
+        /// Description of what was too large or too many.
         reason: &'static str,
-        /// Which limit says so.
+        /// The limit.
         limit: FetchLimit,
     },
     /// The network, the name or the server failed; trying again later may help.
@@ -69,9 +69,9 @@ pub enum FetchError {
     Timeout {
         /// The host that was asked.
         host: String,
-        /// For how long, queueing left out.
+        /// Time waited, without queueing.
         waited: Duration,
-        /// Whose patience ended.
+        /// The limit that ended it.
         by: TimedOutBy,
     },
 }
@@ -115,8 +115,8 @@ pub struct FetchLimit {
     pub name: &'static str,
     /// Its value, in the unit that the key names.
     pub value: u64,
-    /// What was used or asked for, in the same unit: at least this, for what was not read to its
-    /// end.
+    /// The amount used or asked for, in the same unit. If the answer was not read to its end, the real amount may be
+    /// larger.
     pub used: u64,
 }
 

@@ -12,10 +12,10 @@ use crate::rules::{HostRule, Scheme};
 #[derive(Debug)]
 pub(crate) struct Hosts(BTreeMap<String, HostRule>);
 
-/// Where a request goes: a host of the rules, over its scheme, at one of its ports.
+/// Target of a request: a host of the rules, over its scheme, at one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// As in the rules and the URL.
+    /// The host, as in the rules and the URL.
     pub(crate) host: String,
     /// Set where the host is an address and no name.
     pub(crate) address: Option<IpAddr>,
@@ -123,7 +123,7 @@ impl Hosts {
     }
 }
 
-/// The spelling of a host of the rules that URLs are compared with, or why it is no host.
+/// Spelling of a host of the rules that URLs are compared with, or the reason that it is not a host.
 fn canonical(written: &str) -> Result<String, String> {
     if written.parse::<Ipv6Addr>().is_ok() {
         return Err(format!("write `[{written}]`, as in a URL"));

@@ -1,9 +1,8 @@
-//! What a plugin may fetch from the network, and nothing else.
+//! HTTP for plugins: fetches from hosts that an operator opened, and from no others.
 //!
-//! A plugin is a stranger's program, and what it fetches may be chosen by a model. Left alone with a
-//! network it would reach the services of this machine, its neighbours and its cloud's metadata,
-//! carry away what it was shown, and wait for ever. So the operator names hosts, and this crate sees
-//! to it that a request goes there and nowhere else:
+//! A plugin is an untrusted program, and a model may choose its requests. With a free network it could reach the
+//! services of this machine, its neighbours and its cloud's metadata, carry data away, and wait for ever. So the
+//! operator names hosts, and this crate sends requests to these hosts only:
 //!
 //! - Hosts by exact name, each over one scheme and at listed ports ([`HostRule`]).
 //! - A name is resolved once for each fetch, every address is checked ([`Reach`]), and one of exactly

@@ -28,7 +28,7 @@ pub(crate) struct Redactor {
     marks: Vec<String>,
 }
 
-/// What one pattern of the automaton stands for.
+/// Meaning of one pattern of the automaton.
 struct Pattern {
     secret: usize,
     /// Characters of base64 before and after the find that have bits of the secret in them.
@@ -157,7 +157,7 @@ fn base64_inside(text: &[u8], before: usize, alphabet: &[u8; 64]) -> (Vec<u8>, [
 /// Reads one escape at the start of some bytes: what it stands for and its length.
 type Unescape = fn(&[u8]) -> Option<(u8, usize)>;
 
-/// By the byte that each begins with: of URLs and forms, and of JSON.
+/// Escapes of URLs and forms, and of JSON, by their first byte.
 const ESCAPES: [(u8, Unescape); 2] = [(b'%', percent), (b'\\', backslash)];
 
 fn percent(bytes: &[u8]) -> Option<(u8, usize)> {
@@ -183,7 +183,7 @@ fn hexadecimal(digits: [u8; 2]) -> Option<u8> {
 /// Bytes with their escapes read, and the way back.
 struct Unescaped {
     bytes: Vec<u8>,
-    /// By escape: where its byte stands in `bytes`, and how much shorter `bytes` is after it.
+    /// For each escape: the place of its byte in `bytes`, and how much shorter `bytes` is after it.
     escapes: Vec<(usize, usize)>,
 }
 
@@ -210,7 +210,7 @@ impl Unescaped {
         (!escapes.is_empty()).then_some(Self { bytes, escapes })
     }
 
-    /// Where `range` of `bytes` came from.
+    /// The range of the original that `range` of `bytes` came from.
     fn source(&self, range: &Range<usize>) -> Range<usize> {
         let source = |at: usize| {
             let escapes_before = self.escapes.partition_point(|(place, _)| *place < at);

@@ -1,4 +1,4 @@
-//! What a plugin asks for and what it gets, and the checks between the two.
+//! Requests and responses of plugins, and the checks of requests.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Request {
 /// The value of a request's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// As it is.
+    /// Plain text.
     Text(String),
     /// The name of a secret of the rules, which the host program puts in.
     Secret(String),
@@ -55,7 +55,7 @@ pub struct Response {
     /// Names in lower case, and values, in the order of arrival for each name. `content-length` is
     /// the server's and counts what stood where a secret was.
     pub headers: Vec<(String, String)>,
-    /// As it came, without secrets.
+    /// Body as received, without secrets.
     pub body: Vec<u8>,
 }
 

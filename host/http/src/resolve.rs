@@ -1,4 +1,4 @@
-//! From a name to addresses, once for each fetch, every one of them checked.
+//! Name resolution: once for each fetch, with every address checked.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use crate::address::Reach;
 use crate::error::FetchError;
 use crate::hosts::Target;
 
-/// Where names are looked up.
+/// Resolver of host names.
 ///
 /// What it answers is not trusted: see [`Reach`]. Each fetch asks once and connects to nothing but
 /// what was answered then, so that an answer which changes between a check and its use changes

@@ -1,4 +1,4 @@
-//! `[plugins.<alias>.http]` of a configuration: what the operator opens of the network.
+//! HTTP rules, `[plugins.<alias>.http]` of a configuration: the hosts that an operator opens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::HttpError;
 
-/// Hosts that one plugin may fetch from, secrets it may use there, and how much.
+/// Hosts that one plugin may fetch from, secrets that it may use there, and limits.
 ///
 /// Every field may be left out; unknown keys are errors. The default opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,9 +32,8 @@ pub struct HttpRules {
     /// Bytes of a request's method, URL and headers together, and again of the head of an answer.
     /// Default 32 KiB, at most 1 MiB.
     pub max_header_bytes: u64,
-    /// How long one fetch may take, from the first look at its name to the last byte of its
-    /// answer. Default 5,000 ms: half of the wall clock of a call, which is left time to make do
-    /// without.
+    /// Time limit of one fetch, from resolving the name to the last byte of the answer. Default 5,000 ms: half of a
+    /// call's wall-clock limit, so that the plugin has time left to handle a failure.
     #[serde(rename = "timeout_ms", with = "milliseconds")]
     pub timeout: Duration,
     /// Fetches of the plugin that may run at once, in all its calls together; more wait, inside
@@ -61,7 +60,7 @@ impl Default for HttpRules {
     }
 }
 
-/// How one host may be reached.
+/// Rule for one host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostRule {
@@ -83,12 +82,12 @@ pub enum Scheme {
     /// Encrypted, and the server proves its name.
     #[default]
     Https,
-    /// In the clear.
+    /// Unencrypted.
     Http,
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// The scheme, as in a URL.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Https => "https",
@@ -104,7 +103,7 @@ impl Scheme {
     }
 }
 
-/// Where a secret comes from and the one host that it goes to.
+/// Source of a secret, and the one host that it goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretRule {
@@ -114,7 +113,7 @@ pub struct SecretRule {
     pub file: Option<PathBuf>,
     /// The host it is bound to, one of `hosts`.
     pub host: String,
-    /// What stands before it in the header, such as `"Bearer "`. Default: nothing.
+    /// Text before it in the header, such as `"Bearer "`. Default: none.
     pub prefix: String,
 }
 

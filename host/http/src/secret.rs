@@ -17,7 +17,7 @@ const MAX_SECRET_BYTES: usize = 4096;
 /// A secret in memory. Nothing prints it.
 pub(crate) struct Secret {
     name: String,
-    /// As a parsed URL spells it.
+    /// The host, as spelled in a parsed URL.
     host: String,
     text: String,
     /// Prefix and text.
@@ -35,7 +35,7 @@ impl Secret {
         &self.name
     }
 
-    /// What must not come back.
+    /// The value, which must not come back.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -141,7 +141,7 @@ impl Secrets {
         self.iter().any(|secret| secret.host == host)
     }
 
-    /// What a header to `host` is filled with for the secret `name`.
+    /// The header value for the secret `name` in a request to `host`.
     pub(crate) fn header(&self, name: &str, host: &str) -> Result<HeaderValue, FetchError> {
         let secret = self.0.get(name).ok_or_else(|| {
             FetchError::Denied(format!(

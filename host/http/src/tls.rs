@@ -1,4 +1,4 @@
-//! What https hosts are trusted by.
+//! TLS: the certificates that https hosts are checked by.
 
 use std::path::Path;
 use std::sync::Arc;

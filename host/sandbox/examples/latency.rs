@@ -1,4 +1,4 @@
-//! What a call in a fresh sandbox costs: `cargo run --release -p rlf-sandbox --example latency`.
+//! Latency of a call in a fresh sandbox: `cargo run --release -p rlf-sandbox --example latency`.
 //!
 //! Prints, side by side from one run, wasmtime alone (fresh store, instance and call on the
 //! caller's thread, no limits), the same under this crate's limits, and eight callers at once.

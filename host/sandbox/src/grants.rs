@@ -1,4 +1,4 @@
-//! What an operator allows one plugin.
+//! Grants: the data, files and real sources that an operator allows one plugin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wasi::files::{FileGrant, ScratchFiles};
 
-/// What the operator grants to a plugin. Deny by default: the empty value grants nothing.
+/// Grants of an operator to one plugin. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Grants {
     /// Names that the plugin may read under, each bound to a file or a directory.
@@ -19,7 +19,7 @@ pub struct Grants {
     /// other's files, and those of everybody else who writes there); no limit on bytes holds. What
     /// is written is counted in [`FilesReport`](crate::FilesReport). Default: none; not with `files`.
     pub host_directory: Option<PathBuf>,
-    /// What is the machine's own instead of virtual and seeded. Default: nothing.
+    /// Sources that are the machine's own instead of virtual and seeded. Default: none.
     pub real: RealSources,
 }
 
@@ -30,11 +30,11 @@ impl Grants {
     }
 }
 
-/// Sources of the machine's own that a call gets once `init` is over; nothing that uses them is deterministic.
+/// Real sources that a call gets after `init`. A guest that uses one is not deterministic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RealSources {
-    /// The wall clock of the machine, clocks that run in real time, and waiting that takes as long as it says: inside the
-    /// host, until the call's deadline drops it. Default false.
+    /// The wall clock of the machine, clocks that run in real time, and real sleeping, which the call's
+    /// deadline ends. Default false.
     pub clock: bool,
     /// The entropy of the machine, whatever the call's seed. Default false.
     pub random: bool,

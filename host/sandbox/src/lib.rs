@@ -1,31 +1,36 @@
-//! One component, one call: run a stranger's WebAssembly so that nothing it does can stop the host,
-//! slow its neighbours, read the machine or differ between two runs.
+//! Calls of untrusted WebAssembly components. No call can stop the host, slow its neighbours, read the machine or differ
+//! between two runs.
 //!
-//! A [`Sandbox`] is made once. It [loads](Sandbox::load) components into [`Template`]s: checked,
-//! initialised, the memory that `init` left kept as a snapshot, compiled, cached. Every
-//! [call](Template::call) then gets a fresh instance under [`Limits`], and gives a [`CallReport`]:
-//! the value or how it ended without one, what was printed and logged, what it used.
+//! A [`Sandbox`] is made once. It [loads](Sandbox::load) components into [`Template`]s: it checks them, runs `init` once and
+//! keeps the memory that it leaves, compiles them and caches the code. Every [call](Template::call) gets a fresh instance
+//! under [`Limits`] and returns a [`CallReport`]: the value or the reason that there is none, the output, the log lines, and
+//! the time and memory used.
 //!
-//! Deny by default: WASI is there for every std guest, but virtual and empty. Data reaches a guest
-//! through the `data` interface, by the names in its [`Grants`]; where they have [`ScratchFiles`],
-//! every call finds an empty directory of its own, in memory. Time and randomness are virtual and
-//! seeded per call, unless [`RealSources`] are granted.
+//! Everything is denied by default. WASI is there for every std guest, but virtual and empty. A guest reads data through the
+//! `data` interface, by the names in its [`Grants`]. With [`ScratchFiles`], every call finds an empty directory of its own,
+//! in memory. Time and randomness are virtual and seeded per call, unless [`RealSources`] are granted.
 //!
-//! A reader looking for ... finds it in ...
+//! This crate must not know tools, rewards or models. It knows two parts of the contract in `wit/`: the host interfaces that
+//! every plugin may import (`log`, `data`, `process`), and `lifecycle`, because of the snapshot.
 //!
-//! - what a call may use: `limits`; how it ended, and what it printed and logged: `report`
-//! - the memory limit as it is kept: `meter::memory`; the CPU budget: `meter::cpu`
-//! - clocks, randomness, files, output, `log` and `data` as a guest sees them: `wasi`
-//! - what an operator allows: `grants`; ways out of the sandbox: `guest::gate`
-//! - settings, pools and who gets a place: `engine`
-//! - checks, `init`, snapshots and compiling: `prepare`; compiled code on disk: `cache`
-//! - loading and calling: `template`
+//! # Modules
 //!
-//! Modules depend on each other downwards only, from `template` to `report`.
+//! Each one uses only those below it.
 //!
-//! This crate must not know what a tool, a reward or a model is. It knows two things of the
-//! contract in `wit/`: the host interfaces that every plugin may import (`log`, `data`), and
-//! `lifecycle`, because of the snapshot.
+//! | to find | look in |
+//! |---|---|
+//! | loading a component, calling it, the report of a call | `template` |
+//! | checks of a component, `init`, the snapshot, compiling, the child process for it | `prepare` |
+//! | settings ([`SandboxConfig`]), pools, admission of calls | `engine` |
+//! | the data of a store, gates, what is linked, how a guest is run to its end | `guest` |
+//! | grants of an operator | `grants` |
+//! | clocks, randomness, files, output, `log`, `data`, `process` | `wasi` |
+//! | the memory limit and the CPU budget of a running guest | `meter` |
+//! | the part of a call that survives its store | `record` |
+//! | the limits of a call and their defaults | `limits` |
+//! | endings, output, log lines, files of a call, as plain data | `report` |
+//! | compiled code on disk, and its bound | `cache` |
+//! | versions and names of interfaces | `contract`, `bindings` |
 //!
 //! ```no_run
 //! use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig};

@@ -1,4 +1,4 @@
-//! What one call may use. Every limit has a default; a policy changes single ones.
+//! Limits of one call. Every limit has a default; a configuration changes single ones.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::LogLevel;
 
-/// What one call of a component may use.
+/// Limits of one call of a component.
 ///
 /// Every field may be left out of a configuration; unknown keys are errors. A limit that is reached
 /// ends the call (or, for logs and output, shortens what is kept) and is reported by its key here,
@@ -15,8 +15,8 @@ use crate::report::LogLevel;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Wall-clock deadline of a call, queueing included, and the most virtual time it may spend.
-    /// Key `wall_ms`, default 10,000 ms. The call's future is dropped there, wherever the guest is.
+    /// Wall-clock deadline of a call, queueing included, and limit of its virtual time. The call's future is
+    /// dropped there, wherever the guest is. Key `wall_ms`, default 10,000 ms.
     #[serde(rename = "wall_ms", with = "milliseconds")]
     pub wall: Duration,
     /// CPU time of the thread that runs the guest, added up over the polls of the call, with the
@@ -28,14 +28,13 @@ pub struct Limits {
     #[serde(rename = "init_ms", with = "milliseconds")]
     pub init: Duration,
     /// Sum of all linear memories and tables (8 bytes an element). Set aside as a whole when the call
-    /// is admitted, so that calls which need less should say so. Default 128 MiB; at most what the pool
-    /// gives one memory ([`SandboxConfig::max_memory_bytes`](crate::SandboxConfig)).
+    /// is admitted, so a lower limit lets more calls run. Default 128 MiB; at most the pool's limit for one
+    /// memory ([`SandboxConfig::max_memory_bytes`](crate::SandboxConfig)).
     pub memory_bytes: u64,
-    /// Sum of the elements of all tables. Default 20,000, which is also the most that the pool
-    /// gives one table.
+    /// Sum of the elements of all tables. Default 20,000, which is also the pool's limit for one table.
     pub table_elements: u64,
-    /// What is kept of standard output, and again of standard error: half from the head, half from
-    /// the tail, the rest counted. Default 64 KiB each.
+    /// Bytes kept of each output stream: half from its head, half from its tail. The rest is counted.
+    /// Default 64 KiB.
     pub output_bytes: u64,
     /// Printing more than this on one stream ends the call with `output-limit`. Default 16 MiB.
     pub output_stop_bytes: u64,
@@ -48,7 +47,7 @@ pub struct Limits {
     pub log_lines: u32,
     /// Longer log lines are cut, visibly. Default 4 KiB.
     pub log_line_bytes: u32,
-    /// Log lines below this level are not wanted: `enabled` is false. Default `info`.
+    /// Log lines below this level are not kept, and `enabled` is false for them. Default `info`.
     pub log_level: LogLevel,
     /// Host memory that one crossing from guest to host may allocate: the arguments of one host
     /// function or the result of one call. Default 16 MiB; more ends the call with `output-limit`.
@@ -91,14 +90,14 @@ impl Default for Limits {
     }
 }
 
-/// The most elements of one table, which the pools have room for.
+/// Most elements of one table: the pools have room for no more.
 pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 
-/// The most time that a limit may give.
+/// Longest time that a limit may allow.
 pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 impl Limits {
-    /// Says which limit the pools cannot keep or makes every call fail, and what to write instead.
+    /// Refuses limits that the pools cannot keep or that fail every call. The error says what to write instead.
     pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), String> {
         if self.memory_bytes > max_memory_bytes {
             return Err(format!(
@@ -137,7 +136,7 @@ impl Limits {
             }
             if limit > MAX_DURATION {
                 return Err(format!(
-                    "{name} = {} is more than a day; write {} at the most",
+                    "{name} = {} is more than a day; write at most {}",
                     limit.as_millis(),
                     MAX_DURATION.as_millis()
                 ));

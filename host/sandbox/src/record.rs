@@ -1,4 +1,4 @@
-//! What is known of a call however it ends: the part of it that survives its store.
+//! Record of a call: the part that survives its store, however the call ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Record {
         &self.limits
     }
 
-    /// Who is shown what is printed, if anyone is.
+    /// The observer of its output, if there is one.
     pub(crate) fn tee(&self) -> Option<&Tee> {
         self.tee.as_ref()
     }
@@ -50,7 +50,7 @@ impl Record {
         Output::new(usize::try_from(limits.output_bytes).unwrap_or(usize::MAX))
     }
 
-    /// What was printed since this was last asked: standard output and standard error.
+    /// Standard output and standard error since the last call of this function.
     pub(crate) fn take_output(&self) -> [Output; 2] {
         [&self.stdout, &self.stderr].map(|stream| {
             let mut output = stream.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What an endpoint may do to a client, and what comes of it.
+//! Misbehaving endpoints, and the client's errors.
 
 mod configuration;
 mod endings;

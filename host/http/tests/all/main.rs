@@ -1,4 +1,4 @@
-//! What plugins may do with the network, one file for each promise. Everything stays on the loopback
+//! Promises about plugins and the network, one file for each. Everything stays on the loopback
 //! interface; of the machine's resolver nothing is asked but `localhost`.
 
 mod addresses;

@@ -2,7 +2,7 @@
 //!
 //! Loading compiled code runs whatever it says, so the folder is private (mode 0700, ours), every
 //! entry carries a keyed BLAKE3 over its name and content under a key only we can read (0600), and
-//! what is loaded are the very bytes that were verified, from memory. An entry that does not verify
+//! the bytes that are loaded are those that were verified, in memory. An entry that does not verify
 //! is not an error but a miss: the component is compiled again and the entry replaced.
 
 mod eviction;
@@ -65,7 +65,7 @@ impl Cache {
         self.folder.join(format!("{name}.{EXTENSION}"))
     }
 
-    /// What an entry's authentication code is made with. Its header and its code follow.
+    /// The hasher of an entry's authentication code, before its header and its compiled code.
     fn hasher(&self, name: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(name.as_bytes());
@@ -121,8 +121,7 @@ impl Cache {
         Ok((header, component))
     }
 
-    /// Writes an entry, and lets those go that it has no room for. A failure costs the next load its time and
-    /// nothing else.
+    /// Writes an entry, and evicts others where there is no room for it. After a failure the next load compiles again.
     pub(crate) fn store(&self, name: &str, header: &impl Serialize, compiled: &[u8]) {
         if let Err(reason) = self.write(name, header, compiled) {
             tracing::warn!(
@@ -137,7 +136,7 @@ impl Cache {
         let length = u32::try_from(header.len()).map_err(io::Error::other)?;
         let length = length.to_le_bytes();
         let bytes = (CODE_BYTES + length.len() + header.len() + compiled.len()) as u64;
-        // One that alone is too large would only make all others go.
+        // An entry that alone is too large would only evict all others.
         let Some(others) = self.max_bytes.checked_sub(bytes) else {
             return Ok(());
         };

@@ -1,10 +1,9 @@
-//! Who gets an instance, and when: a place in the pool and a share of memory, before anything is made.
+//! Admission: a call gets a place in the pool and a share of memory before its instance is made.
 //!
-//! A call waits for both inside its deadline, so the pool never overflows and the machine is never
-//! asked for memory it has not got: a call's whole memory limit is set aside when it is admitted, since
-//! a guest may use all of it. Calls that other calls make (a tool that calls a tool) have places and
-//! memory of their own, level by level. A call waits for others of its own level only, and those wait
-//! for deeper ones at the most: whatever nests, somebody can always go on.
+//! A call waits for both inside its deadline, so the pool never overflows. A guest may use its whole
+//! memory limit, so all of it is set aside when the call is admitted. Calls that other calls make (a tool
+//! that calls a tool) have places and memory of their own, level by level. A call waits only for others of
+//! its own level, and those wait only for deeper ones: nested calls cannot block each other for ever.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,27 +13,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::report::LimitReached;
 
-/// How deep calls may nest: a call, one that it makes, and one that this makes.
+/// Levels of nested calls: a call, one that it makes, and one that this makes.
 pub const LEVELS: usize = 3;
 
-/// Where calls take their places: those of one pool never wait for those of another.
+/// Pool that calls take their places from. Calls of one pool never wait for those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pool {
     /// Tools and rewards, level by level: they may make calls themselves.
     #[default]
     Calls,
-    /// Programs in interpreters. They make no calls, so whoever waits for one waits for nobody else.
+    /// Programs in interpreters. They make no calls, so waiting for one never means waiting for another call.
     Programs,
-    /// Sessions, which keep an instance for as long as they live and mostly wait. They take a place and no memory: whoever
-    /// keeps them knows what each has grown to, and sets aside what those need that run.
+    /// Environment sessions, which keep an instance for as long as they live and mostly wait. They take a place and no
+    /// memory: the owner of the sessions knows the size of each, and sets memory aside for those that run.
     Sessions,
 }
 
-/// The unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
+/// Unit in which memory is set aside, so that budgets of terabytes fit a semaphore.
 const MEMORY_UNIT_BYTES: u64 = 64 << 10;
 
-/// What one level has.
+/// Places and memory of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PoolLevel {
     /// Calls at once.
@@ -45,8 +44,8 @@ pub struct PoolLevel {
 
 impl PoolLevel {
     /// The levels of a sandbox with `places` for calls of its own: a quarter of them on top for each
-    /// level of calls that these make. Of the memory calls have half and each level a quarter, but no
-    /// level less than one call of `largest` bytes needs.
+    /// level of calls that these make. Calls have half of the memory and each level a quarter, but no
+    /// level has less than one call of `largest` bytes needs.
     pub(crate) fn shares(places: u32, memory_bytes: u64, largest: u64) -> [Self; LEVELS] {
         let level = |places: u32, memory_bytes: u64| Self {
             places: places.max(1),
@@ -88,11 +87,11 @@ pub(crate) struct Admitted {
     _memory: OwnedSemaphorePermit,
 }
 
-/// Why a call did not get in.
+/// Reason that a call was not admitted.
 pub(crate) enum NotAdmitted {
     /// Calls nest no deeper.
     TooDeep,
-    /// There was nothing to be had within its time.
+    /// No place or no memory was free within its time.
     Full(LimitReached),
 }
 
@@ -109,8 +108,7 @@ impl Admission {
         }
     }
 
-    /// Waits for a place and `memory_bytes` of memory in a pool, there on the level `depth`, for `most`
-    /// at the longest.
+    /// Waits at most `most` for a place and `memory_bytes` of memory, on the level `depth` of a pool.
     pub(crate) async fn admit(
         &self,
         pool: Pool,

@@ -8,44 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_DURATION;
 
-/// More live instances than any machine has mappings for.
+/// Limit of `instances`, `programs` and `sessions`: no machine has mappings for more.
 const MAX_INSTANCES: u32 = 20_000;
-/// More threads for guests than help on any machine.
+/// Limit of `workers`: more threads help on no machine.
 const MAX_WORKERS: usize = 1_024;
 
-/// How the sandbox is set up. Every field may be left out of a configuration.
+/// Settings of the sandbox. Every field may be left out of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// The most calls that run at once; more wait inside their deadline. Calls that calls make have a
-    /// quarter as many places on top, for each of two levels. Default: one per 64 MiB of the machine's
+    /// Calls that run at once; more wait inside their deadline. Nested calls have a quarter as many places on
+    /// top, for each of two levels. Default: one per 64 MiB of the machine's
     /// memory, between 32 and 512, and at most what `vm.max_map_count` allows. Costs address space (4 GiB a memory), not memory.
     pub instances: Option<u32>,
-    /// The most that the memory limits of all live calls may sum to; calls beyond it wait inside their
-    /// deadline. Default: half of the machine's memory.
+    /// Largest sum of the memory limits of all live calls; calls beyond it wait inside their deadline.
+    /// Default: half of the machine's memory.
     pub memory_budget_bytes: Option<u64>,
-    /// The most programs that run in interpreters at once; more wait. Default: as `instances`.
+    /// Programs that run in interpreters at once; more wait. Default: as `instances`.
     pub programs: Option<u32>,
-    /// The most that the memory limits of all running programs may sum to; programs beyond it wait. Much of
-    /// what a program has is shared with all others until it writes there, so a machine that is known to run small
-    /// programs can be given more than it has. Default: a quarter of the machine's memory.
+    /// Largest sum of the memory limits of all running programs; programs beyond it wait. Programs share most of
+    /// their memory until they write to it, so a machine that runs small programs can be given more than it has. Default: a quarter of the machine's memory.
     pub program_memory_budget_bytes: Option<u64>,
-    /// The most environment sessions that keep an instance at once; those that wait longest make room for others, and come
+    /// Environment sessions that keep an instance at once. Those that wait longest make room for others, and come
     /// back from a snapshot. Default: as `instances`.
     pub sessions: Option<u32>,
-    /// The most memory that sessions may have of their own: what waiting ones have grown by, and the memory limits of
-    /// those that run. Default: a quarter of the machine's memory.
+    /// Memory that sessions may have of their own: the growth of waiting ones, and the memory limits of those that
+    /// run. Default: a quarter of the machine's memory.
     pub session_memory_budget_bytes: Option<u64>,
-    /// The most that one linear memory may grow to, whatever a policy says. Default 256 MiB.
+    /// Largest size of one linear memory, whatever a plugin's limits say. Default 256 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
     /// delays neither deadlines nor rollouts. Default: one per core, at most 4, at least 2.
     pub workers: Option<usize>,
-    /// How often running guests are interrupted to check their budget and to let others run.
-    /// Key `tick_ms`, default 5 ms. Shorter: finer budgets and quicker cancellation, more switches.
+    /// Interval at which running guests are interrupted to check their budget and to let others run. Shorter: finer
+    /// budgets and quicker cancellation, more switches. Key `tick_ms`, default 5 ms.
     #[serde(rename = "tick_ms", with = "milliseconds")]
     pub tick: Duration,
-    /// Larger components are refused unread. Default 256 MiB.
+    /// Largest component that is read. Default 256 MiB.
     pub max_component_bytes: u64,
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
@@ -53,16 +52,15 @@ pub struct SandboxConfig {
     /// Bytes that compiled components may take there; those that were not used for longest make room for new ones.
     /// Default 8 GiB: an interpreter with its memory takes about 60 MiB, for every file of an environment. 0 keeps none.
     pub cache_bytes: u64,
-    /// What checking, snapshotting and compiling one component may take, of wall-clock and of CPU time,
-    /// beside its `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
+    /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
+    /// `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
-    /// The most memory that preparing one component may take. Default 4 GiB. Kept where
-    /// `prepare_elsewhere` is set.
+    /// Memory that preparing one component may take. Default 4 GiB. Kept where `prepare_elsewhere` is set.
     pub prepare_memory_bytes: u64,
-    /// Prepare components in a process of its own, which is this program started with
-    /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a setting: the program
-    /// says that it can.
+    /// Prepare components in a child process: this program, started with
+    /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a key of a configuration: a program
+    /// sets it if it handles that argument.
     #[serde(skip)]
     pub prepare_elsewhere: bool,
 }
@@ -89,10 +87,10 @@ impl Default for SandboxConfig {
     }
 }
 
-/// The sandbox cannot be set up.
+/// Reason that the sandbox cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A setting that cannot work.
+    /// A setting cannot work.
     #[error("sandbox: {0}")]
     Config(String),
     /// wasmtime refuses the machine.
@@ -100,9 +98,9 @@ pub enum SandboxError {
         "sandbox: no WebAssembly engine with {instances} instances on this machine: {reason}; set `instances` lower"
     )]
     Engine {
-        /// How many were asked for in the last attempt.
+        /// Number of instances in the last attempt.
         instances: u32,
-        /// What wasmtime said.
+        /// The error of wasmtime.
         reason: String,
     },
     /// The guests' threads cannot be started.
@@ -129,7 +127,7 @@ impl SandboxConfig {
             if value <= most {
                 return Ok(());
             }
-            let text = format!("{name} = {value} is too much; write {most} at the most");
+            let text = format!("{name} = {value} is too much; write at most {most}");
             Err(SandboxError::Config(text))
         };
         at_most(
@@ -152,7 +150,7 @@ impl SandboxConfig {
             self.workers.unwrap_or_default() as u128,
             MAX_WORKERS as u128,
         )?;
-        // Guests are looked at once a tick, and so are their limits.
+        // Limits are checked once a tick.
         at_most("tick_ms", self.tick.as_millis(), 1_000)?;
         at_most(
             "prepare_ms",

@@ -1,10 +1,10 @@
-//! The sandbox as a whole: one engine, its pools, and who gets a place in them.
+//! The sandbox as a whole: one engine, its pools, and the admission of calls to them.
 //!
 //! - `config`: its settings
-//! - `sandbox`: what guests share
+//! - `sandbox`: the engine, runtime and cache that guests share
 //! - `pools`: how many instances and how much memory this machine has room for
 //! - `admission`: places and memory for one call
-//! - `reset`: how the memory of an instance is set back for the next
+//! - `reset`: resetting the memory of an instance for the next one
 //! - `settings`: the settings of wasmtime
 //! - `init_engine`: the engine that runs `init`
 

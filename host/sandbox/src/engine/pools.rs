@@ -11,7 +11,7 @@ use super::reset::Reset;
 use super::settings::engine_configuration;
 use crate::limits::TABLE_ELEMENTS;
 
-/// More memories than fit the address space beside others, at 4 GiB each, unless each place needs one.
+/// Most memories, at 4 GiB of address space each; more only if every place needs one.
 const MAX_MEMORIES: u32 = 15_000;
 
 /// Sizes of the pools, as chosen for this machine.
@@ -19,27 +19,26 @@ const MAX_MEMORIES: u32 = 15_000;
 pub struct Pools {
     /// Instances that live at once, over all levels and pools.
     pub instances: u32,
-    /// How places and memory are shared: calls of the host's, those that they make, and those that
-    /// these make.
+    /// Places and memory by level: calls of the host, calls that they make, and calls that these make.
     pub levels: [PoolLevel; LEVELS],
-    /// What programs in interpreters have.
+    /// Places and memory of programs in interpreters.
     pub programs: PoolLevel,
-    /// What environment sessions have.
+    /// Places and memory of environment sessions.
     pub sessions: PoolLevel,
     /// Linear memories; one instance may have several.
     pub memories: u32,
     /// Tables.
     pub tables: u32,
-    /// The most of one memory, in bytes.
+    /// Largest size of one memory, in bytes.
     pub max_memory_bytes: u64,
     /// Threads that run guests.
     pub workers: usize,
-    /// What is done between two instances in one place.
+    /// Way in which memory is reset between two instances in one place.
     pub reset: Reset,
 }
 
 impl Pools {
-    /// The levels in a line, for people.
+    /// The levels in one line of text.
     pub fn describe_levels(&self) -> String {
         let [calls, nested, deepest] = self.levels;
         let mebibytes = |level: PoolLevel| level.memory_bytes >> 20;
@@ -91,7 +90,7 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
             levels,
             programs,
             sessions,
-            // Some components have three; so many places are for those that have one.
+            // Some components have three memories. Beyond the limit there is one for each place.
             memories: (3 * places).min(places.max(MAX_MEMORIES)),
             tables: 4 * places,
             max_memory_bytes: config.max_memory_bytes,
@@ -102,7 +101,7 @@ pub(super) fn engine(config: &SandboxConfig) -> Result<(Engine, Pools), SandboxE
         settings.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(&pools)));
         match Engine::new(&settings) {
             Ok(engine) => return Ok((engine, pools)),
-            // Address space may be limited; what was asked for by name is not made smaller.
+            // Address space may be limited. A configured number is not made smaller.
             Err(_) if config.instances.is_none() && instances > 16 => instances /= 2,
             Err(error) => {
                 return Err(SandboxError::Engine {
@@ -137,7 +136,7 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
     pooling
 }
 
-/// The machine's memory in bytes; 4 GiB where it cannot be told.
+/// The machine's memory in bytes; 4 GiB where it is unknown.
 fn machine_memory() -> u64 {
     let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let kib = text

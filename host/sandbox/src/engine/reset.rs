@@ -1,30 +1,30 @@
-//! How the memory of an instance is set back for the next one in its place.
+//! Reset: the memory of an instance is set back for the next one in its place.
 
 use std::{fmt, fs};
 
 use serde::Serialize;
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
-/// Kept of the memory of a free place, and of its tables. With 4 MiB of memory nothing is faster, with 64 KiB searches take
-/// twice as long.
+/// Bytes kept of the memory of a free place, and of its tables. 4 MiB is no faster; with 64 KiB searches take twice as
+/// long.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// How the memory of an instance is set back for the next one in its place.
+/// Way in which the memory of an instance is set back for the next one in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reset {
-    /// What was written is found by asking the kernel for written pages, and is copied over from the image.
+    /// The kernel names the pages that were written, and these are copied over from the image.
     Copying,
-    /// Everything is unmapped and faulted in again, because the kernel cannot be asked: Linux can from 6.7 on. Calls cost
-    /// up to ten times as much.
+    /// Everything is unmapped and faulted in again, because the kernel cannot name written pages: Linux can from 6.7 on.
+    /// Calls cost up to ten times as much.
     Unmapping,
-    /// The same, because the machine swaps: this wasmtime's question leaves out pages that are written and swapped out, so
-    /// that one instance's would be found by the next.
+    /// Everything is unmapped, because the machine swaps: wasmtime's question to the kernel misses written pages that are
+    /// swapped out, so the next instance would find them.
     UnmappingForSwap,
 }
 
 impl Reset {
-    /// Of this machine.
+    /// The way that works on this machine.
     pub(crate) fn for_machine() -> Self {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         Self::from_swaps(PoolingAllocationConfig::is_pagemap_scan_available(), &swaps)

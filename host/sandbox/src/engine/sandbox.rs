@@ -15,7 +15,7 @@ use super::settings::{WASMTIME, tick_epochs};
 use crate::cache::Cache;
 use crate::guest::{State, linker};
 
-/// What is taken from the pools right now. All zero where nothing runs: the leak test.
+/// Current use of the pools. All zero while nothing runs, which is how tests find leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct InUse {
     /// Calls that hold a place.
@@ -34,7 +34,7 @@ pub struct InUse {
     pub stacks: usize,
 }
 
-/// One engine and everything that guests share. Cheap to clone; knows no tool.
+/// One engine and everything that guests share. Cheap to clone.
 #[derive(Clone)]
 pub struct Sandbox {
     pub(crate) inner: Arc<Inner>,
@@ -93,7 +93,7 @@ impl Sandbox {
         self.inner.pools
     }
 
-    /// What is taken from the pools right now.
+    /// The current use of the pools.
     pub fn in_use(&self) -> InUse {
         let metrics = self.inner.engine.pooling_allocator_metrics();
         metrics.map_or_else(InUse::default, |metrics| InUse {
@@ -107,7 +107,7 @@ impl Sandbox {
         })
     }
 
-    /// The sandbox in a few lines, for `doctor`.
+    /// Describes the sandbox in a few lines, for `doctor`.
     pub fn describe(&self) -> String {
         let pools = self.pools();
         let cache = match &self.inner.cache {
@@ -135,7 +135,7 @@ impl Sandbox {
 }
 
 impl Inner {
-    /// Where guests run.
+    /// The runtime that guests run on.
     pub(crate) fn guests(&self) -> &Handle {
         self.runtime
             .as_ref()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 
-/// The release this crate is pinned to; compiled code of any other is refused.
+/// Release of wasmtime that this crate is pinned to. Compiled code of any other is refused.
 pub(crate) const WASMTIME: &str = "48.0.8";
 
 /// Settings of every engine here. Each one with its default, cost and reason.
@@ -21,7 +21,7 @@ pub fn engine_configuration() -> Config {
         .epoch_interruption(true)
         // Default on, which makes a trivial call 8 us instead of 2.8: component-model async is unused.
         .concurrency_support(false)
-        // Defaults; what makes a fresh instance from a snapshot cheap.
+        // Defaults. They make a fresh instance from a snapshot cheap.
         .memory_init_cow(true)
         .table_lazy_init(true)
         // Default 16 MiB. Snapshots up to this size become copy-on-write images even if full of holes.

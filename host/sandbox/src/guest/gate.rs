@@ -1,9 +1,9 @@
 //! Gates: ways out of the sandbox, opened to a plugin one by one.
 //!
-//! This crate knows none of them. Whoever loads a component hands in the gates that the operator opened
-//! to it; each links its interface, and its host functions find it again in the [`State`] of the call
-//! they are called from, with what that call has left. A component that imports a gate which is not
-//! handed in does not load, and `init`, which must not depend on the world, finds every gate shut.
+//! This crate knows none of them. The caller that loads a component passes the gates that the operator opened to it.
+//! Each gate links its interface, and its host functions find it in the [`State`] of their call. A component that
+//! imports a gate that was not passed does not load. `init` must not depend on anything outside, so it finds every
+//! gate shut.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use wasmtime::component::Linker;
 
 use super::state::State;
 
-/// One way out, as it is opened to one plugin.
+/// Gate that is open to one plugin.
 pub trait OpenGate: Any + Send + Sync {
     /// The interface it serves, without a version: `rlf:plugin/http`.
     fn interface(&self) -> &'static str;

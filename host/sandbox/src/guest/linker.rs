@@ -42,7 +42,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     Ok(linker)
 }
 
-/// The linker for what is granted: the shared one, or a copy in which `wasi:filesystem` and the gates are ours.
+/// The linker for one plugin's grants: the shared one, or a copy with our `wasi:filesystem` and the plugin's gates.
 pub(crate) fn with_grants<'a>(
     shared: &'a Linker<State>,
     files: &FileGrant,

@@ -1,4 +1,4 @@
-//! One guest: the store that holds all it may touch, what it is linked with, and how it is run.
+//! One guest: its store, the interfaces that it is linked with, and how it is run to its end.
 //!
 //! - `state`: the data of a store
 //! - `gate`: ways out of the sandbox, opened to a plugin one by one

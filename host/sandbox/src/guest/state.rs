@@ -1,4 +1,4 @@
-//! What a store holds: everything that one guest may touch, and nothing else.
+//! Data of a store: everything that one guest may touch, and nothing else.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -41,13 +41,13 @@ pub struct State {
     randomness: Randomness,
     gates: Arc<[Arc<Unknown>]>,
     gates_open: bool,
-    /// What gates keep for the time of this call, by type.
+    /// Values that gates keep during this call, by type.
     kept: HashMap<TypeId, Box<Unknown>>,
     context: Option<Arc<Unknown>>,
     as_caller: Caller,
 }
 
-/// What distinguishes one guest from another of the same template.
+/// Differences between one guest and others of the same template.
 pub(crate) struct Guest {
     pub(crate) plugin: Arc<str>,
     pub(crate) label: String,
@@ -56,17 +56,16 @@ pub(crate) struct Guest {
     pub(crate) files: Files,
     /// The gates that it may go through; see [`Gates::opened`](super::Gates::opened).
     pub(crate) gates: Arc<[Arc<Unknown>]>,
-    /// What the caller of the sandbox hands to gates.
+    /// Value that the caller of the sandbox passes to gates.
     pub(crate) context: Option<Arc<Unknown>>,
-    /// The guest that makes this call, if one does.
+    /// The guest that makes this call, if it is nested.
     pub(crate) caller: Option<Caller>,
-    /// When it is dropped.
+    /// Its deadline.
     pub(crate) deadline: Instant,
 }
 
 impl State {
-    /// A store under all the limits of `record`, ready to instantiate into, with the meter that
-    /// its future has to be polled under.
+    /// Makes a store under all limits of `record`, and the meter that its future must be polled under.
     pub(crate) fn store(
         engine: &Engine,
         guest: Guest,
@@ -109,8 +108,8 @@ impl State {
         gates.find_map(|gate| gate.downcast_ref())
     }
 
-    /// Gives the guest so much CPU time and virtual time from now on, in place of what it has left of either. For
-    /// one call that does several things in turn; the deadline of the call stays.
+    /// Replaces the rest of the guest's CPU time and virtual time, for one call that does several things in turn. The
+    /// deadline of the call stays.
     pub fn renew(&self, cpu: Duration, virtual_time: Duration) {
         self.as_caller.meter.renew(cpu);
         self.clock.renew(virtual_time);
@@ -121,46 +120,43 @@ impl State {
         (self.as_caller.meter.used_of_budget(), self.clock.used())
     }
 
-    /// Most memory and tables that the guest has had so far, in bytes.
+    /// Peak size of the guest's memories and tables so far, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.record.memory_peak()
     }
 
-    /// What the guest has printed since this was last asked: standard output and standard error. What is not
-    /// taken is in the report of the call.
+    /// Takes the output since the last call of this function: standard output and standard error. The rest is in the
+    /// report of the call.
     pub fn take_output(&self) -> [Output; 2] {
         self.record.take_output()
     }
 
-    /// Opens the gates. After `init`, which finds them shut wherever it runs.
+    /// Opens the gates, after `init`: that always finds them shut.
     pub(crate) fn open_gates(&mut self) {
         self.gates_open = true;
     }
 
-    /// What a gate keeps for the time of this call, made when it is first asked for.
+    /// The value that a gate keeps during this call, made when it is first asked for.
     pub fn kept<T: Any + Send + Sync>(&mut self, make: impl FnOnce(&Self) -> T) -> &mut T {
         // Made from the rest of the state, so it cannot be made inside.
         let mut kept = std::mem::take(&mut self.kept);
         kept.entry(TypeId::of::<T>())
             .or_insert_with(|| Box::new(make(self)));
         self.kept = kept;
-        self.kept
-            .get_mut(&TypeId::of::<T>())
-            .and_then(|value| value.downcast_mut())
-            .expect("kept under its own type")
+        kept_value(&mut self.kept)
     }
 
-    /// What the caller of the sandbox handed in for gates, if it is of this type.
+    /// The value that the caller of the sandbox passed to gates, if it has this type.
     pub fn context<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.context.as_ref()?).downcast().ok()
     }
 
-    /// When this call is dropped.
+    /// The instant at which this call is dropped.
     pub fn deadline(&self) -> Instant {
         self.as_caller.deadline
     }
 
-    /// What this call may use.
+    /// The limits of this call.
     pub fn limits(&self) -> &Limits {
         self.record.limits()
     }
@@ -170,8 +166,8 @@ impl State {
         self.as_caller.clone()
     }
 
-    /// Waits for something outside the sandbox. A call whose time is up meanwhile was held up by the
-    /// host, not by the guest.
+    /// Waits for something outside the sandbox. A call whose time ends meanwhile was delayed by the host, not by the
+    /// guest.
     pub fn outside<F: Future>(&self, waiting: F) -> impl Future<Output = F::Output> + use<F> {
         let record = Arc::clone(&self.record);
         async move {
@@ -182,7 +178,7 @@ impl State {
         }
     }
 
-    /// Opens the machine's clock and entropy to the guest, where they are granted. After `init`: what that leaves must not
+    /// Gives the guest the machine's clock and entropy, if they are granted. Called after `init`, whose result must not
     /// depend on either.
     pub(crate) fn make_real(&mut self, granted: RealSources) {
         if granted.clock {
@@ -193,7 +189,7 @@ impl State {
         }
     }
 
-    /// True where the guest holds a stream, a timer or another resource of the host.
+    /// True if the guest holds a stream, a timer or another resource of the host.
     pub(crate) fn holds_handles(&self) -> bool {
         !self.table.is_empty()
     }
@@ -249,7 +245,14 @@ impl State {
     }
 }
 
-/// The budgets of time of one guest: those of a call, or those of `init`.
+/// The value of a type that is known to be kept.
+fn kept_value<T: Any>(kept: &mut HashMap<TypeId, Box<Unknown>>) -> &mut T {
+    kept.get_mut(&TypeId::of::<T>())
+        .and_then(|value| value.downcast_mut())
+        .expect("kept under its own type just before")
+}
+
+/// Time budgets of one guest: those of a call, or those of `init`.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadlines {
     pub(crate) virtual_time: Duration,

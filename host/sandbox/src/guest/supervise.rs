@@ -23,7 +23,7 @@ pub(crate) async fn supervise<R>(
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(stopped_by(&error, record)),
         Err(_) => {
-            // Who computed for most of what it is allowed, and did not spend it in a queue, was held up by nobody.
+            // A guest that computed for most of its time was not delayed by others.
             let (clock, doing) = if meter.used() * 2 > record.limits().wall {
                 (Clock::Cpu, "computing")
             } else if record.in_host() {
@@ -42,8 +42,8 @@ pub(crate) async fn supervise<R>(
     }
 }
 
-/// Reads an error that came out of the guest. The order matters: what a host function said
-/// first, then an exit, then a limit that the guest ran into before it broke.
+/// Reads an error that came out of the guest. The order matters: first the error of a host function, then an exit, then a
+/// limit that the guest reached before it broke.
 fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
     let backtrace = error
         .downcast_ref::<WasmBacktrace>()
@@ -92,7 +92,7 @@ fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
     }
 }
 
-/// Limits that wasmtime keeps for us and reports with errors of its own.
+/// Endings by limits that wasmtime keeps and reports with errors of its own.
 fn stopped_by_host_limit(
     error: &wasmtime::Error,
     reason: &str,

@@ -1,4 +1,4 @@
-//! Calls that calls make: how deep they are, and whose time they take.
+//! Nested calls: their depth, and the call whose time they use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::cpu::CpuMeter;
 
-/// A call that makes another one. The other is charged to its budget, ends at its deadline, and takes
-/// its place on the next level of the pools, so that it never waits for those that it is made by.
+/// A call that makes another one. The nested call is charged to its budget, ends at its deadline, and takes a place on
+/// the next level of the pools, so it never waits for the calls that made it.
 #[derive(Clone)]
 pub struct Caller {
-    /// From 0: see [`LEVELS`](crate::LEVELS).
+    /// Its level, from 0: see [`LEVELS`](crate::LEVELS).
     pub(crate) level: usize,
     pub(crate) deadline: Instant,
     pub(crate) meter: Arc<CpuMeter>,
@@ -27,7 +27,7 @@ impl Caller {
         }
     }
 
-    /// The level of a call that `caller` makes; the host's own are on the first.
+    /// The level of a call that `caller` makes. Calls of the host are on the first.
     pub(crate) fn level_below(caller: Option<&Self>) -> usize {
         caller.map_or(0, |caller| caller.level + 1)
     }
@@ -37,7 +37,7 @@ impl Caller {
         self.level + 1
     }
 
-    /// When it is dropped, and what it called with it.
+    /// The instant at which it is dropped, with the calls that it made.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }

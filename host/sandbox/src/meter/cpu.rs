@@ -1,4 +1,4 @@
-//! CPU time of a call: what its thread used over the polls of its future.
+//! CPU time of a call: the time of its thread over the polls of its future.
 //!
 //! Epoch ticks are wall time, and many guests share a thread; only the thread's own clock, read
 //! around every poll, gives a guest the same budget alone and beside a thousand busy ones.
@@ -24,19 +24,19 @@ fn thread_cpu() -> Duration {
     )
 }
 
-/// What one call has used of its budget, with the calls that it makes. Shared by the future that is
-/// metered, the interrupt that asks how much is left, and the meters of those calls.
+/// CPU time that one call has used of its budget, with the calls that it makes. Shared by the metered future, the
+/// interrupt that checks the budget, and the meters of those calls.
 pub(crate) struct CpuMeter {
     budget_ns: AtomicU64,
-    /// What was used before the budget was last renewed.
+    /// Time used before the budget was last renewed.
     spent_ns: AtomicU64,
-    /// The call that made this one: what is used here is charged there as well.
+    /// Meter of the call that made this one. Time used here is charged there as well.
     caller: Option<Arc<CpuMeter>>,
-    /// Of the polls that are over.
+    /// Time of finished polls.
     before_ns: AtomicU64,
     /// The thread's clock when the running poll began.
     poll_began_ns: AtomicU64,
-    /// Of the polls that are over of calls that this one made.
+    /// Time of finished polls of calls that this one made.
     nested_ns: AtomicU64,
 }
 
@@ -57,12 +57,12 @@ impl CpuMeter {
             .store(nanoseconds(thread_cpu()), Ordering::Relaxed);
     }
 
-    /// Of the poll that is running; only meaningful on the thread that polls.
+    /// Time of the running poll. Only meaningful on the thread that polls.
     fn running_ns(&self) -> u64 {
         nanoseconds(thread_cpu()).saturating_sub(self.poll_began_ns.load(Ordering::Relaxed))
     }
 
-    /// Ends a poll. What the call itself has used by then.
+    /// Ends a poll and returns the time that the call itself has used.
     fn end(&self) -> Duration {
         let running = self.running_ns();
         let mut caller = self.caller.as_ref();
@@ -73,34 +73,33 @@ impl CpuMeter {
         Duration::from_nanos(self.before_ns.fetch_add(running, Ordering::Relaxed) + running)
     }
 
-    /// What this call has used, with the calls that it made, up to the end of its last poll.
+    /// Time that this call and its nested calls have used, up to the end of its last poll.
     pub(crate) fn used(&self) -> Duration {
         Duration::from_nanos(
             self.before_ns.load(Ordering::Relaxed) + self.nested_ns.load(Ordering::Relaxed),
         )
     }
 
-    /// Gives the guest `budget` from now on, in place of what it has left. On the thread that polls.
+    /// Replaces the rest of the budget by `budget`. Must run on the thread that polls.
     pub(crate) fn renew(&self, budget: Duration) {
         let used = nanoseconds(self.used()) + self.running_ns();
         self.spent_ns.store(used, Ordering::Relaxed);
         self.budget_ns.store(nanoseconds(budget), Ordering::Relaxed);
     }
 
-    /// How much of what [`renew`](Self::renew) gave is gone. On the thread that polls.
+    /// Time used since the last [`renew`](Self::renew). Must run on the thread that polls.
     pub(crate) fn used_of_budget(&self) -> Duration {
         let used = nanoseconds(self.used()) + self.running_ns();
         Duration::from_nanos(used.saturating_sub(self.spent_ns.load(Ordering::Relaxed)))
     }
 
-    /// The end of a call for which one of these budgets has nothing left, before it begins.
+    /// The ending of a call that cannot begin because one of these budgets is used up.
     pub(crate) fn refusal(&self) -> Option<Stopped> {
         self.exhausted(0)
             .map(|(budget, used)| out_of_cpu(budget, used))
     }
 
-    /// The first budget of this call and its callers that is used up, and what was used of it, with
-    /// what the poll that is running has used.
+    /// The first budget of this call and its callers that is used up, and the time used of it, `running` included.
     fn exhausted(&self, running: u64) -> Option<(Duration, Duration)> {
         let mut meter = Some(self);
         while let Some(this) = meter {
@@ -122,7 +121,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A future whose polls are metered.
+/// Future whose polls are metered.
 pub(crate) struct Metered<F> {
     future: Pin<Box<F>>,
     meter: Arc<CpuMeter>,
@@ -150,8 +149,7 @@ impl<F: Future> Future for Metered<F> {
     }
 }
 
-/// Makes every epoch tick of a running guest a place where its budget is checked and where others
-/// get the thread. A guest that has none left ends there.
+/// Checks a running guest's budget at every epoch tick, and lets others use the thread. A guest without budget ends there.
 pub(crate) fn interrupt_by_budget<T: 'static>(store: &mut Store<T>, meter: Arc<CpuMeter>) {
     // The default deadline of 0 would trap at once.
     store.set_epoch_deadline(1);

@@ -1,4 +1,4 @@
-//! The sum of a guest's memories and tables, kept below its limit.
+//! Memory limit: the sum of a guest's memories and tables.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use wasmtime::{ResourceLimiter, Result};
 use crate::record::Record;
 use crate::report::LimitReached;
 
-/// What a table's element costs: one pointer.
+/// Size of a table's element: one pointer.
 const ELEMENT_BYTES: u64 = 8;
 
-/// Adds up over all memories and tables of a store, where wasmtime's own `StoreLimits` bounds each
-/// one alone: a component may have many.
+/// Limit on the sum of all memories and tables of a store. A component may have many, and wasmtime's own `StoreLimits`
+/// bounds each one alone.
 pub(crate) struct MemoryLimiter {
     record: Arc<Record>,
     bytes: u64,
     elements: u64,
-    /// Granted, but not yet known to have succeeded.
+    /// Growth that was granted and may still fail.
     pending: (u64, u64),
 }
 

@@ -1,8 +1,8 @@
-//! What a guest uses, measured while it runs and kept below its limits.
+//! Metering: time and memory of a running guest, kept below its limits.
 //!
 //! - `cpu`: processor time, over the polls of a call
 //! - `memory`: linear memories and tables
-//! - `caller`: calls that calls make, charged to the one that makes them
+//! - `caller`: nested calls, charged to the call that makes them
 
 mod caller;
 mod cpu;

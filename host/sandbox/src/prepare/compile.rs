@@ -1,4 +1,4 @@
-//! From an author's component to compiled code: `init` run and kept, the rest compiled.
+//! Preparing and compiling a component in this process.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::job::{Entry, InitMode, Job, Preparation};
 use super::snapshot::prepare;
 use crate::engine::{Inner, WASMTIME};
 
-/// Runs `init` where there is one, keeps the memory that it leaves, and compiles.
+/// Runs `init` if there is one, keeps the memory that it leaves, and compiles.
 pub(crate) fn make(
     inner: &Inner,
     job: &Job<'_>,
@@ -48,7 +48,7 @@ pub(crate) fn make(
     ))
 }
 
-/// Everything that compiled code depends on.
+/// Key of compiled code in the cache: a hash of everything that the code depends on.
 pub(crate) fn key(
     engine: &Engine,
     component: &str,
@@ -74,7 +74,7 @@ pub(crate) fn key(
     settings.0.finalize().to_hex().to_string()
 }
 
-/// Lets BLAKE3 hash what is `Hash`: the standard hasher is free to change between releases.
+/// Hashes values of `Hash` with BLAKE3: the standard hasher may change between releases.
 struct Settings(blake3::Hasher);
 
 impl std::hash::Hasher for Settings {

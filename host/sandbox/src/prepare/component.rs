@@ -1,4 +1,4 @@
-//! What a component says about itself, read without compiling or running it.
+//! Imports, exports and identity of a component, read without compiling or running it.
 
 use serde::Serialize;
 use wasmparser::{Encoding, Parser, Payload};
@@ -8,22 +8,22 @@ use super::error::LoadError;
 use crate::contract::{CONTRACT, LINKED};
 use crate::report::safe_text;
 
-/// A component's identity and its outer shape.
+/// Identity, imports and exports of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComponentInfo {
     /// BLAKE3 of the bytes, hexadecimal.
     pub hash: String,
     /// Length in bytes.
     pub size: u64,
-    /// Names of what it imports, with versions, in the component's order.
+    /// Names of its imports, with versions, in the component's order.
     pub imports: Vec<String>,
-    /// Names of what it exports, with versions, in the component's order.
+    /// Names of its exports, with versions, in the component's order.
     pub exports: Vec<String>,
 }
 
 impl ComponentInfo {
-    /// Reads the outermost imports and exports. Refuses what is no component: anything else than
-    /// WebAssembly, core modules, damaged files and compiled code.
+    /// Reads the outermost imports and exports. Refuses everything but components: other files, core modules, damaged
+    /// files and compiled code.
     pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
         if Engine::detect_precompiled(bytes).is_some() {
             return Err(LoadError::Precompiled);
@@ -73,13 +73,8 @@ impl ComponentInfo {
         version_in(&self.exports, interface)
     }
 
-    /// The version in which it imports an interface such as `rlf:plugin/data`, if it does.
-    pub fn imported_version(&self, interface: &str) -> Option<&str> {
-        version_in(&self.imports, interface)
-    }
-
-    /// Everything imported that the sandbox does not link, all at once, each with the reason.
-    /// `gates` are the interfaces of those that are open.
+    /// Refuses imports that the sandbox does not link. The error names all of them, each with the reason.
+    /// `gates` are the interfaces of open gates.
     pub(crate) fn check_imports(&self, gates: &[&str]) -> Result<(), LoadError> {
         let mut missing = Vec::new();
         for import in &self.imports {

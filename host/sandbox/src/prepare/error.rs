@@ -1,14 +1,14 @@
-//! Why a component is not loaded.
+//! Reasons that a component is not loaded.
 
 use crate::contract::CONTRACT;
 use crate::record::Record;
 use crate::report::shortened;
 use crate::wasi::data::DataError;
 
-/// A component that is not loaded, and why. One line each; the plugin's name is the caller's to add.
+/// Reason that a component is not loaded, in one line. The caller adds the plugin's name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Some other file.
+    /// The file is not WebAssembly.
     #[error(
         "not WebAssembly (it begins with {start:?}); a plugin is a component, built for wasm32-wasip2"
     )]
@@ -16,21 +16,21 @@ pub enum LoadError {
         /// Its first characters.
         start: String,
     },
-    /// WebAssembly, but not a component.
+    /// The file is WebAssembly, but not a component.
     #[error("a core module, not a component; build it with `cargo build --target wasm32-wasip2`")]
     CoreModule,
-    /// Native code, which is never loaded from others.
+    /// The file is native code, which is never loaded from others.
     #[error(
         "compiled code (.cwasm), which is never loaded; give the .wasm component it was made from"
     )]
     Precompiled,
-    /// Truncated or broken.
+    /// The file is truncated or broken.
     #[error("damaged: {reason}; build or download it again")]
     Damaged {
-        /// What the parser met, and where.
+        /// The parser's error and its place.
         reason: String,
     },
-    /// Too big to look at.
+    /// The file is too large to be read.
     #[error(
         "{size} bytes; components of more than {limit} are refused (the sandbox's max_component_bytes)"
     )]
@@ -40,13 +40,13 @@ pub enum LoadError {
         /// The limit.
         limit: u64,
     },
-    /// Imports that are not there; all of them.
+    /// The component imports interfaces that this host does not give it.
     #[error("it imports what this host does not give it: {}", .missing.join("; "))]
     Imports {
-        /// One sentence for each.
+        /// One sentence for each of them.
         missing: Vec<String>,
     },
-    /// Its `lifecycle` is of another version of the contract.
+    /// Its `lifecycle` has another version of the contract.
     #[error(
         "built for version {found} of rlf:plugin, this host speaks {CONTRACT}; build it against {CONTRACT}"
     )]
@@ -54,33 +54,33 @@ pub enum LoadError {
         /// The component's version.
         found: String,
     },
-    /// Data that cannot be read.
+    /// Data bound to it cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Files that cannot be given as the grant says.
+    /// Its files cannot be given as granted.
     #[error("files: {0}")]
     Files(String),
-    /// Limits that cannot hold.
+    /// Its limits cannot be kept.
     #[error("limits: {0}")]
     Limits(String),
-    /// Invalid, or of a shape that does not fit the contract or the pools.
+    /// It is invalid, or does not fit the contract or the pools.
     #[error("it does not compile or link: {reason}")]
     Compile {
-        /// What wasmtime said.
+        /// The error of wasmtime.
         reason: String,
     },
     /// It could not be prepared within the limits on that.
     #[error("{reason}")]
     Preparation {
-        /// Which limit, or what broke.
+        /// The limit, or the failure.
         reason: String,
     },
-    /// Its `init` said no, broke, or ran into a limit.
+    /// Its `init` returned an error, broke, or reached a limit.
     #[error("its init failed: {reason}{}", if .printed.is_empty() { String::new() } else { format!("; it printed: {printed}") })]
     Init {
-        /// What it said, or what stopped it.
+        /// Its error, or the reason that it was stopped.
         reason: String,
-        /// The end of what it printed before.
+        /// Its standard error before that, shortened.
         printed: String,
     },
 }

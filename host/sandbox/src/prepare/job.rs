@@ -1,4 +1,4 @@
-//! What is to be prepared, and what came of it.
+//! One component to prepare, and the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::wasi::data::DataSet;
 use crate::wasi::files::FileGrant;
 
-/// What is to be prepared.
+/// A component to prepare.
 pub(crate) struct Job<'a> {
     pub(crate) plugin: Arc<str>,
     pub(crate) bytes: &'a [u8],
@@ -18,11 +18,11 @@ pub(crate) struct Job<'a> {
     pub(crate) data: Arc<DataSet>,
     pub(crate) files: FileGrant,
     pub(crate) record: Arc<Record>,
-    /// What it imports of gates; all of them are shut here.
+    /// The gates that it imports. All of them are shut while it is prepared.
     pub(crate) gates: Gates,
 }
 
-/// How a template's state after `init` reaches its calls.
+/// Way in which the state after `init` reaches calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "mode")]
 pub enum InitMode {
@@ -32,25 +32,25 @@ pub enum InitMode {
     Snapshot,
     /// The memory cannot be kept, so `init` runs in every call: correct, but slower.
     PerCall {
-        /// What stands in the way, for the plugin's author.
+        /// The reason, for the plugin's author.
         reason: String,
     },
 }
 
-/// What making a template took.
+/// Time and size of a template's preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preparation {
-    /// True where compiled code came from the cache: nothing ran, nothing was compiled.
+    /// True if compiled code came from the cache: nothing ran, nothing was compiled.
     pub from_cache: bool,
-    /// Running `init` and keeping its memory.
+    /// Time to run `init` and to keep its memory.
     pub prepare: Duration,
-    /// Compiling, or loading compiled code.
+    /// Time to compile, or to load compiled code.
     pub compile: Duration,
     /// Size of the component that calls start from, with the kept memory.
     pub prepared_bytes: u64,
 }
 
-/// What is known of a prepared component beside its compiled code; kept with it in the cache.
+/// Facts about a prepared component. The cache keeps them beside its compiled code.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) init: InitMode,

@@ -1,12 +1,12 @@
-//! From an author's component to the one that calls start from.
+//! Preparation: from an author's component to the one that calls start from.
 //!
-//! - `component`: what a component says about itself
-//! - `job`: what is to be prepared, and what came of it
+//! - `component`: identity, imports and exports
+//! - `job`: one component to prepare, and the result
 //! - `snapshot`: `init` run once, its memory kept
 //! - `segments`: fewer data segments in a snapshot
-//! - `compile`: the way from bytes to compiled code
-//! - `process`: the same in a process of its own
-//! - `error`: why a component is not loaded
+//! - `compile`: preparing and compiling in this process
+//! - `process`: the same in a child process
+//! - `error`: reasons that a component is not loaded
 
 mod compile;
 mod component;

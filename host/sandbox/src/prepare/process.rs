@@ -1,9 +1,9 @@
-//! Preparing a component in a process of its own.
+//! Preparing a component in a child process.
 //!
-//! Parsing, initialising, snapshotting and compiling a stranger's bytes is the one thing that no limit
-//! of a call covers: a compiler cannot be interrupted. So it is done by a child that has limits of the
-//! operating system on memory, CPU time and wall-clock time, an empty environment and no descriptors
-//! but its three pipes. What comes back is the finished code, or one line that says why not.
+//! No limit of a call covers parsing, initialising, snapshotting and compiling an untrusted component: a
+//! compiler cannot be interrupted. So a child does it. The operating system limits the child's memory, CPU time
+//! and wall-clock time; its environment is empty and its only descriptors are three pipes. It answers with
+//! compiled code, or with one line that gives the reason for a failure.
 //!
 //! The child is this very program, started with the argument [`ARGUMENT`]: it calls
 //! [`prepare_from_stdin`] and exits. The request is a line of JSON and then the component; the answer is
@@ -33,16 +33,16 @@ use crate::record::Record;
 use crate::report::{safe_text, shortened};
 use crate::wasi::data::DataSet;
 
-/// The argument that makes a program of ours the child: see [`prepare_from_stdin`].
+/// Command-line argument that starts a program as the child: see [`prepare_from_stdin`].
 pub const ARGUMENT: &str = "prepare";
 
-/// Where a process finds its own program, also if the file was replaced since.
+/// Path of the running program, valid also if its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// More compiled code than this is not read back.
+/// Most bytes that are read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
 
-/// What the child is told; the component follows.
+/// Request to the child. The component follows it.
 #[derive(Serialize, Deserialize)]
 struct Request {
     name: String,
@@ -51,7 +51,7 @@ struct Request {
     limits: Limits,
     gates: Vec<String>,
     has_init: bool,
-    /// Who asks: where that is gone, nobody waits for an answer.
+    /// Process id of the parent. A child without its parent does nothing.
     parent: i32,
     component_bytes: u64,
     max_memory_bytes: u64,
@@ -62,12 +62,12 @@ struct Request {
     cpu: Duration,
 }
 
-/// What the child answers; compiled code follows where there is some.
+/// Answer of the child. Compiled code follows it after a success.
 #[derive(Serialize, Deserialize)]
 enum Answer {
     Ready {
         entry: Entry,
-        /// Of the data that `init` read.
+        /// Hash of the data that `init` could read.
         data: Option<String>,
         #[serde(with = "milliseconds")]
         prepare: Duration,
@@ -82,7 +82,7 @@ enum Answer {
     Other { reason: String },
 }
 
-/// A component as the child left it.
+/// A component that a child prepared.
 pub(crate) struct Compiled {
     pub(crate) code: Vec<u8>,
     pub(crate) entry: Entry,
@@ -91,7 +91,7 @@ pub(crate) struct Compiled {
     pub(crate) compile: Duration,
 }
 
-/// Has the component of `job` prepared by a child.
+/// Starts a child that prepares the component of `job`.
 pub(crate) fn prepare_elsewhere(
     config: &SandboxConfig,
     job: &Job<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn prepare_elsewhere(
     has_init: bool,
 ) -> Result<Compiled, LoadError> {
     let limits = job.record.limits();
-    // What `init` may take comes on top.
+    // The time for `init` comes on top.
     let allowed = config.prepare + limits.init;
     let request = Request {
         name: job.plugin.to_string(),
@@ -131,12 +131,13 @@ pub(crate) fn prepare_elsewhere(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed("cannot be started", &error))?;
-    let mut header = serde_json::to_vec(&request).map_err(|error| failed("is not told", &error))?;
+    let mut header = serde_json::to_vec(&request)
+        .map_err(|error| failed("cannot be given its request", &error))?;
     header.push(b'\n');
 
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
-        // A child that reads nothing, or says more than fits a pipe, must not stop us.
+        // A child that reads nothing, or prints more than fits a pipe, must not block us.
         scope.spawn(move || {
             let mut stdin = stdin?;
             stdin.write_all(&header).ok()?;
@@ -164,9 +165,10 @@ pub(crate) fn prepare_elsewhere(
                 config.prepare_memory_bytes,
             ));
         }
-        let compiled =
-            read_answer(&answer).map_err(|error| failed("answers nonsense", &error))??;
-        // Both opened the same paths; what is kept under the hash of one must be made from it.
+        let (answer, code) = read_answer(&answer)
+            .map_err(|error| failed("gave an answer that cannot be read", &error))?;
+        let compiled = answer.into_compiled(code)?;
+        // Both processes opened the same paths. The cache's key has the hash of this one.
         if compiled.data != data_hash(&job.data) {
             return Err(LoadError::Preparation {
                 reason: "the data bound to it changed while it was being prepared; load it again"
@@ -184,37 +186,43 @@ fn data_hash(data: &DataSet) -> Option<String> {
 fn read_at_most(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What was read until it broke is all there is.
+        // After an error the bytes that were read are kept.
         let _ = pipe.take(most).read_to_end(&mut bytes);
     }
     bytes
 }
 
-fn read_answer(bytes: &[u8]) -> io::Result<Result<Compiled, LoadError>> {
+/// The answer of a child, and the compiled code that follows it.
+fn read_answer(bytes: &[u8]) -> io::Result<(Answer, &[u8])> {
     let end = bytes
         .iter()
         .position(|byte| *byte == b'\n')
         .ok_or_else(|| {
             io::Error::new(io::ErrorKind::UnexpectedEof, "it ended before its answer")
         })?;
-    let answer: Answer = serde_json::from_slice(&bytes[..end])?;
-    Ok(match answer {
-        Answer::Ready {
-            entry,
-            data,
-            prepare,
-            compile,
-        } => Ok(Compiled {
-            code: bytes[end + 1..].to_vec(),
-            entry,
-            data,
-            prepare,
-            compile,
-        }),
-        Answer::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
-        Answer::Compile { reason } => Err(LoadError::Compile { reason }),
-        Answer::Other { reason } => Err(LoadError::Preparation { reason }),
-    })
+    Ok((serde_json::from_slice(&bytes[..end])?, &bytes[end + 1..]))
+}
+
+impl Answer {
+    fn into_compiled(self, code: &[u8]) -> Result<Compiled, LoadError> {
+        match self {
+            Self::Ready {
+                entry,
+                data,
+                prepare,
+                compile,
+            } => Ok(Compiled {
+                code: code.to_vec(),
+                entry,
+                data,
+                prepare,
+                compile,
+            }),
+            Self::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
+            Self::Compile { reason } => Err(LoadError::Compile { reason }),
+            Self::Other { reason } => Err(LoadError::Preparation { reason }),
+        }
+    }
 }
 
 fn out_of_time(allowed: Duration) -> LoadError {
@@ -226,7 +234,7 @@ fn out_of_time(allowed: Duration) -> LoadError {
     }
 }
 
-/// Why a child ended without an answer: the limits that the system keeps end it by a signal.
+/// Reason that a child ended without an answer. The system's limits end it by a signal.
 fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) -> LoadError {
     let last = safe_text(said);
     let last = last
@@ -250,8 +258,8 @@ fn ended_badly(status: ExitStatus, said: &[u8], allowed: Duration, memory: u64) 
     }
 }
 
-/// Leaves what the child has of its parent beside its three pipes: descriptors that whoever started the
-/// parent left open, and a life of its own once the parent is gone.
+/// Separates the child from its parent, except for the three pipes: closes inherited descriptors, and ends the child
+/// with the parent.
 fn stand_alone() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let numbers: Vec<i32> = fs::read_dir("/proc/self/fd")?
@@ -268,12 +276,10 @@ fn stand_alone() -> io::Result<()> {
     Ok(())
 }
 
-/// What the child does: prepares the component that standard input brings and answers on standard
-/// output. A program that uses a [`Sandbox`] calls this where its only argument is [`ARGUMENT`], before
-/// anything else.
+/// Prepares, as the child, the component on standard input and answers on standard output. A program that uses a
+/// [`Sandbox`] calls this before anything else if its only argument is [`ARGUMENT`].
 ///
-/// `gates` are all that the program has. They are linked where a component imports them, and open for
-/// nobody.
+/// `gates` are all gates of the program. They are linked if the component imports them, and stay shut.
 pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
     let served = || -> Result<(), String> {
         let say = |error: io::Error| error.to_string();
@@ -286,7 +292,7 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
         if parent != Some(request.parent) {
             return Err("the process that asked for it is gone".to_owned());
         }
-        // Before a byte of the stranger's is looked at.
+        // Before a byte of the component is read.
         limit(&request)?;
         let mut component = Vec::new();
         input
@@ -310,7 +316,7 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
     }
 }
 
-/// The limits that the operating system keeps.
+/// Sets the limits that the operating system keeps.
 fn limit(request: &Request) -> Result<(), String> {
     let seconds = request.cpu.as_secs() + 1;
     for (resource, most) in [

@@ -1,20 +1,19 @@
-//! Fewer data segments: an instance keeps a record of each in memory of its own, written when it is made, and a snapshot has
-//! up to ten thousand of them.
+//! Fewer data segments. A snapshot has up to ten thousand, and every instance writes a record of each into its own memory.
 
 use wasm_encoder::{ConstExpr, DataSection, Encode};
 use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
 
-/// Zeros between two segments that are not worth a segment more.
+/// Most zeros between two segments that are joined.
 const GAP: usize = 4096;
-/// Of a module and of a component alike: magic, version and layer.
+/// Bytes of magic, version and layer, in a module and in a component.
 const HEADER_BYTES: usize = 8;
-/// Section of a component that is a module.
+/// Id of a component's section that is a module.
 const MODULE: u8 = 1;
-/// Sections of a module.
+/// Ids of a module's sections.
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
 
-/// The component with segments joined that lie close together; as it is where it cannot be read.
+/// Joins data segments that are close together. A component that cannot be read is returned unchanged.
 pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
     let joined = rewritten(&component, |id, body| match id {
         MODULE => Ok(Some(encoded(module(body)?.as_slice()))),
@@ -42,7 +41,7 @@ fn encoded(value: &(impl Encode + ?Sized)) -> Vec<u8> {
     bytes
 }
 
-/// A copy, in which `other` may give sections another content, encoded with its size.
+/// Copies sections. `other` may replace the content of a section, encoded with its size.
 fn rewritten(
     bytes: &[u8],
     mut other: impl FnMut(u8, &[u8]) -> Result<Option<Vec<u8>>>,
@@ -63,10 +62,10 @@ fn rewritten(
     Ok(copy)
 }
 
-/// The section with segments joined; none where they are in no order.
+/// The data section with segments joined; `None` if they are not in order.
 fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
     let mut segments: Vec<Segment> = Vec::new();
-    // Of what was placed so far.
+    // Of the segments so far.
     let mut end = 0;
     for data in DataSectionReader::new(BinaryReader::new(body, 0))? {
         let data = data?;
@@ -75,7 +74,7 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
                 memory_index: 0,
                 offset_expr,
             } => {
-                // The zeros between two may be another's place, if these are in no order. A snapshot's are.
+                // Segments that are not in order may overlap the zeros between two others. A snapshot's are in order.
                 let place = constant(offset_expr)?.filter(|place| u64::from(*place) >= end);
                 let Some(place) = place else {
                     return Ok(None);
@@ -108,7 +107,7 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(encoded(&section)))
 }
 
-/// The number that an expression is, if it is one of 32 bits.
+/// The value of a constant expression of 32 bits; `None` for any other.
 fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
     let mut operators = expression.get_operators_reader();
     let first = operators.read()?;
@@ -119,14 +118,14 @@ fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
 }
 
 enum Segment {
-    /// Of the first memory, at an address.
+    /// A segment of the first memory, at an address.
     Placed(u32, Vec<u8>),
-    /// Any other, as it was written.
+    /// Any other segment, as it was written.
     Other(Vec<u8>),
 }
 
 impl Segment {
-    /// Takes in what begins at `place`, if that is not far behind the end.
+    /// Appends the data at `place`, if that is not far behind the end.
     fn take(&mut self, place: u32, data: &[u8]) -> bool {
         let Self::Placed(start, held) = self else {
             return false;

@@ -1,7 +1,7 @@
-//! From an author's component to the one that calls start from: `init` run once, its memory kept.
+//! Snapshots: `init` runs once, and the memory that it leaves is kept.
 //!
-//! Everything here handles untrusted bytes before any limit of a call applies. It is one function
-//! from bytes to bytes, so that it can run in a process of its own.
+//! This code handles untrusted bytes before any limit of a call applies. It is one function from bytes to bytes, so
+//! that it can run in a child process.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) init: InitMode,
 }
 
-/// The seed of `init`: the state it leaves is shared by calls of every seed.
+/// Seed of `init`. Calls of every seed share the state that it leaves.
 const INIT_SEED: u64 = 0;
 
 /// Begins the line on standard error in which an `init` names the cause of the handles that it leaves open.
@@ -35,8 +35,8 @@ const NO_SNAPSHOT: &str = "no snapshot: ";
 
 /// Runs `init` and keeps its memory, or says why that cannot be kept.
 ///
-/// On a thread of its own: the caller may be inside a runtime, where blocking is not allowed, and
-/// wizer may panic on a component it did not expect.
+/// Works on a thread of its own: the caller may be inside a runtime, where blocking is not allowed, and wizer may
+/// panic on an unexpected component.
 pub(crate) fn prepare<'a>(
     engine: &InitEngine,
     guests: &Handle,
@@ -64,7 +64,7 @@ fn prepare_here<'a>(
     let (shape, instrumented) = match wizer.instrument_component(job.bytes) {
         Ok((shape, instrumented)) => (shape, instrumented),
         Err(error) => {
-            // `init` must work all the same; better to learn of its failure now than in every call.
+            // `init` must still work. Its failure is reported now, not in every call.
             let reason = format!("its code cannot be snapshotted: {error:#}");
             initialise(engine, guests, job, job.bytes, async |_, _| ())?;
             return Ok(per_call(reason));
@@ -80,7 +80,7 @@ fn prepare_here<'a>(
                 let printed = job.record.take_output()[1].captured().text;
                 return Err(handles_left_open(&printed));
             }
-            // What the snapshot reads is the whole memory, at once.
+            // A snapshot reads the whole memory at once.
             store.set_hostcall_fuel(usize::MAX);
             let mut reader = Reader {
                 store,
@@ -131,8 +131,8 @@ fn initialise<T>(
 ) -> Result<T, LoadError> {
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
     let component = Component::new(&engine.engine, bytes).map_err(compile)?;
-    // Gates are linked, but not handed to the store, so that they open for nobody: what `init` leaves is
-    // every call's, and must not depend on the world.
+    // Gates are linked, but not handed to the store, so they stay shut: all calls share the state that `init` leaves,
+    // and it must not depend on anything outside.
     let linker = with_grants(&engine.linker, &job.files, &job.gates).map_err(compile)?;
     let template = linker.instantiate_pre(&component).map_err(compile)?;
     let lifecycle = GuestIndices::new(&template).map_err(compile)?;
@@ -166,7 +166,7 @@ fn initialise<T>(
                 if let Some(backtrace) = &stopped.backtrace {
                     tracing::debug!(plugin = &*job.plugin, "init stopped at\n{backtrace}");
                 }
-                // Its clocks are those of `init`, whatever the limits of a call are called.
+                // The time limit of `init` has a key of its own.
                 let reason = match (stopped.ended, stopped.limit) {
                     (Ending::Timeout { .. }, Some(limit)) => {
                         let name = "init_ms".to_owned();
@@ -183,7 +183,7 @@ fn initialise<T>(
     guests.block_on(run)
 }
 
-/// A plugin's own error as one line.
+/// One line for a plugin's own error.
 pub(crate) fn describe(error: PluginError) -> String {
     match error {
         PluginError::InvalidArguments(text) => format!("invalid arguments: {text}"),
@@ -196,8 +196,8 @@ pub(crate) fn describe(error: PluginError) -> String {
     }
 }
 
-/// Lets wizer read the memories and globals of an instance in a store of ours. Its own reader
-/// unwraps; this one notes the first failure and answers with nothing.
+/// Lets wizer read the memories and globals of an instance in a store of this crate. Wizer's own reader panics on
+/// failures; this one notes the first failure and returns empty values.
 struct Reader<'a> {
     store: &'a mut Store<State>,
     instance: Instance,

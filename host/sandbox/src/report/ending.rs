@@ -1,26 +1,26 @@
-//! How a call ended: data that decides what becomes of a trajectory.
+//! Endings of calls. They decide whether a trajectory is scored or excluded.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a call ended that returned no value.
+/// Ending of a call that returned no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum Ending {
     /// The guest broke: unreachable code, out of bounds, a panic, too deep a recursion.
     Trap,
-    /// The guest left by `exit`, whatever the code.
+    /// The guest called `exit`, with any code.
     Exited {
-        /// The code it left with.
+        /// The exit code.
         code: i32,
     },
-    /// A limit of time was reached.
+    /// A time limit was reached.
     Timeout {
         /// Which clock.
         clock: Clock,
     },
-    /// The guest wanted more memory than it may have, its own or the host's.
+    /// The guest needed more memory than it may have, its own or the host's.
     MemoryLimit,
     /// The guest printed or handed over more than it may.
     OutputLimit,
@@ -28,7 +28,7 @@ pub enum Ending {
     Denied,
     /// The caller gave up.
     Cancelled,
-    /// No instance could be had inside the deadline, or the host failed.
+    /// No instance was free inside the deadline, or the host failed.
     Unavailable,
 }
 
@@ -36,7 +36,7 @@ pub enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
-    /// The CPU budget: the guest computed too long, alone or beside others.
+    /// CPU time: the guest computed for longer than its budget, alone or beside others.
     Cpu,
     /// Virtual time: the guest slept or waited past its deadline.
     Virtual,
@@ -47,7 +47,7 @@ pub enum Clock {
 }
 
 impl Ending {
-    /// The name used in the contract, logs and metrics.
+    /// Its name in the contract, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trap => "trap",
@@ -61,8 +61,8 @@ impl Ending {
         }
     }
 
-    /// True where neither the guest nor its caller is to blame: the machine was too busy, or a
-    /// dependency of the host failed. A trajectory that meets this is excluded, never scored 0.
+    /// True for infrastructure failures: the machine was too busy, or a dependency of the host failed. Such a
+    /// trajectory is excluded, never scored 0.
     pub fn is_infrastructure(self) -> bool {
         matches!(
             self,
@@ -81,7 +81,7 @@ pub struct LimitReached {
     pub name: String,
     /// Its value, in the unit that the key names.
     pub value: u64,
-    /// What was used or asked for when it was reached, in the same unit.
+    /// The amount used or asked for when it was reached, in the same unit.
     pub used: u64,
 }
 
@@ -105,13 +105,13 @@ impl fmt::Display for LimitReached {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", .ended.as_str())]
 pub struct Stopped {
-    /// How it ended.
+    /// The kind of ending.
     pub ended: Ending,
-    /// Why, in one line that may be shown to a model: no backtrace, no path, no address.
+    /// The reason, in one line that may be shown to a model: no backtrace, no path, no address.
     pub reason: String,
     /// The limit that was reached, if one was.
     pub limit: Option<LimitReached>,
-    /// Where the guest was, for logs only.
+    /// The guest's call stack, for logs only.
     pub backtrace: Option<String>,
 }
 
@@ -132,19 +132,19 @@ impl Stopped {
         }
     }
 
-    /// What a host function returns to end the call because the operator does not allow it.
+    /// For a host function that ends the call because the operator does not allow it.
     pub fn denied(reason: impl Into<String>) -> Self {
         Self::new(Ending::Denied, reason)
     }
 
-    /// What a host function returns to end the call because it asks for more than `name` allows.
+    /// For a host function that ends the call because the guest asked for more than the limit `name` allows.
     pub fn limited(name: &str, value: u64, asked: u64) -> Self {
         let limit = LimitReached::new(name, value, asked);
         let reason = format!("the plugin asked for more than it may ({limit})");
         Self::by_limit(Ending::Denied, reason, limit)
     }
 
-    /// What a host function returns to end the call because a dependency of the host failed.
+    /// For a host function that ends the call because a dependency of the host failed.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::new(Ending::Unavailable, reason)
     }

@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a line matters.
+/// Importance of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// Every step.
     Trace,
-    /// For the plugin's author.
+    /// Details for the plugin's author.
     Debug,
     /// Worth knowing.
     Info,
-    /// Something is off.
+    /// Something looks wrong.
     Warn,
     /// Something failed.
     Error,
@@ -32,12 +32,12 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// One line.
+/// One log line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// How much it matters.
+    /// Its importance.
     pub level: LogLevel,
-    /// What it says, safe to show.
+    /// Its text, safe to show.
     pub message: String,
 }
 
@@ -46,6 +46,6 @@ pub struct LogLine {
 pub struct Logs {
     /// The first ones, in order.
     pub lines: Vec<LogLine>,
-    /// How many came after them.
+    /// Number of lines that were not kept.
     pub dropped: u64,
 }

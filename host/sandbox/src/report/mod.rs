@@ -1,7 +1,7 @@
-//! What is left when a call is over, as plain data: how it ended, what it printed and logged, its files.
+//! Results of a call besides its value, as plain data: its ending, output, log lines and files.
 //!
-//! - `ending`: how a call ended without a value, and the limit that ended it
-//! - `output`: what was printed, head and tail
+//! - `ending`: why a call returned no value, and the limit that ended it
+//! - `output`: printed bytes, head and tail
 //! - `logs`: log lines
 //! - `files`: kept files
 //! - `text`: guest text made safe to show

@@ -1,4 +1,4 @@
-//! What a guest prints: head, tail and the count of what lies between, safe to show.
+//! Printed output: head, tail and the count of bytes between them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::safe_text;
 
-/// What was printed on one stream, as text that is safe to show to a person or a model.
+/// Text printed on one stream, safe to show to a person or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Captured {
     /// Head, a marker where something is left out, tail. Control sequences are made visible and
@@ -21,18 +21,18 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// True where nothing was printed.
+    /// True if nothing was printed.
     pub fn is_empty(&self) -> bool {
         self.total_bytes == 0
     }
 }
 
-/// What was printed on one stream: the first and the last bytes, and how many lie between.
+/// Bytes printed on one stream: the first and the last ones, and the number between them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// For each of head and tail.
+    /// Most bytes of head and of tail.
     half: usize,
     total: u64,
 }
@@ -57,7 +57,7 @@ impl Output {
         self.tail.extend(rest);
     }
 
-    /// The first bytes; all of them where nothing is left out.
+    /// The first bytes; all of them if nothing is left out.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -77,12 +77,12 @@ impl Output {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// True where nothing was printed.
+    /// True if nothing was printed.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// As text that is safe to show.
+    /// The output as text that is safe to show.
     pub fn captured(&self) -> Captured {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let mut omitted = self.omitted_bytes();
@@ -123,7 +123,7 @@ fn cut_at_end(bytes: &[u8]) -> usize {
     }
 }
 
-/// Which of the two streams.
+/// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -132,7 +132,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// Is shown what a guest prints, as it prints it. Must be quick: the guest waits for it.
+/// Observer of a guest's output, called for every piece as it is printed. It must be quick: the guest waits for it.
 #[derive(Clone)]
 pub struct Tee(Arc<Show>);
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Text that can be shown as it is: invalid UTF-8 becomes U+FFFD; control characters other than
+/// Text that is safe to show: invalid UTF-8 becomes U+FFFD; control characters other than
 /// newline and tab become their visible pictures, so that nothing can move a cursor, recolour or
 /// rename a terminal; characters that reorder or hide text become U+FFFD.
 ///

@@ -1,4 +1,4 @@
-//! One call: a fresh instance under a deadline, a budget and a meter, and how it ended.
+//! One call: a fresh instance under a deadline, a budget and a meter, and its report.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -27,39 +27,39 @@ use crate::wasi::files::Files;
 /// A boxed future, as [`Template::call`] takes it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What distinguishes one call of a template from another.
+/// Differences between one call of a template and another.
 #[derive(Debug, Clone, Default)]
 pub struct CallSpec {
     /// Names the call in logs.
     pub label: String,
     /// Seed of everything random in the guest.
     pub seed: u64,
-    /// In place of the template's limits.
+    /// Limits instead of the template's.
     pub limits: Option<Limits>,
-    /// Earlier than the limit `wall` allows, where the caller has less time left.
+    /// Deadline that is earlier than the limit `wall` allows.
     pub deadline: Option<Instant>,
-    /// The call that makes this one, if a guest does: see [`State::as_caller`].
+    /// The call that makes this one, if it is nested: see [`State::as_caller`].
     pub caller: Option<Caller>,
-    /// What gates of the template want to know of this call: see [`State::context`].
+    /// Value for the template's gates: see [`State::context`].
     pub context: Option<Arc<dyn Any + Send + Sync>>,
-    /// The most virtual time it may spend, in place of the limit `wall`.
+    /// Limit of virtual time instead of the limit `wall`.
     pub virtual_time: Option<Duration>,
-    /// Who is shown what it prints, as it prints it.
+    /// Observer of its output while it is printed.
     pub tee: Option<Tee>,
 }
 
-/// Everything known of a call once it is over.
+/// Report of a finished call.
 #[derive(Debug, Clone)]
 pub struct CallReport<R> {
-    /// The value, or how it ended without one.
+    /// The value, or the reason that there is none.
     pub outcome: Result<R, Stopped>,
-    /// What it printed, also if it was stopped.
+    /// Its standard output, also if it was stopped.
     pub stdout: Output,
-    /// What it printed as errors: a panic's message, for instance.
+    /// Its standard error: a panic's message, for instance.
     pub stderr: Output,
-    /// What it logged.
+    /// Its log lines.
     pub logs: Logs,
-    /// What became of its files, where it was granted any.
+    /// The files that it left, if it was granted any.
     pub files: FilesReport,
     /// CPU time of the guest and the host functions it called.
     pub cpu: Duration,
@@ -67,7 +67,7 @@ pub struct CallReport<R> {
     pub wall: Duration,
     /// Time until it got an instance.
     pub queued: Duration,
-    /// The most memory and tables it had at once, in bytes.
+    /// Peak size of its memories and tables, in bytes.
     pub memory_peak: u64,
 }
 
@@ -95,9 +95,9 @@ impl Template {
     /// # Ok(()) }
     /// ```
     ///
-    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on; where calls of
-    /// this template have been brief lately it begins on the caller's (see `pace.rs`). Dropping the
-    /// future stops it within an epoch tick; its instance, permit and memory are given back then.
+    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on. If recent calls of this template
+    /// were brief, it begins on the caller's thread (see `pace.rs`). Dropping the future stops the guest within an epoch
+    /// tick, and gives back its instance, permit and memory.
     pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
     where
         R: Send + 'static,
@@ -123,7 +123,7 @@ impl Template {
         );
         let mut run = Box::pin(run);
         let begun = if begins_here {
-            // Callers that never have to wait must let others run all the same.
+            // A caller that never has to wait must still let other tasks run.
             if self.inner.pace.is_a_turn() {
                 tokio::task::yield_now().await;
             } else {
@@ -131,12 +131,12 @@ impl Template {
             }
             let began = Instant::now();
             let begun = poll_once(run.as_mut(), guests).await;
-            // Now, not at its end: the next call of the same turn is about to begin. What was waited for without
-            // yielding, such as a slow disk, counts where it was longer than a tick.
+            // Noted now, not at its end: the next call of the same turn is about to begin. Waiting without yielding,
+            // such as for a slow disk, counts if it was longer than a tick.
             let wall = Some(began.elapsed()).filter(|wall| *wall > Pace::TICK);
             let mut took = record.cpu().max(wall.unwrap_or_default());
             if begun.is_pending() && !took.is_zero() && !record.in_host() {
-                // The epoch ticked, however soon: it computes on.
+                // An epoch tick interrupted it while it computed.
                 took = Pace::TICK;
             }
             self.inner.pace.note(took);
@@ -157,7 +157,7 @@ impl Template {
                 }
             }
         };
-        // One that found no place has shown nothing.
+        // A call that found no place says nothing about the pace.
         if !begins_here && record.cpu() > Duration::ZERO {
             self.inner.pace.note(record.cpu());
         }
@@ -176,7 +176,7 @@ impl Template {
     }
 }
 
-/// The caller's hold on its guest.
+/// Stops a guest when its caller is dropped.
 struct StopOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for StopOnDrop<T> {
@@ -189,8 +189,8 @@ fn host_broke() -> Stopped {
     Stopped::unavailable("the host broke while serving this call")
 }
 
-/// Polls a call on the caller's thread, once: to its end if it is brief, else to where it first waits
-/// or is interrupted, which an epoch tick does. Its timers belong to the guests' runtime already.
+/// Polls a call once on the caller's thread: to its end if it is brief, else until it first waits or an epoch tick
+/// interrupts it. Its timers already belong to the guests' runtime.
 async fn poll_once<R>(
     mut run: Pin<&mut impl Future<Output = Result<R, Stopped>>>,
     guests: &Handle,
@@ -249,7 +249,7 @@ where
         }
     };
 
-    // Calls that end inside a tick are never interrupted; what many of them used is looked at here.
+    // Calls that end inside a tick are never interrupted, so the sum over many of them is checked here.
     if let Some(stopped) = spec
         .caller
         .as_ref()
@@ -280,7 +280,7 @@ where
                 .call_init(&mut store, config_json)
                 .await?
             {
-                // It worked when the plugin was loaded: what it depends on has changed since.
+                // It worked when the plugin was loaded, so something that it depends on has changed since.
                 return Err(
                     Stopped::unavailable(format!("its init failed: {}", describe(error))).into(),
                 );
@@ -291,5 +291,5 @@ where
         body(&mut store, instance).await
     };
     supervise(&record, meter, wall.saturating_sub(queued), called).await
-    // The store goes before the permit: whoever gets that next finds room in the pool.
+    // The store is dropped before the permit, so the next owner of the permit finds room in the pool.
 }

@@ -1,4 +1,4 @@
-//! What a fresh instance of a component costs, measured: for whoever wants to know before thousands are made.
+//! Cost of a fresh instance of a component, measured.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::loaded::Template;
 use crate::limits::Limits;
 use crate::report::Stopped;
 
-/// Instances that are alive together while their memory is looked at.
+/// Instances that are alive together while their memory is measured.
 const SIDE_BY_SIDE: u64 = 16;
-/// Longer than making that many takes on any machine.
+/// Deadline for making that many instances: longer than any machine needs.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// What one fresh instance costs.
+/// Cost of one fresh instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InstanceCost {
-    /// How many were made, one after another, for the time below.
+    /// Instances that were made, one after another, to measure the time.
     pub measured: usize,
-    /// Median wall-clock time of a call in which nothing is called: a place and memory are set aside, a store and an
-    /// instance are made, `init` runs where it has to run in every call, and all of it is given back.
+    /// Median wall-clock time of a call that calls nothing: it takes a place and memory, makes a store and an instance,
+    /// runs `init` if that runs in every call, and gives everything back.
     #[serde(rename = "median_us", serialize_with = "microseconds")]
     pub median: Duration,
     /// Linear memories and tables that it begins with, in bytes: what counts against `memory_bytes`.
@@ -41,9 +41,9 @@ fn microseconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result
 }
 
 impl Template {
-    /// Makes fresh instances for about `time` and says what one costs; an error if one cannot be made.
+    /// Makes fresh instances for about `time` and measures them. Fails if one cannot be made.
     pub async fn instance_cost(&self, time: Duration) -> Result<InstanceCost, Stopped> {
-        // First: what earlier instances leave behind for later ones would hide what one needs.
+        // First, because memory that earlier instances leave for later ones would hide the cost.
         let own_bytes = self.own_bytes().await;
         let began = Instant::now();
         let mut times = Vec::new();
@@ -65,7 +65,7 @@ impl Template {
         })
     }
 
-    /// A call that a deadline meant for work does not end.
+    /// A call with more time than one that does work.
     fn patient(&self) -> CallSpec {
         CallSpec {
             label: "measuring".to_owned(),
@@ -117,7 +117,7 @@ impl Template {
     }
 }
 
-/// Memory of this process that no file stands behind and no other process shares, in bytes.
+/// Anonymous memory of this process, in bytes: not backed by a file, not shared with another process.
 fn anonymous_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let line = text

@@ -1,4 +1,4 @@
-//! From a component's bytes to a template that calls are made from.
+//! Loading: from a component's bytes to a template.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,22 +17,22 @@ use crate::prepare::{ComponentInfo, Entry, InitMode, Job, LoadError, Preparation
 use crate::record::Record;
 use crate::wasi::data::DataSet;
 
-/// What is loaded, and what it is given.
+/// A component to load, with its configuration, grants and limits.
 #[derive(Clone)]
 pub struct LoadRequest<'a> {
-    /// The name it goes by in logs.
+    /// Its name in logs.
     pub name: &'a str,
     /// The component, as its author built it.
     pub bytes: &'a [u8],
     /// The operator's configuration of it: one JSON value, `{}` for none. Passed to `init`.
     pub config_json: &'a str,
-    /// What it may reach.
+    /// Its grants.
     pub grants: &'a Grants,
     /// The gates that are opened to it.
     pub gates: &'a [Arc<dyn OpenGate>],
-    /// What its calls may use, unless a call says otherwise.
+    /// Limits of its calls, unless a call has its own.
     pub limits: Limits,
-    /// Where its calls take their places.
+    /// The pool that its calls take places from.
     pub pool: Pool,
 }
 
@@ -40,7 +40,7 @@ impl Sandbox {
     /// Checks a component, runs its `init` once, keeps the memory it leaves, compiles it, and
     /// makes it ready to be called. Compiled code is cached by everything it depends on.
     ///
-    /// Blocks for as long as that takes; may be called inside an async runtime or outside.
+    /// Blocks until it is done. May be called inside an async runtime or outside.
     pub fn load(&self, request: &LoadRequest<'_>) -> Result<Template, LoadError> {
         let inner = &self.inner;
         let (size, limit) = (request.bytes.len() as u64, inner.config.max_component_bytes);

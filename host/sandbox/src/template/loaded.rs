@@ -29,7 +29,7 @@ pub(crate) struct Loaded {
     pub(crate) gates: Gates,
     pub(crate) real: RealSources,
     pub(crate) instances: InstancePre<State>,
-    /// What `init` needs where it runs in every call.
+    /// Bindings and configuration for `init`, if it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
     pub(crate) pace: Pace,
     pub(crate) pool: Pool,
@@ -49,33 +49,33 @@ impl Template {
         &self.inner.info
     }
 
-    /// What its calls may use, unless a call says otherwise.
+    /// Limits of its calls, unless a call has its own.
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
     }
 
-    /// The most that one of its memories may grow to, whatever its limits say.
+    /// Largest size of one of its memories, whatever its limits say.
     pub fn max_memory_bytes(&self) -> u64 {
         self.inner.sandbox.pools.max_memory_bytes
     }
 
-    /// How the state after `init` reaches its calls.
+    /// The way in which the state after `init` reaches its calls.
     pub fn init(&self) -> &InitMode {
         &self.inner.init
     }
 
-    /// What making it took.
+    /// Time and size of its preparation.
     pub fn preparation(&self) -> &Preparation {
         &self.inner.preparation
     }
 
-    /// Hash of all data bound to it, hexadecimal; `None` where nothing is bound.
+    /// Hash of all data bound to it, hexadecimal; `None` if nothing is bound.
     pub fn data_hash(&self) -> Option<String> {
         self.inner.data.hash().map(|hash| hash.to_hex().to_string())
     }
 
-    /// The pre-instantiated component, for typed bindings: make `FooIndices::new` of it once, and
-    /// `load` them in every call.
+    /// The pre-instantiated component, for typed bindings: call `FooIndices::new` with it once, and `load` the indices in
+    /// every call.
     pub fn instance_pre(&self) -> &InstancePre<State> {
         &self.inner.instances
     }

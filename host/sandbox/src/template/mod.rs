@@ -3,8 +3,8 @@
 //! - `load`: from bytes to a template
 //! - `loaded`: the template
 //! - `call`: one call, from its place in the pool to its report
-//! - `pace`: on whose thread a call begins
-//! - `cost`: what a fresh instance costs, measured
+//! - `pace`: the thread on which a call begins
+//! - `cost`: the cost of a fresh instance, measured
 
 mod call;
 mod cost;

@@ -1,4 +1,4 @@
-//! Where a call begins: on the guests' threads, or on the caller's.
+//! Pace of calls: brief ones begin on the caller's thread, others on the guests' threads.
 //!
 //! Guests have threads of their own so that none of them delays a deadline or a rollout. But handing a
 //! call over and being woken when it is done costs tens of microseconds, many times what a calculator
@@ -12,18 +12,18 @@ use std::time::Duration;
 
 /// A call of this much CPU time is short beside a tick, and handing it over still shows.
 const BRIEF: Duration = Duration::from_micros(500);
-/// Whoever made a call of this much CPU time on its own thread has had its turn. Below, a turn is many calls.
+/// A call of this much CPU time on the caller's thread is a turn of its own. Shorter calls share a turn.
 const TURN: Duration = Duration::from_micros(50);
 /// The weight of a call in the average is one over this.
 const WEIGHT: u32 = 8;
 
-/// What calls of one template use on average, the latest ones most.
+/// Average CPU time of one template's calls. The latest ones weigh most.
 pub(crate) struct Pace {
     average_ns: AtomicU32,
 }
 
 impl Default for Pace {
-    /// Nothing is known yet, so nothing is taken for brief.
+    /// Nothing is known yet, so the first calls are not brief.
     fn default() -> Self {
         Self {
             average_ns: AtomicU32::new(Self::TICK.as_nanos() as u32),
@@ -32,15 +32,15 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The default tick, and what a longer call counts as.
+    /// The default tick. A longer call counts as one tick.
     pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-    /// Whether the next call may begin on its caller's thread.
+    /// True if the next call may begin on its caller's thread.
     pub(crate) fn is_brief(&self) -> bool {
         self.average() < BRIEF
     }
 
-    /// Whether others on that thread should come first.
+    /// True if other tasks on that thread should run first.
     pub(crate) fn is_a_turn(&self) -> bool {
         self.average() > TURN
     }
@@ -49,11 +49,11 @@ impl Pace {
         Duration::from_nanos(self.average_ns.load(Ordering::Relaxed).into())
     }
 
-    /// Counts a call that used so much CPU time, up to its end or to where it was handed over.
+    /// Counts a call with its CPU time up to its end, or until it was handed over.
     pub(crate) fn note(&self, cpu: Duration) {
         let before = self.average_ns.load(Ordering::Relaxed);
         let after = if cpu >= Self::TICK {
-            // As long as that once, and all has to be shown anew.
+            // After one long call the template has to prove again that its calls are brief.
             Self::TICK.as_nanos() as u32
         } else {
             before - before / WEIGHT + cpu.as_nanos() as u32 / WEIGHT

@@ -1,16 +1,15 @@
 //! Virtual time: `wasi:clocks` and the waiting half of `wasi:io/poll`.
 //!
-//! A call starts at a fixed instant. Time moves a little with every look at a clock, and jumps to
-//! the next deadline when the guest waits for nothing but time: sleeping is free and deterministic.
-//! Virtual time counts against the call's deadline all the same, so that `sleep(1000)` under a
-//! limit of ten seconds is a timeout, at once.
+//! A call starts at a fixed instant. Time moves a little with every look at a clock. If the guest waits
+//! for nothing but time, it jumps to the next deadline: sleeping is free and deterministic. Virtual time
+//! still counts against the call's deadline, so `sleep(1000)` under a limit of ten seconds is a timeout
+//! at once.
 //!
-//! Where the operator grants the machine's clock, time is real instead, from the moment that `init` is over: the wall clock
-//! is the machine's, the other one goes on in real time from where it was, and sleeping takes as long as it says. Nothing
-//! of that is deterministic.
+//! If the operator grants the machine's clock, time is real after `init`: the wall clock is the machine's, the steady
+//! clock continues in real time, and sleeping really sleeps. None of this is deterministic.
 //!
-//! wasmtime-wasi takes clocks for `now` alone and sleeps in real time whatever they say; hence the
-//! three interfaces here, which are linked in place of its own.
+//! wasmtime-wasi uses its clocks only for `now` and always sleeps in real time. So the three interfaces
+//! here are linked instead of its own.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -30,22 +29,22 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use crate::record::Record;
 use crate::report::{Clock, Ending, LimitReached, Stopped};
 
-/// When every call starts, in seconds since 1970: 2024-01-01T00:00:00Z.
+/// Start of every call, in seconds since 1970: 2024-01-01T00:00:00Z.
 const START_SECONDS: u64 = 1_704_067_200;
 /// The same instant, since 1970.
 pub(crate) const START: Duration = Duration::from_secs(START_SECONDS);
 /// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
 /// a while, so that "an hour ago" exists.
 const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
-/// What one look at a clock costs, in nanoseconds: programs that wait by looking get there.
+/// Virtual time of one look at a clock, in nanoseconds. Programs that wait by looking at a clock get there.
 const LOOK: u64 = 1_000;
 
 /// Time of one call, in nanoseconds since it started: virtual, unless it is made real.
 pub(crate) struct GuestClock {
     elapsed: AtomicU64,
-    /// When it was made real.
+    /// The instant at which it was made real.
     real: OnceLock<Instant>,
-    /// The last instant that it may see, and how much of its time that allows.
+    /// The last instant that it may see, and the time that it was given.
     deadline: AtomicU64,
     allowed: AtomicU64,
     /// Timers found unexpired since the last [`begin_wait`](Self::begin_wait), and the earliest.
@@ -65,7 +64,7 @@ impl GuestClock {
         })
     }
 
-    /// From here on time is the machine's.
+    /// Uses the machine's time from now on.
     pub(crate) fn make_real(&self) {
         self.real.get_or_init(Instant::now);
     }
@@ -77,7 +76,7 @@ impl GuestClock {
         })
     }
 
-    /// Moves virtual time on by a look, and says what it is then.
+    /// Adds one look to virtual time and returns the sum.
     fn look(&self) -> Result<u64> {
         if self.real.get().is_some() {
             return Ok(self.elapsed());
@@ -88,7 +87,7 @@ impl GuestClock {
     /// The wall clock after a look at it, since 1970.
     pub(crate) fn wall(&self) -> Result<Duration> {
         if self.real.get().is_some() {
-            // Before 1970 there is nothing that WASI could say.
+            // WASI has no instants before 1970.
             return Ok(SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default());
@@ -101,13 +100,13 @@ impl GuestClock {
         Ok(START_MONOTONIC.saturating_add(self.look()?))
     }
 
-    /// Lets so many nanoseconds pass: at once where time is virtual.
+    /// Lets so many nanoseconds pass: at once if time is virtual.
     pub(crate) async fn sleep(&self, ns: u64, record: &Record) -> Result<()> {
         let until = self.elapsed().saturating_add(ns);
         if self.real.get().is_none() {
             return self.jump_to(until).map(drop);
         }
-        // Past its deadline it sleeps in vain, and that is its own doing.
+        // A sleep past the deadline is the guest's own timeout.
         self.within_deadline(until)?;
         record.set_in_host(true);
         tokio::time::sleep(Duration::from_nanos(ns)).await;
@@ -115,14 +114,14 @@ impl GuestClock {
         Ok(())
     }
 
-    /// Gives the guest `time` from now on, in place of what it has left.
+    /// Replaces the rest of the guest's time by `time`.
     pub(crate) fn renew(&self, time: Duration) {
         let deadline = self.elapsed().saturating_add(nanoseconds(time));
         self.deadline.store(deadline, Ordering::Relaxed);
         self.allowed.store(nanoseconds(time), Ordering::Relaxed);
     }
 
-    /// How much of what [`renew`](Self::renew) gave is gone.
+    /// Time used since the last [`renew`](Self::renew).
     pub(crate) fn used(&self) -> Duration {
         let deadline = self.deadline.load(Ordering::Relaxed);
         let allowed = self.allowed.load(Ordering::Relaxed);
@@ -130,7 +129,7 @@ impl GuestClock {
         Duration::from_nanos(self.elapsed().saturating_sub(began))
     }
 
-    /// Moves virtual time on to `target`, or to the deadline and there ends the call.
+    /// Moves virtual time to `target`. Past the deadline it stops there and ends the call.
     fn jump_to(&self, target: u64) -> Result<u64> {
         let now = target.max(self.elapsed());
         let deadline = self.deadline.load(Ordering::Relaxed);
@@ -138,7 +137,7 @@ impl GuestClock {
         self.within_deadline(now)
     }
 
-    /// The instant, or the end of the call where it lies past the deadline.
+    /// The instant, or the end of the call if it is past the deadline.
     fn within_deadline(&self, now: u64) -> Result<u64> {
         let deadline = self.deadline.load(Ordering::Relaxed);
         if now <= deadline {
@@ -188,14 +187,14 @@ impl Pollable for Timer {
             }
             self.clock.waiting.fetch_add(1, Ordering::Relaxed);
             self.clock.earliest.fetch_min(self.when, Ordering::Relaxed);
-            // Nothing to wake: whoever waits moves the clock (see `wait`).
+            // Nothing wakes it: `wait` moves the clock and polls again.
             Poll::Pending
         })
         .await;
     }
 }
 
-/// What the clock and poll interfaces see of a store.
+/// View of a store for the clock and poll interfaces.
 pub(crate) struct TimeView<'a> {
     pub(crate) clock: &'a Arc<GuestClock>,
     pub(crate) table: &'a mut ResourceTable,
@@ -254,8 +253,8 @@ impl monotonic_clock::Host for TimeView<'_> {
     }
 }
 
-/// Waits for the first of `sources`. As long as all that are not ready are timers, virtual time jumps; where something
-/// outside may become ready, or time is real, timers run in real time, and the guest waits for the host.
+/// Waits for the first of `sources`. Virtual time jumps while all sources that are not ready are timers. If something
+/// outside may become ready, or time is real, timers run in real time and the guest waits for the host.
 async fn wait<T>(
     clock: &GuestClock,
     record: &Record,
@@ -277,7 +276,7 @@ async fn wait<T>(
             continue;
         }
         if only_time {
-            // Nothing else can wake it: past its deadline it sleeps in vain, and that is its own doing.
+            // Nothing else can wake it, so a sleep past the deadline is the guest's own timeout.
             clock.within_deadline(earliest)?;
         }
         record.set_in_host(true);
@@ -332,7 +331,7 @@ impl poll::HostPollable for TimeView<'_> {
     }
 
     async fn ready(&mut self, pollable: Resource<DynPollable>) -> Result<bool> {
-        // A look, so that a program that asks in a loop gets there.
+        // Counts as a look, so that a program that asks in a loop gets there.
         self.clock.look()?;
         poll::HostPollable::ready(self.table, pollable).await
     }

@@ -1,9 +1,8 @@
 //! The `data` interface: read-only data that the operator bound to names.
 //!
-//! A binding is opened once, when the plugin is loaded, and listed then. A guest names entries of
-//! that list, letter for letter; nothing else it can say reaches the file system, and what it does
-//! reach goes through a directory handle that cannot leave its directory. Symbolic links are not
-//! followed and not listed.
+//! A binding is opened and listed once, when the plugin is loaded. A guest names entries of that list, letter
+//! for letter; no other name reaches the file system. Entries are opened through a directory handle that cannot
+//! leave its directory. Symbolic links are not followed and not listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,20 +18,20 @@ use wasmtime::component::HasData;
 use crate::bindings::rlf::plugin::data as wit;
 use crate::bindings::rlf::plugin::types::Error;
 
-/// A data binding that cannot be opened, listed or read.
+/// Reason that a data binding cannot be opened, listed or read.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "data `{name}`: cannot read {path}: {source}; correct the path or the permissions of the binding"
 )]
 pub struct DataError {
-    /// The name it is bound to.
+    /// Name of the binding.
     pub name: String,
     /// The path that failed.
     pub path: PathBuf,
     source: io::Error,
 }
 
-/// Entries deeper than this are an error: a loop of mounts, or not data.
+/// Most directories in each other. Deeper ones are an error: a loop of mounts, or not data.
 const MAX_DEPTH: usize = 32;
 
 /// All data bindings of one plugin.
@@ -81,7 +80,7 @@ impl DataSet {
         Ok(Self { bindings, hash })
     }
 
-    /// Of all names, paths and contents; nothing is bound where it is `None`.
+    /// Hash of all names, paths and contents; `None` if nothing is bound.
     pub(crate) fn hash(&self) -> Option<blake3::Hash> {
         self.hash
     }
@@ -125,7 +124,7 @@ impl DataSet {
     }
 }
 
-/// Adds bytes whose end cannot be mistaken for what follows.
+/// Adds bytes with their length, so that they cannot be confused with the next ones.
 fn frame(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher
         .update(&(bytes.len() as u64).to_le_bytes())
@@ -151,7 +150,7 @@ impl std::ops::Deref for Opened<'_> {
 
 impl Binding {
     fn open(path: &Path) -> io::Result<Self> {
-        // The operator's own path: links in it are the operator's.
+        // The operator wrote this path, so links in it are followed.
         let metadata = fs::metadata(path)?;
         if metadata.is_dir() {
             let directory = Dir::open_ambient_dir(path, ambient_authority())?;
@@ -186,7 +185,7 @@ impl Binding {
                 let mut options = cap_std::fs::OpenOptions::new();
                 options.read(true);
                 let file = directory.open_with(path, &options)?.into_std();
-                // Listed as a file; replaced since by something that may block or never end?
+                // It was a file when it was listed. Something else may block or never end.
                 if !file.metadata()?.is_file() {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
@@ -247,7 +246,7 @@ fn list(
     Ok(())
 }
 
-/// What the data interface sees of a store.
+/// View of a store for the data interface.
 pub(crate) struct DataView<'a> {
     pub(crate) data: &'a DataSet,
     /// The largest piece in one read.

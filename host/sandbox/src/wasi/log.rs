@@ -21,7 +21,7 @@ impl From<wit::Level> for LogLevel {
     }
 }
 
-/// What the log interface sees of a store.
+/// View of a store for the log interface.
 pub(crate) struct LogView<'a> {
     pub(crate) record: &'a Record,
     pub(crate) plugin: &'a str,
@@ -36,8 +36,7 @@ impl HasData for HasLog {
 }
 
 impl LogView<'_> {
-    /// Depends on the call's limits alone, never on the host's logging: what a guest sees of it
-    /// must be the same in every replay.
+    /// Depends only on the call's limits, never on the host's logging: a guest must see the same in every replay.
     fn log_wanted(&self, level: LogLevel, logs: &Logs) -> bool {
         let limits = self.record.limits();
         level >= limits.log_level && logs.lines.len() < limits.log_lines as usize

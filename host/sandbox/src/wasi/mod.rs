@@ -1,9 +1,9 @@
-//! What a guest sees of a machine: WASI, virtual and empty, and the host interfaces of the contract.
+//! Interfaces that every guest may import: WASI, virtual and empty, and the host interfaces of the contract.
 //!
-//! Each file implements one interface over a small view of the store, so that none of them knows the
-//! store itself. `guest::linker` puts them together.
+//! Each file implements one interface over a small view of the store, so none of them knows the
+//! store itself. `guest::linker` links them.
 //!
-//! - `clock`, `random`: virtual time and seeded randomness, or the machine's where they are granted
+//! - `clock`, `random`: virtual time and seeded randomness, or the machine's if they are granted
 //! - `stdout`: standard output and error
 //! - `files`: the file system
 //! - `log`, `data`, `process`: interfaces of `rlf:plugin`

@@ -1,5 +1,5 @@
-//! `rlf:plugin/process`: what a program in an interpreter needs of an operating system, in calls that
-//! cost next to nothing. The same clock, randomness and output as behind WASI, and as virtual.
+//! `rlf:plugin/process`: the operating system for a program in an interpreter, in calls that cost next to
+//! nothing. It has the same virtual clock, randomness and output as WASI.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::bindings::rlf::plugin::process;
 use crate::record::Record;
 use crate::report::Stream;
 
-/// What the process interface sees of a store.
+/// View of a store for the process interface.
 pub(crate) struct ProcessView<'a> {
     pub(crate) clock: &'a Arc<GuestClock>,
     pub(crate) randomness: &'a mut Randomness,

@@ -1,5 +1,5 @@
-//! `wasi:random` from a seed: the same call gets the same bytes, on every machine and version. Where the operator grants
-//! the machine's entropy, bytes come from there instead, from the moment that `init` is over.
+//! `wasi:random` from a seed: the same call gets the same bytes, on every machine and version. If the operator grants the
+//! machine's entropy, bytes come from there after `init`.
 
 use blake3::OutputReader;
 use wasmtime::Result;
@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
 use crate::report::{Ending, LimitReached, Stopped};
 
-/// One stream of bytes, made when first read: most calls never ask.
+/// One stream of bytes, made when it is first read: most calls never ask.
 struct Source {
     seed: u64,
     purpose: &'static str,
@@ -71,7 +71,7 @@ impl Randomness {
         self.secure.next()
     }
 
-    /// From here on bytes are the machine's.
+    /// Uses the machine's entropy from now on.
     pub(crate) fn make_real(&mut self) {
         for source in [&mut self.secure, &mut self.insecure, &mut self.seed] {
             source.is_real = true;

@@ -1,4 +1,4 @@
-//! Standard output and error of a guest: what is printed is kept, within limits.
+//! Standard output and error of a guest, kept within limits.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use crate::record::Record;
 use crate::report::{Ending, LimitReached, Stopped, Stream};
 
-/// A guest's standard output or error: never full, never waits, ends the call at the hard stop.
+/// Output stream of a guest. It is never full and never waits; beyond the hard limit it ends the call.
 #[derive(Clone)]
 pub(crate) struct GuestOutput {
     record: Arc<Record>,
@@ -21,7 +21,7 @@ pub(crate) struct GuestOutput {
 }
 
 impl GuestOutput {
-    /// What `write` takes at once; also bounds what the host allocates for `write-zeroes`.
+    /// Most bytes of one `write`. Also bounds the host's allocation for `write-zeroes`.
     const CHUNK: usize = 64 << 10;
 
     pub(crate) fn new(record: Arc<Record>, stream: Stream) -> Self {
@@ -32,7 +32,7 @@ impl GuestOutput {
         Self::print_to(&self.record, self.stream, bytes)
     }
 
-    /// Keeps what a guest prints, or ends its call where it is too much.
+    /// Keeps printed bytes, or ends the call if they are too many.
     pub(crate) fn print_to(record: &Record, stream: Stream, bytes: &[u8]) -> Result<(), Stopped> {
         if let Some(tee) = record.tee() {
             tee.show(stream, bytes);

@@ -1,4 +1,4 @@
-//! What an instance costs can be asked, and measuring it leaves nothing behind.
+//! The cost of an instance can be measured, and measuring leaves nothing behind.
 
 use std::time::Duration;
 

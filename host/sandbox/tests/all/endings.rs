@@ -1,4 +1,4 @@
-//! How a call ended is data: every way a guest can leave is told from every other.
+//! Every ending of a call has a value of its own.
 
 use crate::guest::{ADDER, assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits};

@@ -1,4 +1,4 @@
-//! What is no component, or wants what is not there, is refused with a line that says what to do.
+//! Files that are not components, or that import unknown interfaces, are refused with a line that says what to do.
 
 use crate::guest::{ADDER, Load, assert_unharmed, component, run, sandbox, sandbox_with, try_load};
 use rlf_sandbox::{ComponentInfo, Limits, LoadError, Sandbox, SandboxConfig};

@@ -1,4 +1,4 @@
-//! What the sandbox promises, one file for each promise. One binary, because each would link a whole
+//! Promises of the sandbox, one file for each. One binary, because each would link a whole
 //! WebAssembly engine.
 
 mod admission;

@@ -1,4 +1,4 @@
-//! What a guest prints survives its end, is bounded, and is safe to show.
+//! Output of a guest survives its end, is bounded, and is safe to show.
 
 use crate::guest::{MEMORY, STDOUT, assert_unharmed, load, run, sandbox};
 use rlf_sandbox::{Clock, Ending, Limits};

@@ -1,4 +1,4 @@
-//! What the operator writes to give a plugin files.
+//! Grant of a scratch directory, as an operator configures it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,23 +7,22 @@ use super::path;
 /// A scratch directory: empty at the start of every call, in memory, gone at its end.
 ///
 /// Every field may be left out of a configuration; unknown keys are errors. A limit that is reached
-/// is an ordinary error to the guest (`ENOSPC`, `EDQUOT`), which may go on; the last one refused is
-/// in [`FilesReport::refused`](crate::FilesReport).
+/// is an ordinary error to the guest (`ENOSPC`, `EDQUOT`), which may continue. The last one is in
+/// [`FilesReport::refused`](crate::FilesReport).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScratchFiles {
-    /// Where the guest finds it: an absolute path. Default `/work`; `/` makes relative paths work.
+    /// Its absolute path in the guest. Default `/work`; `/` makes relative paths work.
     pub at: String,
-    /// The most that its files may hold together, holes included. Default 16 MiB. The host's own
-    /// memory for them is at most about twice that.
+    /// Bytes that its files may have together, holes included. Default 16 MiB. The host needs at most about twice that
+    /// memory.
     pub bytes: u64,
-    /// The most files and directories in it, removed ones that are still open included.
-    /// Default 1,000.
+    /// Files and directories that it may have, removed ones that are still open included. Default 1,000.
     pub entries: u64,
-    /// The most names in a path: `a/b.txt` has two. Default 16, at most 256.
+    /// Names that a path may have: `a/b.txt` has two. Default 16, at most 256.
     pub depth: u32,
-    /// What the host keeps when the call succeeds: files, and directories with all that is below
-    /// them, as paths in it; `/` for everything. Default: nothing.
+    /// Paths that the host keeps when the call succeeds: files, and directories with everything below them; `/` for
+    /// all. Default: none.
     pub outputs: Vec<String>,
 }
 
@@ -40,7 +39,7 @@ impl Default for ScratchFiles {
 }
 
 impl ScratchFiles {
-    /// Says what cannot be kept, and what to write instead.
+    /// Refuses settings that cannot work. The error says what to write instead.
     pub(crate) fn check(&self) -> Result<(), String> {
         let inside = self.at.strip_prefix('/');
         if inside.is_none_or(|inside| !inside.is_empty() && !is_plain(inside)) {
@@ -68,7 +67,7 @@ impl ScratchFiles {
         }
     }
 
-    /// Whether the host keeps the file of that path.
+    /// True if the host keeps the file of that path.
     pub(crate) fn keeps(&self, file: &str) -> bool {
         self.outputs.iter().any(|output| {
             let below = |rest: &str| rest.starts_with('/');
@@ -81,7 +80,7 @@ impl ScratchFiles {
     }
 }
 
-/// One call's entries cost the host about 300 bytes each, whatever they hold.
+/// Limit of `entries`: one costs the host about 300 bytes, whatever it holds.
 const MAX_ENTRIES: u64 = 1_000_000;
 const MAX_DEPTH: u32 = 256;
 

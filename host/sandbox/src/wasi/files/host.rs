@@ -21,10 +21,10 @@ use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
 use crate::report::{FilesReport, Stopped};
 
-/// Where the guest finds it.
+/// Its path in the guest.
 const AT: &str = "/host";
 
-/// The directory as one call has it.
+/// The host's directory in one call.
 pub(crate) struct HostDirectory {
     path: Arc<Path>,
     writes: AtomicU64,
@@ -40,8 +40,8 @@ impl HostDirectory {
         })
     }
 
-    /// Opens it for a guest. Where that fails nothing is preopened, and the guest's call ends when
-    /// it asks: see [`preopens::Host`] below.
+    /// Opens it for a guest. If that fails nothing is preopened, and the guest's call ends when it asks for the
+    /// directory: see [`preopens::Host`] below.
     pub(crate) fn preopen(&self, builder: &mut WasiCtxBuilder) {
         if let Err(error) = builder.preopened_dir(&self.path, AT, FsPerms::ReadWrite) {
             tracing::warn!(path = %self.path.display(), "the host directory cannot be opened: {error:#}");
@@ -62,7 +62,7 @@ impl HostDirectory {
     }
 }
 
-/// wasmtime-wasi's file system of a store, and where its writes are counted.
+/// View of a store for the host's directory: wasmtime-wasi's file system, and the counter of its writes.
 pub(crate) struct HostView<'a> {
     pub(crate) inner: WasiFilesystemCtxView<'a>,
     pub(crate) directory: Option<Arc<HostDirectory>>,
@@ -161,7 +161,7 @@ impl types::Host for HostView<'_> {
     }
 }
 
-/// Hands functions on to wasmtime-wasi; counts those that are writes, when they succeed.
+/// Passes functions on to wasmtime-wasi, and counts writes that succeed.
 macro_rules! hand_on {
     ($($what:ident $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         async fn $name(

@@ -1,7 +1,7 @@
-//! The scratch directory as `wasi:filesystem` shows it.
+//! `wasi:filesystem` over a scratch directory.
 //!
-//! The traits are those that wasmtime-wasi implements for real directories. Their handles carry
-//! its types, but a handle is an index into the store's table: what lies there is ours.
+//! The traits are those that wasmtime-wasi implements for real directories. Their handles have its types, but
+//! a handle is only an index into the store's table, and the values there are ours.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,20 +23,20 @@ use super::stream::{CHUNK, Reader, Writer};
 use super::tree::{Instant, Stat};
 use crate::wasi::clock::GuestClock;
 
-/// What a guest holds as a `descriptor`.
+/// Value behind a guest's `descriptor`.
 struct Handle {
     held: NodeHandle,
     flags: DescriptorFlags,
 }
 
-/// What a guest holds as a `directory-entry-stream`: a place in the sorted names, so that no
-/// listing costs the host memory.
+/// Value behind a guest's `directory-entry-stream`: a place in the sorted names, so that a listing costs
+/// no memory of the host.
 struct Listing {
     held: NodeHandle,
     after: Option<String>,
 }
 
-/// What the file system interfaces see of a store.
+/// View of a store for the file system interfaces.
 pub(crate) struct ScratchView<'a> {
     pub(crate) scratch: Option<&'a Arc<Scratch>>,
     pub(crate) clock: &'a Arc<GuestClock>,
@@ -64,12 +64,12 @@ impl ScratchView<'_> {
         self.table.push(handle).map(|resource| shown(&resource))
     }
 
-    /// A changed file or directory shows when: every change looks at the clock.
+    /// The time of a change. Every change looks at the clock.
     fn now(&self) -> FsResult<Instant> {
         self.clock.wall().map_err(FsError::trap)
     }
 
-    /// What to set a time to; `None` leaves it.
+    /// The new value of a time; `None` leaves it.
     fn time(timestamp: NewTimestamp, now: Instant) -> FsResult<Option<Instant>> {
         match timestamp {
             NewTimestamp::NoChange => Ok(None),
@@ -358,7 +358,7 @@ impl HostDescriptor for ScratchView<'_> {
         let inode = base.tree().open_at(base.inode(), &path, opening, now)?;
         let held = NodeHandle::new(base.scratch(), inode);
         let flags = if held.stat()?.is_directory {
-            // Whoever may open a directory here may change it, as libraries expect.
+            // A directory that can be opened here can be changed, as libraries expect.
             DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY
         } else {
             flags & (DescriptorFlags::READ | DescriptorFlags::WRITE)

@@ -1,10 +1,10 @@
-//! `wasi:filesystem` where the operator grants files: a scratch directory in memory, which every
-//! call finds empty, or a real directory of the host.
+//! `wasi:filesystem` for guests that are granted files: a scratch directory in memory, which every call finds
+//! empty, or a real directory of the host.
 //!
-//! Without a grant a guest's file system is wasmtime-wasi's, with nothing preopened. With one, its
-//! template has a linker of its own in which `wasi:filesystem` is replaced; the others do not pay.
+//! Without a grant a guest has wasmtime-wasi's file system, with nothing preopened. With one, its template has a
+//! linker of its own in which `wasi:filesystem` is replaced, so other templates pay nothing.
 //!
-//! - `grant`: what the operator writes
+//! - `grant`: the scratch directory that an operator configures
 //! - `tree`, `names`, `path`: the directory tree, plain data
 //! - `handle`, `interface`, `stream`: the tree as WASI shows it
 //! - `host`: the real directory, its writes counted
@@ -65,7 +65,7 @@ impl FileGrant {
         }
     }
 
-    /// What of it a snapshot of `init` may depend on, for the cache's key.
+    /// The parts that a snapshot of `init` may depend on, for the cache's key.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::None => String::new(),
@@ -79,13 +79,13 @@ impl FileGrant {
                 } = &**files;
                 format!("scratch {bytes} {entries} {depth} {at}")
             }
-            // Not its path: nothing of it is ever kept.
+            // Its path is left out, because nothing in it is ever kept.
             Self::Host(_) => "host".to_owned(),
         }
     }
 
-    /// Why what `init` leaves cannot be kept, if it cannot. (An `init` that opens scratch files
-    /// holds handles, which is found out when it has run.)
+    /// The reason that no snapshot of `init` can be kept, if there is one. (An `init` that opens scratch files holds
+    /// handles, which is noticed after it ran.)
     pub(crate) fn forbids_snapshot(&self) -> Option<String> {
         matches!(self, Self::Host(_)).then(|| {
             "a directory of the host is granted, and what `init` may read there can change"
@@ -134,7 +134,7 @@ impl Files {
         }
     }
 
-    /// What is left of them when the call is over. Outputs are taken out, once.
+    /// Report of the files when the call is over. It takes the outputs out, so it works once.
     pub(crate) fn report(&self, succeeded: bool) -> FilesReport {
         match self {
             Self::None => FilesReport::default(),

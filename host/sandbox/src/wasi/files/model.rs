@@ -73,7 +73,7 @@ impl Model {
             && self.0.keys().all(|path| depth(path) <= DEPTH)
     }
 
-    /// What is after the operation, `None` if it is not allowed.
+    /// The model after the operation; `None` if it is not allowed.
     fn after(&self, operation: &Operation) -> Option<Self> {
         let mut next = self.clone();
         match operation {
@@ -159,7 +159,7 @@ fn apply(tree: &mut Tree, operation: &Operation) -> bool {
     done.is_ok()
 }
 
-/// All that can be found by listing and reading.
+/// Everything that listing and reading finds.
 fn seen(tree: &Tree) -> Model {
     let mut model = Model::default();
     let mut directories = vec![(String::new(), ROOT)];

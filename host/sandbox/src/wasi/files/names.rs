@@ -6,7 +6,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use super::path::{Opening, Path};
 use super::tree::{Content, Inode, Instant, ROOT, Tree};
 
-/// Where a path leads.
+/// Place that a path leads to.
 struct Place<'a> {
     directory: Inode,
     /// `.` and `..` are places, but no names that could be given or taken away.
@@ -55,7 +55,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// What a path names.
+    /// The file or directory that a path names.
     pub(crate) fn find(&self, base: Inode, path: &str) -> Result<Inode, ErrorCode> {
         let place = self.place(base, path)?;
         let found = place.found.ok_or(ErrorCode::NoEntry)?;
@@ -519,7 +519,7 @@ mod tests {
         tree.close(open);
         assert_eq!(tree.write(next, None, &[1; 10], NOW), Ok(10));
         assert_eq!(tree.create_directory_at(ROOT, "d", NOW), Ok(()));
-        // Nothing can be put into a directory that is gone.
+        // A removed directory takes no new entries.
         let gone = tree.find(ROOT, "d").unwrap();
         tree.open(gone);
         tree.remove_directory_at(ROOT, "d", NOW).unwrap();

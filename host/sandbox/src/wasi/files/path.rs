@@ -7,14 +7,14 @@ const MAX_NAME_BYTES: usize = 255;
 /// Longest path, in bytes, as on Linux.
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// How a path is opened; the flags of `open-at`.
+/// Flags of `open-at`.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // as WASI has them
 pub(crate) struct Opening {
     pub(crate) create: bool,
     pub(crate) exclusive: bool,
     pub(crate) truncate: bool,
-    /// Nothing but a directory will do.
+    /// It must be a directory.
     pub(crate) directory: bool,
     /// It is going to be written.
     pub(crate) write: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Path<'a> {
     /// The last name, which may be `.` or `..`.
     pub(crate) last: &'a str,
     before: &'a str,
-    /// It ends in `/`: what it names must be a directory.
+    /// It ends in `/`, so it must name a directory.
     pub(crate) slash: bool,
 }
 

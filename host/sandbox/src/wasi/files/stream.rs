@@ -8,10 +8,10 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use super::handle::NodeHandle;
 use crate::wasi::clock::GuestClock;
 
-/// What crosses at once; also bounds what the host allocates for `read` and `write-zeroes`.
+/// Most bytes of one `read` or `write`. Also bounds the host's allocation for them and for `write-zeroes`.
 pub(crate) const CHUNK: u64 = 64 << 10;
 
-/// Reads on from a position until the end of the file, wherever that is by then.
+/// Reads from a position to the end of the file, which may move meanwhile.
 pub(crate) struct Reader {
     pub(crate) held: NodeHandle,
     pub(crate) position: u64,
@@ -37,11 +37,11 @@ impl InputStream for Reader {
     }
 }
 
-/// Writes on from a position, or always at the end. A write that is refused changes nothing, and
-/// the next may succeed: a guest that makes room can go on.
+/// Writes from a position on, or always at the end. A write that is refused changes nothing, and
+/// the next may succeed: a guest that makes room can continue.
 pub(crate) struct Writer {
     pub(crate) held: NodeHandle,
-    /// `None` where it appends.
+    /// `None` if it appends.
     pub(crate) position: Option<u64>,
     pub(crate) clock: Arc<GuestClock>,
 }

@@ -1,7 +1,7 @@
-//! A directory tree in memory: what there is, what it holds, and how much of it there may be.
+//! Directory tree in memory: files, their content, and limits on both.
 //!
-//! Names are in `names.rs`. Nothing here knows of WASI's handles; the errors are WASI's because
-//! they are POSIX's.
+//! Names are in `names.rs`. This module does not know WASI's handles. Its errors are those of WASI, which are those of
+//! POSIX.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub(crate) const ROOT: Inode = 1;
 /// An instant of the call's virtual wall clock, since 1970.
 pub(crate) type Instant = Duration;
 
-/// When something was last touched. Reading moves none of them.
+/// Times of the last changes. Reading moves none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) access: Instant,
-    /// Of the bytes, or of the directory's names.
+    /// Last change of the bytes, or of the directory's names.
     pub(crate) modified: Instant,
-    /// Of these times, the name or the place as well.
+    /// Last change of the content, these times, the name or the place.
     pub(crate) changed: Instant,
 }
 
@@ -43,17 +43,17 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    /// It has a name. What has none lives on while it is open, as POSIX has it.
+    /// It has a name. A node without one lives while it is open, as in POSIX.
     pub(super) linked: bool,
     open: u32,
     pub(super) times: Times,
 }
 
-/// What `stat` tells.
+/// Result of `stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) is_directory: bool,
-    /// Of a file, in bytes; 0 for a directory.
+    /// Size of a file in bytes; 0 for a directory.
     pub(crate) size: u64,
     pub(crate) linked: bool,
     pub(crate) times: Times,
@@ -93,7 +93,7 @@ impl Tree {
         tree
     }
 
-    /// The last limit that something was refused for.
+    /// The last limit that refused something.
     pub(crate) fn refused(&self) -> Option<&LimitReached> {
         self.refused.as_ref()
     }
@@ -106,7 +106,7 @@ impl Tree {
         self.most
     }
 
-    /// Refuses one more file or directory where there are as many as there may be.
+    /// Refuses one more file or directory if the limit is reached.
     pub(super) fn room_for_entry(&mut self) -> Result<(), ErrorCode> {
         // The root is not counted.
         let wanted = self.nodes.len() as u64;
@@ -152,7 +152,7 @@ impl Tree {
         }
     }
 
-    /// Keeps a node alive until [`close`](Self::close), whatever becomes of its name.
+    /// Keeps a node alive until [`close`](Self::close), even if its name is removed.
     pub(crate) fn open(&mut self, inode: Inode) {
         if let Some(node) = self.nodes.get_mut(&inode) {
             node.open += 1;
@@ -218,7 +218,7 @@ impl Tree {
         ))
     }
 
-    /// Writes all of `new` at `offset`, or where that is `None` at the end, or nothing. Says where
+    /// Writes all of `new` at `offset`, or at the end if that is `None`; after an error nothing is written. Says where
     /// the file's end or the next write is then. What lies between the old end and `offset` reads
     /// as zeros and counts.
     pub(crate) fn write(
@@ -286,7 +286,7 @@ impl Tree {
         self.room_for_size(inode, size.max(end)).map(drop)
     }
 
-    /// How much all files would hold if this one had that size.
+    /// Bytes of all files together if this one had that size.
     fn room_for_size(&mut self, inode: Inode, size: u64) -> Result<u64, ErrorCode> {
         let old = self.file_size(inode)?;
         let used = (self.bytes - old).saturating_add(size);
