@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversation::Conversation;
+use crate::error::InvalidDemonstration;
 use crate::field::{Row, label};
 use crate::options::Reasoning;
 use crate::row_context::RowContext;
@@ -61,12 +62,16 @@ impl Demonstration {
                 path => format!("field `{path}`: {}", error.inner()),
             }
         })?;
-        read.check()?;
+        read.check_fields()?;
         Ok(read)
     }
 
     /// Checks whether it can be played. Demonstrations from a file have been checked. The error says which field is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), InvalidDemonstration> {
+        self.check_fields().map_err(InvalidDemonstration)
+    }
+
+    fn check_fields(&self) -> Result<(), String> {
         let places = (0..self.messages.len()).map(|at| format!("messages[{at}]"));
         let conversation = Conversation {
             places: places.collect(),

@@ -44,6 +44,14 @@ pub enum ImportError {
         .0.display()
     )]
     NoTrajectories(PathBuf),
+    /// A task without FTRL's sub-answers, of which no step-level samples can be made.
+    #[error("task {task:?}: {message}")]
+    NotFtrl {
+        /// The task's id.
+        task: String,
+        /// The wrong field.
+        message: String,
+    },
     /// A Parquet file that cannot be read.
     #[error("{}: not a Parquet file that can be read: {message}", path.display())]
     Parquet {
@@ -68,3 +76,8 @@ impl ImportError {
         matches!(self, Self::Row { .. })
     }
 }
+
+/// The reason why a demonstration cannot be played, with the wrong field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidDemonstration(pub(crate) String);

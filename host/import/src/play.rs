@@ -49,7 +49,7 @@ pub fn play(
     };
     demonstration
         .check()
-        .map_err(|what| fail(demonstration.given, what))?;
+        .map_err(|error| fail(demonstration.given, error.to_string()))?;
     let messages = &demonstration.messages;
     let task = task_of(demonstration);
     let id = format!("demonstration/{}", demonstration.id);

@@ -21,16 +21,16 @@ use crate::formats::Unsolved;
 /// read there.
 ///
 /// Fails if the task is not FTRL's; the error says why.
-pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, String> {
+pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, ImportError> {
+    let fail = |message: String| ImportError::NotFtrl {
+        task: task.id.clone(),
+        message,
+    };
     let unsolved = task.reference.get("unsolved").and_then(Value::as_object);
-    let unsolved = unsolved.ok_or_else(|| {
-        format!(
-            "task {:?} has no `reference.unsolved`, so it is none of FTRL's",
-            task.id
-        )
-    })?;
+    let unsolved =
+        unsolved.ok_or_else(|| fail("no `reference.unsolved`, so it is not FTRL's".into()))?;
     let mut unsolved = Unsolved::try_from(unsolved.clone())
-        .map_err(|what| format!("task {:?}: `reference.unsolved`: {what}", task.id))?;
+        .map_err(|what| fail(format!("`reference.unsolved`: {what}")))?;
     let all = unsolved.count();
     let mut prompt = task.prompt.clone();
     let mut steps = Vec::new();
@@ -127,7 +127,7 @@ pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError
             if trajectory.excluded.is_some() {
                 continue;
             }
-            let prefixes = steps(task, &trajectory).map_err(fail)?;
+            let prefixes = steps(task, &trajectory).map_err(|error| fail(error.to_string()))?;
             if tried.insert(trajectory.task.clone()) {
                 samples.push((*task).clone());
             }
