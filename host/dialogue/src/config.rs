@@ -55,7 +55,7 @@ pub enum LastTurnCalls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DialogueConfig {
-    /// How the model writes calls. Default: recognised from its chat template.
+    /// Form in which the model writes calls. Default: recognised from its chat template.
     pub protocol: Option<Protocol>,
     /// Rule that finds the answer. Default `tag`.
     pub answer: AnswerRule,

@@ -22,7 +22,7 @@ pub enum DialogueError {
     Config {
         /// The setting.
         key: &'static str,
-        /// What is wrong and how to mend it.
+        /// The problem, and how to mend it.
         message: String,
     },
     /// The template cannot be used.
@@ -50,7 +50,7 @@ pub enum DialogueError {
     NoEndOfTurn {
         /// The template.
         origin: String,
-        /// What it writes there.
+        /// The text that it writes there.
         found: String,
     },
     /// A stop id that the tokenizer does not have.

@@ -506,7 +506,7 @@ impl Episode {
     }
 }
 
-/// Why an outcome excludes its trajectory, if it does.
+/// The reason why an outcome excludes its trajectory, if it does.
 fn broken(outcome: &CallOutcome) -> Option<String> {
     let why = match outcome.fault {
         Fault::Infrastructure => outcome.ended.as_str(),

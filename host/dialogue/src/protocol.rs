@@ -1,4 +1,4 @@
-//! How models write tool calls, as data.
+//! Tool-call protocols: the forms in which models write calls, as data.
 //!
 //! A protocol is the form of calls that a model was trained to write and that its template renders. The parser knows
 //! no protocol by name: it reads a [`ProtocolSpec`].

@@ -45,7 +45,7 @@ pub enum TemplateError {
     Read {
         /// The file asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A `tokenizer_config.json` without a usable template.
@@ -56,23 +56,23 @@ pub enum TemplateError {
     NoTemplate {
         /// The file asked for.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         message: String,
     },
     /// The source is not a template.
     #[error("the chat template {origin} does not parse: {message}")]
     Syntax {
-        /// The file, or what stands for one.
+        /// The file, or a name instead of one.
         origin: String,
-        /// What minijinja said, with its line.
+        /// minijinja's error, with its line.
         message: String,
     },
     /// The template refused the conversation, by `raise_exception` or by an error of its own.
     #[error("the chat template {origin} cannot render this conversation: {message}")]
     Render {
-        /// The file, or what stands for one.
+        /// The file, or a name instead of one.
         origin: String,
-        /// What minijinja said, with its line.
+        /// minijinja's error, with its line.
         message: String,
     },
     /// Text that uses every character for marks.
@@ -234,7 +234,7 @@ impl ChatTemplate {
         &self.tokens
     }
 
-    /// The file it came from, or what stands for one.
+    /// The file it came from, or a name instead of one.
     pub fn origin(&self) -> &str {
         &self.origin
     }

@@ -20,7 +20,7 @@ pub enum TokenizerError {
     Read {
         /// The file asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a `tokenizer.json`.
@@ -28,9 +28,9 @@ pub enum TokenizerError {
     Parse {
         /// The file asked for.
         path: PathBuf,
-        /// What the parser said.
+        /// The parser's error.
         message: String,
-        /// How the file begins.
+        /// Beginning of the file.
         start: String,
     },
     /// A tokenizer of a kind that cannot encode every text.
@@ -39,9 +39,9 @@ pub enum TokenizerError {
          supported, because it can hold every text without an unknown token"
     )]
     NotByteLevel {
-        /// The file, or what stands for one.
+        /// The file, or a name instead of one.
         origin: String,
-        /// What it is instead.
+        /// The kind that was found.
         found: String,
     },
     /// The file could not be written.
@@ -49,7 +49,7 @@ pub enum TokenizerError {
     Write {
         /// The file to be written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         message: String,
     },
     /// Training failed.

@@ -96,7 +96,7 @@ impl Observation {
     }
 }
 
-/// How a call ended, as the host records it and rewards read it.
+/// The end of a call, as the host records it and rewards read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
@@ -180,7 +180,7 @@ pub struct CallOutcome {
     pub call_id: String,
     /// The tool's name, for logs.
     pub name: String,
-    /// How it ended.
+    /// The end of the call.
     pub ended: Ended,
     /// The party responsible for that.
     pub fault: Fault,

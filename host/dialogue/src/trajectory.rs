@@ -319,7 +319,7 @@ pub struct Trajectory {
     pub sequences: Vec<TrainingSequence>,
     /// The answer, extracted from the model's own text outside think blocks.
     pub answer: Option<String>,
-    /// Why it ended.
+    /// The reason why it ended.
     pub finish: Finish,
     /// Set if the trajectory must not be scored: the infrastructure failure, in words.
     pub excluded: Option<String>,

@@ -1,5 +1,5 @@
-//! Conversations of data sets as messages: reasoning and calls apart from text, the results of calls in the order of
-//! the calls.
+//! Conversations of data sets as messages, with reasoning and calls apart from text, and results in the order of the
+//! calls.
 
 use rlf_dialogue::protocol::{THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::{Content, Message, Role, ToolCall, ToolDefinition};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use crate::protocol_text;
 use crate::tools::is_tool_name;
 
-/// One message as a data set has it.
+/// One message as in the data set.
 #[derive(Debug, Clone)]
 pub(crate) struct RawMessage {
-    /// Where it stands in the row.
+    /// Its place in the row.
     pub(crate) place: String,
     pub(crate) role: Role,
     pub(crate) text: String,
     pub(crate) reasoning: Option<String>,
     pub(crate) calls: Vec<ToolCall>,
-    /// The id of the call that it is the result of.
+    /// Id of the call whose result it is.
     pub(crate) answers: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl RawMessage {
         }
     }
 
-    /// A message in the form of OpenAI's API.
+    /// Reads a message in the form of OpenAI's API.
     pub(crate) fn from_openai(value: &Value, place: String) -> Result<Self, String> {
         let fail = |what: String| format!("field `{place}`: {what}");
         let role = value.get("role").and_then(Value::as_str);
@@ -79,7 +79,7 @@ impl RawMessage {
         })
     }
 
-    /// What it is as messages: more than one where a user's turn holds the results of several calls.
+    /// Splits it into messages. There are several if a user's turn has the results of several calls.
     fn parts(mut self, after_calls: bool) -> Result<Vec<Self>, String> {
         match self.role {
             Role::Assistant => {
@@ -110,7 +110,7 @@ impl RawMessage {
         Ok(vec![self])
     }
 
-    /// Text beside calls of their own is taken at its word, its reasoning aside.
+    /// Whether the text has reasoning or calls in tags. If the message has calls of its own, only reasoning counts.
     fn text_has_form(&self) -> bool {
         if self.calls.is_empty() {
             protocol_text::has_form(&self.text)
@@ -142,7 +142,7 @@ impl RawMessage {
     }
 }
 
-/// A role by any of its names.
+/// The role with this name, in any data set.
 pub(crate) fn role_of(name: &str) -> Option<Role> {
     match name {
         "system" | "developer" => Some(Role::System),
@@ -153,7 +153,7 @@ pub(crate) fn role_of(name: &str) -> Option<Role> {
     }
 }
 
-/// A call, `{function: {name, arguments}}` or `{name, arguments}`; arguments as they are, or as JSON in a text.
+/// Reads a call, `{function: {name, arguments}}` or `{name, arguments}`, with arguments as an object or as JSON in a text.
 pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
     let function = call.get("function").unwrap_or(call);
     let name = function.get("name").and_then(Value::as_str);
@@ -181,7 +181,7 @@ pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
     })
 }
 
-/// A conversation, and where in the row each message stands.
+/// A conversation, with the place of each message in the row.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
@@ -189,7 +189,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Messages in the form of OpenAI's API; `field` is where they stand.
+    /// Reads messages in the form of OpenAI's API. `field` is the field that has them.
     pub(crate) fn from_openai(field: &str, messages: &[Value]) -> Result<Self, String> {
         let said = messages
             .iter()
@@ -207,10 +207,10 @@ impl Conversation {
         first.map_or(self.messages.len(), |at| start + at)
     }
 
-    /// Takes text apart where calls and results stand in it, and puts results in the order of their calls.
+    /// Makes a conversation: takes calls and results out of texts, and sorts results in the order of their calls.
     pub(crate) fn new(said: Vec<RawMessage>) -> Result<Self, String> {
         let mut parts: Vec<RawMessage> = Vec::with_capacity(said.len());
-        // The calls whose results may follow, and where those begin.
+        // The calls whose results may follow, and the index of the first result.
         let mut calls: Vec<ToolCall> = Vec::new();
         let mut results = 0;
         for said in said {
@@ -237,7 +237,7 @@ impl Conversation {
         Ok(Self { messages, places })
     }
 
-    /// The messages as the prompt of a task, which the model must not have ended. `field` is where they stand.
+    /// The messages as the prompt of a task. The last one must not be the model's. `field` is the field that has them.
     pub(crate) fn into_prompt(self, field: &str) -> Result<Vec<Message>, String> {
         match (self.messages.last(), self.places.last()) {
             (Some(last), Some(place)) if last.role == Role::Assistant => Err(format!(
@@ -248,7 +248,7 @@ impl Conversation {
         }
     }
 
-    /// Whether it can be played, message by message, with these tools on offer.
+    /// Checks whether it can be played, message by message, with these tools on offer.
     pub(crate) fn check(&self, tools: &[ToolDefinition]) -> Result<(), String> {
         let fail = |at: usize, what: &str| {
             let place = self.places.get(at).map_or("messages", String::as_str);
@@ -310,7 +310,7 @@ impl Conversation {
             }
             before = Some(message.role);
         }
-        // The last turn's calls may stand without results, but not with some of them.
+        // The last turn's calls may have no results or all of them, but not some.
         let last = self.messages.last().map(|message| message.role);
         match last {
             Some(Role::Assistant) => Ok(()),
@@ -327,7 +327,7 @@ impl Conversation {
     }
 }
 
-/// Sorts the results of a turn's calls, where both have ids.
+/// Sorts the results of a turn's calls, if both have ids.
 fn in_call_order(calls: &[ToolCall], results: &mut [RawMessage]) -> Result<(), String> {
     if calls.iter().any(|call| call.call_id.is_empty()) {
         return Ok(());

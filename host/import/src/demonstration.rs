@@ -1,29 +1,30 @@
-//! A demonstration: a conversation in which the model's turns are to be imitated.
+//! Demonstrations: conversations whose turns of the model are imitated.
 
 use rlf_dialogue::{Message, Role, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversation::Conversation;
+use crate::error::InvalidDemonstration;
 use crate::field::{Row, label};
 use crate::options::Reasoning;
 use crate::row_context::RowContext;
 
-/// One row of a file of demonstrations (JSON lines). Its conversation can be played: every result has its call and
-/// stands in the order of the calls, and no two speakers take each other's turn.
+/// One row of a file of demonstrations (JSON lines). Its conversation can be played: every result has its call, results
+/// are in the order of the calls, and the turns alternate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demonstration {
     /// Unique within its file.
     pub id: String,
-    /// Names the data set.
+    /// Name of the data set.
     pub source: String,
     /// The tools on offer.
     pub tools: Vec<ToolDefinition>,
     /// The conversation, from its prompt to the model's last turn, or to the results of its last calls.
     pub messages: Vec<Message>,
-    /// How many messages at the front are the prompt. The model's turns among them are read, not imitated; the message
-    /// behind them is the first that is.
+    /// Number of messages at the front that are the prompt. The model's turns among them are read, not imitated. The next
+    /// message is the first that is imitated.
     pub given: usize,
 }
 
@@ -61,12 +62,16 @@ impl Demonstration {
                 path => format!("field `{path}`: {}", error.inner()),
             }
         })?;
-        read.check()?;
+        read.check_fields()?;
         Ok(read)
     }
 
-    /// Whether it can be played. What is read from a file has been checked.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks whether it can be played. Demonstrations from a file have been checked. The error says which field is wrong.
+    pub fn check(&self) -> Result<(), InvalidDemonstration> {
+        self.check_fields().map_err(InvalidDemonstration)
+    }
+
+    fn check_fields(&self) -> Result<(), String> {
         let places = (0..self.messages.len()).map(|at| format!("messages[{at}]"));
         let conversation = Conversation {
             places: places.collect(),

@@ -1,4 +1,4 @@
-//! What can go wrong with a file of rows.
+//! The errors of reading and writing files of rows.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub enum ImportError {
     Read {
         /// The file asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file could not be written.
@@ -18,53 +18,66 @@ pub enum ImportError {
     Write {
         /// The file asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A row that fits no format, or not the one it is of.
+    /// A row that fits no format, or not its own.
     #[error("{}:{line}: {message}", path.display())]
     Row {
         /// The file.
         path: PathBuf,
-        /// Where the row begins, from 1; in a Parquet file, which row it is.
+        /// Line in which the row begins, from 1; in a Parquet file, the number of the row.
         line: usize,
-        /// Which field is wrong, and how to mend it.
+        /// The wrong field, and how to mend it.
         message: String,
     },
-    /// There is no row at all.
+    /// A file without rows.
     #[error("{}: no rows in it; it needs one JSON object a line, or one array of objects", .0.display())]
     Empty(PathBuf),
-    /// There is no task at all.
+    /// A task file without tasks.
     #[error("{}: no tasks in it; it needs one JSON object a line, or one array of objects", .0.display())]
     NoTasks(PathBuf),
-    /// A run that kept nothing to learn from.
+    /// A run without trajectories that count.
     #[error(
         "{}: no trajectories in it that count; name a run's folder or a file of its folder `trajectories` \
          (a run keeps some where checkpoint.trajectories_every is not 0)",
         .0.display()
     )]
     NoTrajectories(PathBuf),
-    /// A Parquet file that is not one.
+    /// A task without FTRL's sub-answers, of which no step-level samples can be made.
+    #[error("task {task:?}: {message}")]
+    NotFtrl {
+        /// The task's id.
+        task: String,
+        /// The wrong field.
+        message: String,
+    },
+    /// A Parquet file that cannot be read.
     #[error("{}: not a Parquet file that can be read: {message}", path.display())]
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// A format's name that is none.
+    /// An unknown name of a format.
     #[error("there is no format {name:?}; the formats are {known}")]
     UnknownFormat {
         /// The name asked for.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
 }
 
 impl ImportError {
-    /// Whether the rows behind it can still be read.
+    /// Whether the rows after it can still be read.
     pub fn is_of_a_row(&self) -> bool {
         matches!(self, Self::Row { .. })
     }
 }
+
+/// The reason why a demonstration cannot be played, with the wrong field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidDemonstration(pub(crate) String);

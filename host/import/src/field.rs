@@ -1,10 +1,10 @@
-//! Fields of a row, with messages that name them.
+//! Reads fields of a row, with errors that name the field.
 
 use serde_json::{Map, Value};
 
 pub(crate) type Row = Map<String, Value>;
 
-/// A field that must be there and must not be null.
+/// A field that must exist and must not be null.
 pub(crate) fn needed<'r>(row: &'r Row, name: &str) -> Result<&'r Value, String> {
     row.get(name)
         .filter(|value| !value.is_null())
@@ -18,7 +18,7 @@ pub(crate) fn text<'r>(row: &'r Row, name: &str) -> Result<&'r str, String> {
         .ok_or_else(|| format!("field `{name}`: it must be text"))
 }
 
-/// A field that must be text where it is.
+/// A field that must be text if it exists.
 pub(crate) fn optional_text<'r>(row: &'r Row, name: &str) -> Result<Option<&'r str>, String> {
     match row.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -35,7 +35,7 @@ pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], String> 
         .ok_or_else(|| format!("field `{name}`: it must be a list"))
 }
 
-/// A value that data sets write as JSON in a text, and some as it is. `name` is the field's, for messages.
+/// A value that some data sets write as JSON in a text. `name` is the field's name, for errors.
 pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, String> {
     match value {
         Value::String(text) => rlf_json::from_str(text)
@@ -60,7 +60,7 @@ pub(crate) fn unpacked_list(value: &Value, name: &str) -> Result<Vec<Value>, Str
     }
 }
 
-/// A text or a number, as an id is written.
+/// A text or a number as text, for ids.
 pub(crate) fn label(row: &Row, name: &str) -> Option<String> {
     match row.get(name)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

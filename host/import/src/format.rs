@@ -11,9 +11,9 @@ use crate::field::Row;
 pub enum Format {
     /// FTRL: questions that come with their own Python tools.
     Ftrl,
-    /// EnvFactory's rows for RL: tool calls to be made in worlds with a given state.
+    /// EnvFactory's rows for RL: tool calls to make in environments with a given state.
     EnvFactory,
-    /// tau-bench: what a customer wants, and what the database must be afterwards.
+    /// tau-bench: the wish of a customer, and the database after it.
     TauBench,
     /// verl's and Search-R1's rows.
     Verl,
@@ -29,7 +29,7 @@ pub enum Format {
     Demonstrations,
 }
 
-/// Every format. Where a row fits several, the earlier one is taken.
+/// Every format. If a row fits several, the first one is taken.
 pub const FORMATS: [Format; 9] = [
     Format::Ftrl,
     Format::EnvFactory,
@@ -58,7 +58,7 @@ impl Format {
         }
     }
 
-    /// What its rows hold, for people.
+    /// Description of its rows, for people.
     pub fn about(self) -> &'static str {
         match self {
             Self::Ftrl => {

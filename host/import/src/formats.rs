@@ -21,16 +21,16 @@ use crate::row_context::RowContext;
 pub(crate) use ftrl::Unsolved;
 pub(crate) use tasks::{from_row, ids_may_repeat};
 
-/// A row, in the project's own form.
+/// An imported row.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "most rows are tasks, so a box would save nothing"
 )]
 pub enum Imported {
-    /// What a model is to do, for RL and evaluation.
+    /// A task, for RL and evaluation.
     Task(Task),
-    /// What a model is to imitate, for SFT.
+    /// A conversation to imitate, for SFT.
     Demonstration(Demonstration),
 }
 
@@ -51,7 +51,7 @@ impl Imported {
     }
 }
 
-/// A row in our own form.
+/// Imports a row: recognises its format, if the options name none, and reads it.
 pub(crate) fn import(row: Value, context: &RowContext) -> Result<(Format, Imported), String> {
     let Value::Object(row) = row else {
         return Err("a row must be a JSON object".into());

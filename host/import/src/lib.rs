@@ -1,19 +1,24 @@
-//! Published data sets' files as the project's own tasks, for RL and evaluation, and as demonstrations, for SFT.
+//! Reads the files of data sets: as tasks for RL and evaluation, and as demonstrations for SFT.
 //!
-//! Every data set comes in a form of its own, and nothing behind this crate shall know of it: a row becomes a
-//! [`Task`](rlf_dialogue::Task) or a [`Demonstration`], its format recognised row by row, and an error names file, line
-//! and field. [`play`] makes a demonstration a trajectory by the same [`Episode`](rlf_dialogue::Episode) that makes
-//! those of rollouts, so that what is imitated is what is sampled, to the token.
+//! This crate is the only one that knows the formats of data sets. A row becomes a [`Task`](rlf_dialogue::Task) or a
+//! [`Demonstration`]. Its format is recognised row by row, and an error names file, line and field. [`play`] turns a
+//! demonstration into a trajectory with the same [`Episode`](rlf_dialogue::Episode) as rollouts, so that training
+//! imitates exactly the tokens that a model would sample.
 //!
 //! The crate must not know how tools run, how rewards grade or how a model learns.
 //!
-//! | module | one idea |
+//! | to find | look in |
 //! |---|---|
-//! | `rows`, `parquet` | a file's rows as JSON, one at a time |
-//! | `format` | what each format's rows hold; one file for each |
-//! | `conversation`, `protocol_text` | chat messages, calls and results in order, whatever they are written in |
-//! | `demonstration`, `play` | a conversation to imitate, and the trajectory it becomes |
-//! | `steps` | FTRL's step-level samples from our own trajectories |
+//! | task files of a run, read whole | `task_file`: [`read_tasks`] |
+//! | an import, row by row, and writing its result | `read`: [`read`], [`rows`], [`write_tasks`] |
+//! | the formats, and how each is recognised | `format`: [`Format`] |
+//! | the reader of one format | `formats`, one file for each |
+//! | the settings of an import | `options`: [`Options`] |
+//! | a file's rows as JSON, one at a time | `file_rows`, `json_rows`, `parquet` |
+//! | messages, calls and results in order, in any notation | `conversation`, `protocol_text`, `tools` |
+//! | a conversation to imitate, and its trajectory | `demonstration`, `play` |
+//! | FTRL's step-level samples from our own trajectories | `steps` |
+//! | fields of a row; the row's place; errors | `field`, `row_context`, `error` |
 //!
 //! ```
 //! use rlf_import::{Imported, Options, read, write_tasks};
@@ -54,7 +59,7 @@ mod task_file;
 mod tools;
 
 pub use demonstration::Demonstration;
-pub use error::ImportError;
+pub use error::{ImportError, InvalidDemonstration};
 pub use format::{FORMATS, Format, formats};
 pub use formats::Imported;
 pub use options::{CustomerMode, FunctionScoping, Options, Reasoning};

@@ -1,4 +1,4 @@
-//! What an import can be told.
+//! The settings of an import.
 
 use crate::format::Format;
 
@@ -7,46 +7,47 @@ use crate::format::Format;
 pub struct Options {
     /// The format of all rows. Default: recognised row by row.
     pub from: Option<Format>,
-    /// Name of the environment that the tasks live in. Default: `functions` for FTRL, `worlds` for EnvFactory,
-    /// `tau-retail` for tau-bench, none for others.
+    /// Name of the tasks' environment. Default: `functions` for FTRL, `worlds` for EnvFactory, `tau-retail` for tau-bench,
+    /// none for others.
     pub environment: Option<String>,
-    /// What FTRL's functions see of the code around them. Default `clean`.
+    /// Visibility of the code around FTRL's functions. Default `clean`.
     pub scoping: FunctionScoping,
-    /// Takes FTRL's rows whose conversation has begun, as tasks of one turn. Default false: such a row is an error.
+    /// Whether FTRL's rows whose conversation has begun are read, as tasks of one turn. Default false: such a row is an
+    /// error.
     pub steps: bool,
-    /// Who speaks for tau-bench's customer. Default `solo`.
+    /// Speaker for tau-bench's customer. Default `solo`.
     pub user: CustomerMode,
-    /// What becomes of reasoning in demonstrations. Default `keep`.
+    /// Treatment of reasoning in demonstrations. Default `keep`.
     pub reasoning: Reasoning,
 }
 
-/// How the Python source of a tool is run.
+/// The visibility of the code around a tool's Python function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FunctionScoping {
-    /// In one namespace, in which imports and other functions of the source are visible.
+    /// The function sees imports and other functions of its source.
     #[default]
     Clean,
-    /// As the published executor does, where a function's body sees neither.
+    /// The function sees neither, as in the published executor.
     Published,
 }
 
-/// Who speaks for the customer.
+/// The speaker for tau-bench's customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CustomerMode {
-    /// Nobody: the model is given all that the customer knows, and acts alone.
+    /// Nobody: the model is given everything that the customer knows, and acts alone.
     #[default]
     Solo,
     /// A model, in the environment.
     Model,
 }
 
-/// What becomes of the reasoning of demonstrated turns.
+/// The treatment of reasoning in demonstrated turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reasoning {
     /// It is part of the turn.
     #[default]
     Keep,
-    /// It is left out, for models that shall answer without thinking.
+    /// It is left out, for models that answer without thinking.
     Drop,
 }
 

@@ -1,5 +1,5 @@
-//! The rows of a Parquet file as JSON. Lists and structs become arrays and objects; members that are null are left
-//! out, because a column has every member that any row has.
+//! Reads the rows of a Parquet file as JSON. Lists and structs become arrays and objects. Null members are left out,
+//! because a column has every member that any row has.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ pub(crate) fn rows(path: &Path, file: File) -> std::result::Result<ParquetRows, 
 
 pub(crate) struct ParquetRows {
     path: PathBuf,
-    /// None once the file turned out to be broken: nothing behind that can be read.
+    /// None after the file turned out to be broken: nothing more can be read.
     rows: Option<RowIter<'static>>,
     row: usize,
 }
@@ -62,7 +62,7 @@ impl Iterator for ParquetRows {
     }
 }
 
-/// The library takes some promises of a file's header at their word and panics where they are broken.
+/// Catches panics of the library, which trusts some promises of a file's header.
 fn guarded<T>(read: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(|error| error.to_string()),

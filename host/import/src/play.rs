@@ -1,5 +1,5 @@
-//! Plays a demonstration through [`Episode`], so that every token, the white space between turns and the loss mask are
-//! those that a rollout of the same conversation has.
+//! Plays a demonstration through [`Episode`], so that its tokens, the white space between turns and the loss mask are the
+//! same as in a rollout of the same conversation.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use crate::demonstration::Demonstration;
 /// Why a demonstration cannot be played in a dialogue.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// Its prompt cannot be read by the model.
+    /// The dialogue cannot start with its prompt.
     #[error("demonstration {id}: {source}")]
     Prompt {
         /// The demonstration.
         id: String,
-        /// What the dialogue said.
+        /// The dialogue's error.
         source: DialogueError,
     },
-    /// One of its messages.
+    /// One of its messages cannot be played.
     #[error("demonstration {id}: messages[{message}]: {what}")]
     Message {
         /// The demonstration.
         id: String,
         /// Index of the message.
         message: usize,
-        /// What is wrong with it, and how to mend it.
+        /// The problem, and how to mend it.
         what: String,
     },
 }
 
-/// Plays a demonstration: its prompt is read, each of the model's turns behind it becomes the ids that the chat
-/// template writes for it, and results and users' messages become observations. The trajectory ends as `answered`
-/// where its last turn answers by the dialogue's rule, and as `terminated` where it does not.
+/// Plays a demonstration. Each of the model's turns after the prompt becomes the ids that the chat template writes for
+/// it. Results and users' messages become observations. The trajectory ends as `answered` if its last turn answers by
+/// the dialogue's rule, and as `terminated` otherwise.
 pub fn play(
     dialogue: &Arc<Dialogue>,
     demonstration: &Demonstration,
@@ -49,7 +49,7 @@ pub fn play(
     };
     demonstration
         .check()
-        .map_err(|what| fail(demonstration.given, what))?;
+        .map_err(|error| fail(demonstration.given, error.to_string()))?;
     let messages = &demonstration.messages;
     let task = task_of(demonstration);
     let id = format!("demonstration/{}", demonstration.id);
@@ -60,7 +60,7 @@ pub fn play(
                 source,
             }
         })?;
-    // Whatever the model says is followed by what was said to it, never by a reminder of the host's.
+    // In an environment no reminder of the host follows a turn: the next message of the demonstration does.
     episode.enter_environment();
     let mut at = demonstration.given;
     loop {
@@ -86,7 +86,7 @@ pub fn play(
             Step::Say(_) => episode.push_reply(Reply::Ended),
             step => step,
         };
-        // Results that no turn follows need not be read.
+        // Results without a turn after them need not be read.
         let over = messages[at..]
             .iter()
             .all(|message| message.role == Role::Tool);
@@ -140,7 +140,7 @@ fn task_of(demonstration: &Demonstration) -> Task {
     }
 }
 
-/// A result as the call's outcome. Data sets do not say which results are failures.
+/// The outcome of a call from its result. Data sets do not say which results are failures.
 fn outcome((call, result): (&ToolCall, &Message)) -> CallOutcome {
     CallOutcome {
         call_id: call.call_id.clone(),

@@ -1,4 +1,4 @@
-//! Turns that a data set keeps as the text a model wrote: reasoning, calls and their results in tags.
+//! Reads turns that a data set keeps as a model's text, with reasoning, calls and results in tags.
 
 use rlf_dialogue::ToolCall;
 use rlf_dialogue::parser::{self, Diagnostic, Part};
@@ -8,7 +8,7 @@ use serde_json::Value;
 const RESPONSE_OPEN: &str = "<tool_response>";
 const RESPONSE_CLOSE: &str = "</tool_response>";
 
-/// A turn, taken apart.
+/// A turn, parsed.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) reasoning: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Turn {
     pub(crate) calls: Vec<ToolCall>,
 }
 
-/// Whether a turn's text has a form of its own.
+/// Whether a turn's text has reasoning or calls in tags.
 pub(crate) fn has_form(text: &str) -> bool {
     let spec = Protocol::Hermes.spec();
     [spec.open, THINK_OPEN, THINK_CLOSE]
@@ -27,7 +27,7 @@ pub(crate) fn has_form(text: &str) -> bool {
 /// Reads a turn. Its calls must be well-formed and come last, as templates write them.
 pub(crate) fn turn(text: &str) -> Result<Turn, String> {
     let spec = Protocol::Hermes.spec();
-    // Which tools there are is not the parser's to say here, so every good call comes as one to an unknown tool.
+    // The tools are not known here, so every good call is parsed as a call to an unknown tool.
     let parsed = parser::parse(text, false, spec, &[] as &[&str]);
     let mut turn = Turn::default();
     for part in &parsed.parts {
@@ -61,7 +61,7 @@ pub(crate) fn turn(text: &str) -> Result<Turn, String> {
     Ok(turn)
 }
 
-/// A call that the parser found good, from its text with tags.
+/// Reads a good call from its text with tags.
 fn inside(text: &str) -> Result<ToolCall, String> {
     let spec = Protocol::Hermes.spec();
     let text = text.strip_prefix(spec.open).unwrap_or(text);
@@ -88,7 +88,7 @@ fn call_of(name: &str, arguments: &Value) -> ToolCall {
     }
 }
 
-/// The results in a user's turn that is nothing but results.
+/// The results in a user's turn that has only results.
 pub(crate) fn responses(text: &str) -> Option<Vec<String>> {
     let mut rest = text.trim();
     let mut found = Vec::new();

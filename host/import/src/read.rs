@@ -1,4 +1,4 @@
-//! From a file to tasks and demonstrations, and back to a file.
+//! Reads a file's rows as tasks and demonstrations, and writes them to a file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::formats::{self, Imported};
 use crate::options::Options;
 use crate::row_context::RowContext;
 
-/// Reads a whole file: the first row that cannot be read is an error.
+/// Reads a whole file. The first row that cannot be read is an error.
 pub fn read(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
     let imported: Vec<Imported> = rows(path, options)?.collect::<Result<_, _>>()?;
     if imported.is_empty() {
@@ -24,9 +24,9 @@ pub fn read(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError
     Ok(imported)
 }
 
-/// The rows of a file, one after the other: JSON lines, one JSON array, or (where the name ends in `.parquet`, and with
-/// the feature `parquet`) Parquet. No more than one row is in memory. Behind a row that cannot be read the others
-/// follow, unless the file itself is broken ([`ImportError::is_of_a_row`]).
+/// Reads the rows of a file one after the other: JSON lines, JSON arrays, or Parquet (if the name ends in `.parquet`, with
+/// the feature `parquet`). At most one row is in memory. After a row that cannot be read the iterator continues, unless
+/// the file itself is broken ([`ImportError::is_of_a_row`]).
 pub fn rows(path: &Path, options: &Options) -> Result<Rows, ImportError> {
     Ok(Rows {
         path: path.to_owned(),
@@ -50,7 +50,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// How many of the rows so far had the id of another, and have their line behind it.
+    /// Number of rows so far whose id another row had. Such an id gets the line behind it.
     #[must_use]
     pub fn renamed(&self) -> usize {
         self.renamed

@@ -5,13 +5,13 @@ use crate::options::Options;
 /// The import's options, and where the row is.
 pub(crate) struct RowContext<'a> {
     pub(crate) options: &'a Options,
-    /// The file's name without its ending; names rows that have no name.
+    /// The file's name without its ending, for the ids of rows that have none.
     pub(crate) stem: &'a str,
     pub(crate) line: usize,
 }
 
 impl RowContext<'_> {
-    /// The name of a row that has none.
+    /// The id of a row that has none.
     pub(crate) fn id(&self) -> String {
         format!("{}-{}", self.stem, self.line)
     }

@@ -1,5 +1,5 @@
-//! FTRL's step-level samples from our own trajectories: every prefix of a trajectory that ends with results, with the
-//! sub-answers that are still to be found. FTRL writes its own from a model's runs in its row format, which
+//! Makes FTRL's step-level samples from our own trajectories: every prefix of a trajectory that ends with results, with
+//! the sub-answers that are still to be found. FTRL's own step-level samples are in its row format, which
 //! [`Options::steps`](crate::Options::steps) reads.
 
 use std::collections::{HashMap, HashSet};
@@ -16,21 +16,21 @@ use crate::field::Row;
 use crate::file_rows::file_rows;
 use crate::formats::Unsolved;
 
-/// The prefixes of one trajectory of an FTRL task, shortest first, as tasks of one turn; the task itself is not among
-/// them. They end where a turn's calls were not all well-formed, or not all answered: what the model read there cannot
-/// be told in messages.
+/// The prefixes of one trajectory of an FTRL task, shortest first, as tasks of one turn, without the task itself. They end
+/// at a turn whose calls were not all well-formed or not all answered, because messages cannot express what the model
+/// read there.
 ///
-/// An error says why the task is none of FTRL's.
-pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, String> {
+/// Fails if the task is not FTRL's; the error says why.
+pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, ImportError> {
+    let fail = |message: String| ImportError::NotFtrl {
+        task: task.id.clone(),
+        message,
+    };
     let unsolved = task.reference.get("unsolved").and_then(Value::as_object);
-    let unsolved = unsolved.ok_or_else(|| {
-        format!(
-            "task {:?} has no `reference.unsolved`, so it is none of FTRL's",
-            task.id
-        )
-    })?;
+    let unsolved =
+        unsolved.ok_or_else(|| fail("no `reference.unsolved`, so it is not FTRL's".into()))?;
     let mut unsolved = Unsolved::try_from(unsolved.clone())
-        .map_err(|what| format!("task {:?}: `reference.unsolved`: {what}", task.id))?;
+        .map_err(|what| fail(format!("`reference.unsolved`: {what}")))?;
     let all = unsolved.count();
     let mut prompt = task.prompt.clone();
     let mut steps = Vec::new();
@@ -64,7 +64,7 @@ pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, String> 
                     steps.push(step(task, id, &prompt, turns, &unsolved, all));
                 }
             }
-            // Somebody spoke in between; FTRL's conversations have nobody who could.
+            // A user wrote in between, which FTRL's conversations do not have.
             Event::User(_) => break,
         }
     }
@@ -88,7 +88,7 @@ fn step(
     if let Some(reference) = step.reference.as_object_mut() {
         let left = Value::Object(Row::from(unsolved.clone()));
         reference.insert("unsolved".into(), left);
-        // They are those of the whole question, and some may be made already.
+        // They are the calls of the whole question, and some may have been made already.
         reference.remove("calls");
     }
     step.extra.insert("turns".into(), turns.into());
@@ -99,9 +99,9 @@ fn step(
     step
 }
 
-/// The step-level samples of a run: each of `tasks` that was tried, and the prefixes of its trajectories, none twice.
-/// `run` is a run's folder, or its folder `trajectories`, or a file in that: JSON lines, each with a `trajectory`, or
-/// trajectories themselves.
+/// The step-level samples of a run: each of `tasks` that was tried, and the prefixes of its trajectories, each once.
+/// `run` is a run's folder, its folder `trajectories`, or a file in it: JSON lines with trajectories, or with objects that
+/// have a `trajectory`.
 pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError> {
     let by_id: HashMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut samples = Vec::new();
@@ -127,13 +127,13 @@ pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError
             if trajectory.excluded.is_some() {
                 continue;
             }
-            let prefixes = steps(task, &trajectory).map_err(fail)?;
+            let prefixes = steps(task, &trajectory).map_err(|error| fail(error.to_string()))?;
             if tried.insert(trajectory.task.clone()) {
                 samples.push((*task).clone());
             }
             for step in prefixes {
-                // Ids of calls differ where nothing else does.
-                let said = step.prompt.iter().map(told).collect::<String>();
+                // The ids of calls differ even if nothing else does.
+                let said = step.prompt.iter().map(without_ids).collect::<String>();
                 if prompts.insert((trajectory.task.clone(), said)) {
                     samples.push(step);
                 }
@@ -146,7 +146,7 @@ pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError
     Ok(samples)
 }
 
-/// The files with trajectories, by name, which is the order of steps.
+/// The files with trajectories, sorted by name, which is the order of steps.
 fn files(run: &Path) -> Result<Vec<PathBuf>, ImportError> {
     if !run.is_dir() {
         return Ok(vec![run.to_owned()]);
@@ -166,7 +166,8 @@ fn files(run: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(files)
 }
 
-fn told(message: &Message) -> String {
+/// A message as text, without the ids of its calls.
+fn without_ids(message: &Message) -> String {
     let calls: Vec<(&str, &Value)> = message
         .tool_calls
         .iter()

@@ -1,4 +1,4 @@
-//! Tool definitions in the form of OpenAI's API.
+//! Reads tool definitions in the form of OpenAI's API.
 
 use rlf_dialogue::ToolDefinition;
 use rlf_dialogue::tool::Hints;
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::field::{label, object, unpacked_list};
 
-/// A list of tools, `{type: "function", function: {..}}` or what stands inside; as it is, or as JSON in a text.
+/// Reads a list of tools, each `{type: "function", function: {..}}` or its `function` alone; as a list, or as JSON in a
+/// text.
 pub(crate) fn definitions(
     value: Option<&Value>,
     field: &str,
@@ -63,8 +64,8 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(known)
 }
 
-/// Takes the tools out of a system text that lists them as chat templates of the Hermes kind do, and gives them with
-/// what else the text says. A text without such a list is given back whole.
+/// Takes the tools out of a system text that lists them like chat templates of the Hermes kind. Returns the rest of the
+/// text and the tools. A text without such a list is returned whole.
 pub(crate) fn listed_in(
     system: &str,
     field: &str,
@@ -78,7 +79,7 @@ pub(crate) fn listed_in(
     else {
         return whole();
     };
-    // What explains how to call them is the template's too, and ends with an example.
+    // The explanation of calls is also the template's, and ends with an example.
     let Some(end) = after.rfind("</tool_call>") else {
         return whole();
     };

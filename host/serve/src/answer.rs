@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Longest time that `Retry-After` names. Programs often end long before their limits.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The refusal of a request, with its reason.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ pub(crate) fn id(request: &Request) -> String {
 pub(crate) struct RequestLog {
     /// Language, tool or reward.
     pub(crate) what: String,
-    /// How it ended, in one word.
+    /// The end of the request, in one word.
     pub(crate) ended: String,
     pub(crate) queued: Duration,
     pub(crate) took: Duration,

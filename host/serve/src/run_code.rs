@@ -78,15 +78,16 @@ pub(crate) async fn run(
         ..Program::default()
     };
     let time = time.min(interpreter.plugin().grants().programs.time);
-    let (report, cpu) = in_turns(&service, interpreter, program, time, id, &mut wait).await?;
+    let run = in_turns(&service, interpreter, program, time, id, &mut wait).await;
     let mut log = RequestLog {
         what: language,
         queued: wait.waited(),
         ..RequestLog::default()
     };
-    let report = match report {
-        Ok(report) => report,
-        Err(error) => {
+    let (report, cpu) = match run {
+        Ok(run) => run,
+        Err(NotRun::Refused(refusal)) => return Err(refusal),
+        Err(NotRun::Failed(error)) => {
             let message = not_run(error)?;
             log.ended = "not-run".into();
             return Ok(logged(json(&RunCodeResponse::broken(message)), log));
@@ -107,6 +108,26 @@ pub(crate) async fn run(
     ))
 }
 
+/// Why there is no report of a run.
+enum NotRun {
+    /// The request is refused.
+    Refused(Refusal),
+    /// The interpreter could not run the program.
+    Failed(RunError),
+}
+
+impl From<Refusal> for NotRun {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<RunError> for NotRun {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// Runs a program in one turn or two. Returns the report of the last turn, and the CPU time of both.
 async fn in_turns(
     service: &Service,
@@ -115,33 +136,25 @@ async fn in_turns(
     time: Duration,
     label: String,
     wait: &mut WaitBudget,
-) -> Result<(Result<RunReport, RunError>, Duration), Refusal> {
+) -> Result<(RunReport, Duration), NotRun> {
     let spec = RunSpec {
         label,
         ..RunSpec::default()
     };
     let place = service.first_turn_place(wait).await?;
     program.limits.time = Some(time.min(FIRST_TURN));
-    if time <= FIRST_TURN {
-        let report = interpreter.run(program, spec).await;
-        let cpu = report.as_ref().map_or(Duration::ZERO, |report| report.cpu);
-        return Ok((report, cpu));
+    // Copies live as long as first turns, so there are never more of them than places.
+    let first = interpreter.run(program.clone(), spec.clone()).await?;
+    drop(place);
+    let first_cpu = first.cpu;
+    if time <= FIRST_TURN || !ran_out_of_time(&first) {
+        return Ok((first, first_cpu));
     }
-    let first = interpreter.run(program.clone(), spec.clone()).await;
-    drop(place);
-    let first_cpu = match first {
-        Ok(report) if ran_out_of_time(&report) => report.cpu,
-        ended => {
-            let cpu = ended.as_ref().map_or(Duration::ZERO, |report| report.cpu);
-            return Ok((ended, cpu));
-        }
-    };
-    let place = service.long_run_place(time, wait).await?;
+    let _place = service.long_run_place(time, wait).await?;
     program.limits.time = Some(time);
-    let report = interpreter.run(program, spec).await;
-    drop(place);
-    let cpu = report.as_ref().map_or(Duration::ZERO, |report| report.cpu);
-    Ok((report, first_cpu + cpu))
+    let report = interpreter.run(program, spec).await?;
+    let cpu = first_cpu + report.cpu;
+    Ok((report, cpu))
 }
 
 /// Whether the program's own time limit stopped it.

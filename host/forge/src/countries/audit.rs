@@ -20,7 +20,7 @@ pub struct Leak {
     pub name: String,
 }
 
-/// How often training met the tokens of held-out tasks.
+/// Coverage of the tokens of held-out tasks by training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// Distinct tokens that held-out tasks need.
@@ -36,7 +36,7 @@ pub struct RareToken {
     pub id: u32,
     /// Whether the model has to write it; otherwise it only has to read it.
     pub written: bool,
-    /// How often training had it in that role.
+    /// Number of times that training had it in that role.
     pub count: u64,
     /// A held-out task that needs it.
     pub task: String,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::draws::Draws;
 use super::kind::QuestionKind;
 
-/// How often each kind is asked, as weights relative to their sum. A kind without a weight is never asked.
+/// Shares of the kinds of questions, as weights relative to their sum. A kind without a weight is never asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KindShares(BTreeMap<QuestionKind, f64>);
@@ -155,9 +155,9 @@ pub enum CountriesConfigError {
     FewCountries {
         /// The split.
         split: &'static str,
-        /// How many it has.
+        /// Number of such countries.
         countries: usize,
-        /// How many it needs.
+        /// Number that it needs.
         least: usize,
     },
     /// Too many made-up countries.

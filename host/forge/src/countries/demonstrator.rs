@@ -81,9 +81,9 @@ pub enum DemonstrationError {
     /// Every call of the last turn has one observation.
     #[error("the last turn made {calls} calls, but {observations} observations came back")]
     Observations {
-        /// How many were due.
+        /// Number of expected observations.
         calls: usize,
-        /// How many came.
+        /// Number of given observations.
         observations: usize,
     },
 }

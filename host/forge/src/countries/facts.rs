@@ -33,7 +33,7 @@ pub enum CountryTableError {
     Row {
         /// Counted from 1, comments included.
         line: usize,
-        /// What is wrong, and how it should be.
+        /// The problem, and the right form.
         problem: String,
     },
     /// A border that only one side names, or a neighbour that is not in the table.

@@ -9,7 +9,7 @@ pub enum QuestionKind {
     /// Write the names in a question of another kind: no tool. The model learns to copy names from every place where
     /// they occur, such as the third name of a long question, without seeing how such a question is answered.
     Spell,
-    /// One column of one entity: one call.
+    /// One column of one country: one call.
     Lookup,
     /// Like `Lookup`, after names that are not asked about: copying from anywhere in the question.
     Contrast,
@@ -21,13 +21,13 @@ pub enum QuestionKind {
     Scale,
     /// A column of the neighbour, then arithmetic with given numbers: three calls, one after the other.
     ChainScale,
-    /// Two entities added or subtracted: two calls in one turn, then the calculation.
+    /// Two countries added or subtracted: two calls in one turn, then the calculation.
     Sum,
-    /// The larger or smaller of two entities: two calls in one turn, then the calculation.
+    /// The larger or smaller of two countries: two calls in one turn, then the calculation.
     Compare,
-    /// How many times one entity goes into another: two calls in one turn, then the calculation.
+    /// The whole quotient of two countries' values: two calls in one turn, then the calculation.
     Ratio,
-    /// The larger or smaller of a sum of two entities and a third: three calls in one turn, then the
+    /// The larger or smaller of a sum of two countries and a third: three calls in one turn, then the
     /// calculation.
     CompareSums,
 }

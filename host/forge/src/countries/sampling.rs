@@ -9,16 +9,16 @@ use super::table::{Column, Table};
 /// The countries that questions of one split may name, as positions in the table.
 pub(crate) struct Pool {
     /// Real countries, and those of them with a neighbour.
-    pub(crate) real: Entities,
+    pub(crate) real: CountryRows,
     /// Made-up countries; empty in held-out splits.
-    pub(crate) generated: Entities,
-    /// How often a real one is drawn if there are both.
+    pub(crate) generated: CountryRows,
+    /// Share of real countries among those drawn, if there are both.
     pub(crate) real_share: f64,
 }
 
 /// Countries, and those among them that have a neighbour.
 #[derive(Default)]
-pub(crate) struct Entities {
+pub(crate) struct CountryRows {
     pub(crate) all: Vec<usize>,
     pub(crate) with_neighbour: Vec<usize>,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Entities {
 impl Pool {
     fn draw(&self, draws: &mut Draws, hop: bool) -> usize {
         let is_real = self.generated.all.is_empty() || draws.chance(self.real_share);
-        let entities = if is_real { &self.real } else { &self.generated };
+        let countries = if is_real { &self.real } else { &self.generated };
         *draws.pick(if hop {
-            &entities.with_neighbour
+            &countries.with_neighbour
         } else {
-            &entities.all
+            &countries.all
         })
     }
 

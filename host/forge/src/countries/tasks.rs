@@ -14,7 +14,7 @@ use super::facts::{self, Country, CountryTableError};
 use super::kind::QuestionKind;
 use super::name::Namer;
 use super::question::Question;
-use super::sampling::{self, Entities, Pool};
+use super::sampling::{self, CountryRows, Pool};
 use super::split;
 use super::table::{Column, Row, Table};
 use super::tools::{CALCULATE, COLUMN_ARGUMENT, EXPRESSION_ARGUMENT, KEY_ARGUMENT, LOOKUP};
@@ -250,7 +250,7 @@ fn pool(table: &Table, split: Split, real_share: f64) -> Pool {
             .copied()
             .filter(|&row| table.rows()[row].neighbour.is_some())
             .collect();
-        Entities {
+        CountryRows {
             all,
             with_neighbour,
         }

@@ -2,7 +2,7 @@
 
 /// Name of the tool that answers questions about the table.
 pub const LOOKUP: &str = "lookup";
-/// The argument of [`LOOKUP`] that names the entity.
+/// The argument of [`LOOKUP`] that names the country.
 pub const KEY_ARGUMENT: &str = "of";
 /// The argument of [`LOOKUP`] that names the column.
 pub const COLUMN_ARGUMENT: &str = "get";

@@ -1,5 +1,5 @@
-//! Alpaca's rows. What is taught is `output`; `history` is only read, since data sets that cut a conversation into
-//! rows, as EnvFactory does, teach each of its turns in a row of its own.
+//! Alpaca's rows. Only `output` is imitated. `history` is read: data sets that cut a conversation into rows, like
+//! EnvFactory, have each of its turns as the output of a row.
 
 use rlf_dialogue::Role;
 use serde_json::Value;

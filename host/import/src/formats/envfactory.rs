@@ -1,4 +1,4 @@
-//! EnvFactory's rows for RL: a conversation up to a query, the calls that answer it, and the worlds they are made in.
+//! EnvFactory's rows for RL: a conversation up to a query, the calls that answer it, and the environments of the calls.
 
 use rlf_dialogue::Task;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     })
 }
 
-/// The calls of the reference, and which of their arguments may have any value.
+/// The calls of the reference, each with the arguments that may have any value.
 fn calls(row: &Row) -> Result<Vec<Value>, String> {
     let truth = needed(row, "reward_model")?
         .get("ground_truth")

@@ -1,4 +1,4 @@
-//! FTRL's rows: a question, Python tools of its own, and the sub-answers that their outputs must hold.
+//! FTRL's rows: a question, its own Python tools, and the sub-answers that their outputs must contain.
 
 use rlf_dialogue::{Role, Task};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::field::{Row, label, list, needed, object};
 use crate::row_context::RowContext;
 use crate::tools;
 
-/// What is still to be found: tool to sub-answers, each to be had from an output of that tool. In the row's order.
+/// The sub-answers that are still to be found, by the tool whose output contains them, in the row's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unsolved(pub(crate) Vec<(String, Vec<String>)>);
 
@@ -45,12 +45,12 @@ impl From<Unsolved> for Row {
 }
 
 impl Unsolved {
-    /// How many sub-answers there are.
+    /// Number of sub-answers.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|(_, answers)| answers.len()).sum()
     }
 
-    /// Takes away the first sub-answer of `tool` that `output` holds.
+    /// Removes the first sub-answer of `tool` that `output` contains.
     pub(crate) fn solve(&mut self, tool: &str, output: &str) {
         let said = plain(output);
         for (_, answers) in self.0.iter_mut().filter(|(name, _)| name == tool) {
@@ -62,12 +62,12 @@ impl Unsolved {
     }
 }
 
-/// Whether every part of a sub-answer, parted by commas, is in what was said.
+/// Whether the output contains every part of a sub-answer. Parts are separated by commas.
 fn holds(said: &str, answer: &str) -> bool {
     answer.split(", ").all(|part| said.contains(&plain(part)))
 }
 
-/// As FTRL compares: small letters, no commas, no white space at the ends.
+/// Text as FTRL compares it: lower case, without commas and without white space at the ends.
 fn plain(text: &str) -> String {
     text.to_lowercase().replace(',', "").trim().to_owned()
 }

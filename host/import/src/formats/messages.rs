@@ -1,5 +1,4 @@
-//! OpenAI's messages. All of the assistant's are taught, but for those at the front that a `weight` of 0 leaves out,
-//! and those before them.
+//! OpenAI's messages. All of the assistant's messages are imitated, except those up to the last one with a `weight` of 0.
 
 use serde_json::Value;
 

@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::field::{Row, number_or_text};
 
-/// A programming problem: the task as the model reads it, and the row itself as the reference, without the solution
-/// that it holds.
+/// Makes a task whose prompt is the problem. Its reference is the row itself without the solution.
 pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String> {
     let text_in = |row: &Row, fields: &[&str]| -> Result<String, String> {
         let found = fields.iter().find_map(|field| row.get(*field));
@@ -18,7 +17,7 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
     let id = number_or_text(row.get("task_id")).unwrap_or_else(|| format!("{stem}-{line}"));
     let prompt = if let Some(tests) = row.get("test_list").cloned() {
         let text = text_in(&row, &["text", "prompt"])?;
-        // The first test says what the function is called; the others stay hidden.
+        // The first test shows the function's name; the others stay hidden.
         let example = tests
             .get(0)
             .and_then(Value::as_str)
@@ -31,7 +30,7 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
         let text = text_in(&row, &["prompt"])?;
         format!("Complete this function:\n```python\n{text}\n```")
     };
-    // What solves it is for nobody to see but who demonstrates it.
+    // Only demonstrations may use the solution.
     let solution = ["canonical_solution", "solution"]
         .iter()
         .find_map(|field| row.remove(*field));

@@ -32,7 +32,7 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
     let source = ["source", "data_source"]
         .iter()
         .find_map(|key| number_or_text(row.remove(*key).as_ref()));
-    // Passages are for the search tool to find.
+    // The search tool has to find the passages.
     for given in ["context", "paragraphs"] {
         row.remove(given);
     }

@@ -1,4 +1,4 @@
-//! tau-bench's tasks: what a customer wants, the calls that bring it about, and the database's hash after them.
+//! tau-bench's tasks: a customer's wish, the calls that fulfil it, and the database's hash after them.
 
 use rlf_dialogue::Task;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     if !outputs.iter().all(Value::is_string) {
         return Err("field `outputs`: it must hold texts".into());
     }
-    // Without it nobody could say whether the task was done.
+    // Without the hash no reward could tell whether the task was done.
     let gold_hash = text(row, "gold_hash")
         .map_err(|what| format!("{what}; it is the hash of the database after the actions"))?;
     let id = match (label(row, "split"), label(row, "i")) {

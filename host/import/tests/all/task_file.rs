@@ -13,7 +13,7 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 /// One row, read from the line of a file of its own.
-fn task_from_row(row: Value, line: usize) -> Result<Task, ImportError> {
+fn task_from_row(row: &Value, line: usize) -> Result<Task, ImportError> {
     let folder = tempfile::tempdir().unwrap();
     let path = write(
         folder.path(),
@@ -68,7 +68,7 @@ fn search_r1_rows_are_read_as_they_are() {
         "reward_model": {"style": "rule", "ground_truth": {"target": ["A", "B"]}},
         "extra_info": {"split": "train", "index": 7},
     });
-    let task = task_from_row(row, 1).unwrap();
+    let task = task_from_row(&row, 1).unwrap();
     assert_eq!((task.id.as_str(), task.source.as_str()), ("train-7", "nq"));
     assert_eq!(task.reference, json!({"target": ["A", "B"]}));
     assert_eq!(task.extra["ability"], "fact-reasoning");
@@ -84,7 +84,7 @@ fn question_and_answer_rows_are_read_without_their_passages() {
         "_id": "5a", "question": "Q?", "answer": "yes", "type": "comparison", "level": "hard",
         "context": [["Title", ["text"]]], "supporting_facts": [["Title", 0]],
     });
-    let task = task_from_row(hotpot, 1).unwrap();
+    let task = task_from_row(&hotpot, 1).unwrap();
     assert_eq!((task.id.as_str(), task.kind()), ("5a", "comparison"));
     assert_eq!(
         (task.reference, task.prompt),
@@ -93,11 +93,11 @@ fn question_and_answer_rows_are_read_without_their_passages() {
     assert!(!task.extra.contains_key("context") && task.extra.contains_key("supporting_facts"));
     let musique = json!({"id": "m", "question": "Q?", "answer": "a", "answer_aliases": ["b"]});
     assert_eq!(
-        task_from_row(musique, 1).unwrap().reference,
+        task_from_row(&musique, 1).unwrap().reference,
         json!(["a", "b"])
     );
     let gsm8k = json!({"question": "Q?", "answer": "1+1=<<1+1=2>>2\n#### 1,200"});
-    let task = task_from_row(gsm8k, 3).unwrap();
+    let task = task_from_row(&gsm8k, 3).unwrap();
     assert_eq!((task.reference, task.id.as_str()), (json!("1200"), "row-3"));
 }
 
@@ -108,7 +108,7 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
         "test_setup_code": "", "test_list": ["assert add(1, 2) == 3", "assert add(5, 5) == 10"],
         "challenge_test_list": [],
     });
-    let task = task_from_row(mbpp, 1).unwrap();
+    let task = task_from_row(&mbpp, 1).unwrap();
     assert_eq!(task.id, "11");
     let prompt = task.prompt[0].plain_text();
     assert!(
@@ -122,7 +122,7 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
         "task_id": "HumanEval/0", "prompt": "def f(x):\n    \"\"\"Twice x.\"\"\"\n", "entry_point": "f",
         "canonical_solution": "    return 2 * x\n", "test": "def check(candidate):\n    assert candidate(2) == 4\n",
     });
-    let task = task_from_row(human_eval, 1).unwrap();
+    let task = task_from_row(&human_eval, 1).unwrap();
     assert_eq!(task.id, "HumanEval/0");
     let prompt = task.prompt[0].plain_text();
     assert!(
@@ -133,7 +133,7 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
     assert!(task.reference.get("canonical_solution").is_none());
     assert_eq!(task.extra["solution"], "    return 2 * x\n");
 
-    let error = task_from_row(json!({"text": "x", "test_list": []}), 1).unwrap_err();
+    let error = task_from_row(&json!({"text": "x", "test_list": []}), 1).unwrap_err();
     assert!(error.to_string().contains("field `test_list`"), "{error}");
 }
 
