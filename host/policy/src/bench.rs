@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::model::{Model, Operators};
 use crate::optimizer::{AdamW, OptimizerConfig};
 use crate::pass::PassOptions;
-use crate::rng::{Key, Purpose};
 use crate::sample::{DrawKey, Sampler, SamplingParams};
+use rlf_random::{Key, Purpose};
 
 /// What is measured.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use crate::decode::{Decoder, Entry};
 use crate::error::Result;
 use crate::model::Model;
 use crate::pass::PassOptions;
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
 /// The largest differences between two models with the same weights.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{PolicyError, Result};
 use crate::ops::head;
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
 /// How tokens are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 use candle_core::{Device, Result, Tensor, Var};
 
 use crate::config::Qwen3Config;
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
 /// One tensor of a checkpoint, and the columns of a parameter that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

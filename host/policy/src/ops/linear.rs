@@ -211,7 +211,7 @@ pub(crate) fn plain_linear(x: &Tensor, w: &Tensor) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Key, Purpose};
+    use rlf_random::{Key, Purpose};
 
     fn random(name: &str, n: usize) -> Vec<f32> {
         let key = Key::new(7, Purpose::Test).named(name);
