@@ -34,7 +34,7 @@ pub struct Exclusions {
     pub groups: usize,
     /// Number of groups left with too few trajectories to compare.
     pub dropped_groups: usize,
-    /// How often each reason was given.
+    /// Number of excluded trajectories by reason.
     pub reasons: BTreeMap<String, usize>,
 }
 
