@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rlf_random::Key;
+
 /// Longest wait that doubling leads to.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait that an endpoint may ask for.
@@ -14,15 +16,8 @@ pub(crate) fn wait(first: Duration, failed: u32, asked: Option<Duration>, draw: 
     let doubled = 2_u32.saturating_pow(failed.saturating_sub(1).min(20));
     let own = first.saturating_mul(doubled).min(MAX_WAIT);
     let wait = own.max(asked.unwrap_or_default().min(MAX_ASKED_WAIT));
-    wait + wait.mul_f64(share(draw, failed) / 2.0)
-}
-
-/// A number from 0 up to 1 that follows from its place (SplitMix64's finaliser).
-fn share(draw: u64, failed: u32) -> f64 {
-    let mut z = draw.wrapping_add(u64::from(failed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    let share = Key::from_value(draw).uniform(u64::from(failed).wrapping_sub(1));
+    wait + wait.mul_f64(share / 2.0)
 }
 
 #[cfg(test)]

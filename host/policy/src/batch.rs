@@ -1,4 +1,4 @@
-//! Sequences laid end to end, without padding.
+//! Batches of sequences laid end to end, without padding.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::error::{PolicyError, Result};
 pub struct Sequence<'a> {
     /// Token ids.
     pub ids: &'a [u32],
-    /// Same length; true on the tokens whose log-probability is wanted. A token's log-probability is read off the row
-    /// before it, so the first one cannot be true.
+    /// The loss mask, as long as `ids`: true on the tokens that need a log-probability. The row before a token predicts it, so the first
+    /// entry cannot be true.
     pub mask: &'a [bool],
 }
 
-/// Where one sequence lies among the packed rows.
+/// The rows of one sequence among the packed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -24,12 +24,12 @@ pub(crate) struct Span {
 
 /// Several sequences as one list of rows, and the tokens to be predicted in them.
 ///
-/// Rows attend only within their sequence, and no row's numbers depend on what it is packed with.
+/// Rows attend only within their sequence. No row's numbers depend on the other sequences of the batch.
 #[derive(Debug, Clone)]
 pub struct PackedBatch {
     pub(crate) ids: Arc<[u32]>,
     pub(crate) spans: Arc<[Span]>,
-    /// For every target, the row that predicts it.
+    /// The row that predicts each target.
     pub(crate) rows: Arc<[u32]>,
     pub(crate) targets: Arc<[u32]>,
     target_sequences: Vec<u32>,
@@ -87,12 +87,12 @@ impl PackedBatch {
         })
     }
 
-    /// Rows in the batch.
+    /// Number of rows in the batch.
     pub fn tokens(&self) -> usize {
         self.ids.len()
     }
 
-    /// Sequences in the batch.
+    /// Number of sequences in the batch.
     pub fn sequences(&self) -> usize {
         self.spans.len()
     }
@@ -102,12 +102,12 @@ impl PackedBatch {
         &self.targets
     }
 
-    /// For every target, the index of its sequence in the list the batch was made from.
+    /// The index of each target's sequence in the list that the batch was made from.
     pub fn target_sequences(&self) -> &[u32] {
         &self.target_sequences
     }
 
-    /// For every target, its position in its sequence.
+    /// The position of each target in its sequence.
     pub fn target_positions(&self) -> &[u32] {
         &self.target_positions
     }
@@ -118,7 +118,8 @@ impl PackedBatch {
 }
 
 /// Cuts consecutive sequences of the given lengths into micro-batches of at most `micro_batch_tokens` tokens; a longer
-/// sequence is one by itself. Depends on nothing else, so gradients are the same whatever number of workers compute them.
+/// sequence is a micro-batch by itself. The cut depends on nothing else, so gradients are the same for any number of
+/// workers.
 pub fn micro_batches(lengths: &[usize], micro_batch_tokens: usize) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let (mut start, mut tokens) = (0, 0usize);

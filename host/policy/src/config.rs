@@ -25,7 +25,7 @@ pub struct Qwen3Config {
     pub num_key_value_heads: usize,
     /// Width of one head.
     pub head_dim: usize,
-    /// Longest sequence that the model is meant for, in tokens.
+    /// Length of the longest sequence that the model supports, in tokens.
     pub max_position_embeddings: usize,
     /// Added to the mean square in every norm. Default 1e-6.
     #[serde(default = "default_rms_norm_eps")]
@@ -129,7 +129,7 @@ impl Qwen3Config {
                 1 << 24,
             ),
         ];
-        // Far above any model of the family: a slip of the pen shall not be met as a lack of memory.
+        // Far above any model of the family: a typing error should not show up as a lack of memory.
         for (name, value, multiple, most) in sizes {
             if value == 0 || value % multiple != 0 || value > most {
                 return Err(format!(
@@ -172,7 +172,7 @@ impl Qwen3Config {
         self.num_attention_heads * self.head_dim
     }
 
-    /// Numbers in the model, tied embeddings counted once.
+    /// Number of parameters of the model, with tied embeddings counted once.
     pub fn parameter_count(&self) -> usize {
         let embeddings = if self.tie_word_embeddings { 1 } else { 2 };
         let layer = self.hidden_size
@@ -207,7 +207,7 @@ impl Qwen3Config {
     }
 }
 
-/// Settings that change the arithmetic and that this implementation does not have.
+/// Refuses settings that change the arithmetic and that this implementation does not support.
 fn refuse_unsupported(fields: &serde_json::Map<String, Value>) -> Result<(), String> {
     let on = |name: &str| fields.get(name).and_then(Value::as_bool).unwrap_or(false);
     if let Some(kind) = fields.get("model_type").and_then(Value::as_str)

@@ -1,9 +1,9 @@
 //! Batched decoding with a preallocated key-value cache, over the model's own weights.
 //!
-//! A step takes entries of any length: whole prompts beside single tokens. Its rows are shared out to worker threads as
-//! contiguous runs of entries, and a worker takes its entries through all layers to the logits without waiting for the
-//! others. Every number of a row is made by the functions that training uses, so it does not matter what stands beside
-//! it, and the logits of a position equal those of the training forward, bit for bit.
+//! A step takes entries of any length: whole prompts beside single tokens. Each worker thread gets a contiguous run of
+//! entries and takes them through all layers to the logits, without waiting for the others. The functions of training
+//! compute every number of a row. So a row does not depend on the rows beside it, and the logits of a position equal
+//! those of training's forward pass, bit for bit.
 
 use candle_core::Tensor;
 use rayon::prelude::*;
@@ -18,19 +18,19 @@ mod plain;
 
 use fused::{CacheShape, Job, Scratch, Slot};
 
-/// Rows to compute for one slot.
+/// The tokens to read into one slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Which sequence; each slot once per step.
+    /// The slot; each slot at most once per step.
     pub slot: usize,
-    /// Position of the first token. What lies before it must be in the slot; what lay from here on is forgotten.
+    /// Position of the first token. The slot must hold all positions before it, and forgets those from here on.
     pub start: usize,
-    /// Tokens to read, at least one. Logits are given after the last.
+    /// Tokens to read, at least one. The step returns the logits after the last.
     pub tokens: &'a [u32],
 }
 
-/// Below this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
-const ALONE: usize = 6_000_000;
+/// Up to this much work (rows times parameters) a step stays on the calling thread: waking another costs more.
+const SINGLE_THREAD_WORK: usize = 6_000_000;
 
 enum Cache {
     Fused(Vec<Slot>),
@@ -39,8 +39,8 @@ enum Cache {
 
 /// A key-value cache, and the threads that fill it.
 ///
-/// It belongs to a model's shape, not to its weights: after an optimiser's step, what the slots hold is stale and must be
-/// read again from position 0.
+/// It belongs to a model's shape, not to its weights. After an optimiser's step the slots are stale and must be read
+/// again from position 0.
 pub struct Decoder {
     cache: Cache,
     slots: usize,
@@ -52,10 +52,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Room for `slots` sequences of up to `context` tokens, decoded by `workers` threads.
+    /// A decoder for `slots` sequences of up to `context` tokens, with `workers` threads.
     ///
     /// # Errors
-    /// If `context` exceeds what the model was made for, or threads cannot be started.
+    /// If `context` exceeds the model's maximum, or threads cannot be started.
     pub fn new(model: &Model, slots: usize, context: usize, workers: usize) -> Result<Self> {
         let longest = model.table().positions();
         if context == 0 || context > longest {
@@ -78,7 +78,7 @@ impl Decoder {
         let heads = model.heads();
         let cache = if model.fused() {
             let per = layers * heads.key_value;
-            // Zeros from the system: memory is only taken as positions are filled.
+            // Zeroed pages from the system: memory is used only as positions are filled.
             let slot = || Slot {
                 len: 0,
                 keys: vec![0.0; per * heads.tiles_len(context)],
@@ -99,17 +99,17 @@ impl Decoder {
         })
     }
 
-    /// How many sequences fit.
+    /// Number of slots, one per sequence.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// How many tokens a sequence may have.
+    /// Maximum number of tokens of a sequence.
     pub fn context(&self) -> usize {
         self.context
     }
 
-    /// Positions filled in a slot; 0 for one that does not exist.
+    /// Number of positions filled in a slot; 0 if the slot does not exist.
     pub fn len(&self, slot: usize) -> usize {
         match &self.cache {
             Cache::Fused(slots) => slots.get(slot).map_or(0, |slot| slot.len),
@@ -149,7 +149,7 @@ impl Decoder {
                     self.heads.tiles_len(self.context),
                     self.context * self.heads.dim,
                 );
-                // The last tile is copied whole; what it holds beyond `len` is overwritten before it is seen.
+                // The last tile is copied whole; its positions beyond `len` are overwritten before they are read.
                 let (used_tiles, used_values) = (self.heads.tiles_len(len), len * self.heads.dim);
                 for head in 0..self.layers * self.heads.key_value {
                     let (k, v) = (head * tiles, head * values);
@@ -163,16 +163,16 @@ impl Decoder {
         }
     }
 
-    /// One step: reads every entry's tokens and gives the logits after its last one, `[vocabulary]` for each entry.
+    /// One step: reads every entry's tokens and returns the logits after its last one, `[vocabulary]` for each entry.
     pub fn step(&mut self, model: &Model, entries: &[Entry<'_>]) -> Result<Vec<Vec<f32>>> {
         self.step_with(model, entries, |_, logits| logits.to_vec())
     }
 
-    /// One step, handing each entry's index and logits to `f` on the thread that computed them (sampling belongs there).
-    /// Results are in the order of entries.
+    /// One step that calls `f` with each entry's index and logits, on the thread that computed them (sampling belongs
+    /// there). Results are in the order of entries.
     ///
     /// # Errors
-    /// If an entry does not fit its slot or the vocabulary; the cache is unchanged then.
+    /// If an entry does not fit its slot or the vocabulary. Then the cache is unchanged.
     pub fn step_with<R: Send>(
         &mut self,
         model: &Model,
@@ -211,7 +211,7 @@ impl Decoder {
             })
             .collect();
         let rows: usize = entries.iter().map(|entry| entry.tokens.len()).sum();
-        let parts = if rows * network.size <= ALONE {
+        let parts = if rows * network.size <= SINGLE_THREAD_WORK {
             1
         } else {
             self.scratch.len()
@@ -280,7 +280,7 @@ impl Decoder {
     }
 }
 
-/// Where to cut jobs so that each part has about the same number of rows.
+/// The places to cut jobs, so that each part has about the same number of rows.
 fn share(jobs: &[Job<'_>], rows: usize, parts: usize) -> Vec<usize> {
     let mut cuts = Vec::with_capacity(parts);
     let mut done = 0;

@@ -1,23 +1,23 @@
-//! Which device the policy runs on, and why not the other one.
+//! The device that the policy runs on, and the reason for the choice.
 
 use candle_core::Device;
 
 use crate::error::{PolicyError, Result};
 use crate::simd;
 
-/// A device, and the reason for it in words.
+/// A device and the reason for choosing it, in words.
 #[derive(Debug, Clone)]
 pub struct DeviceChoice {
-    /// Where tensors will live.
+    /// The device of the tensors.
     pub device: Device,
-    /// For `doctor` and the log: what was found, or why CUDA was not taken.
+    /// The device that was found, or the reason why CUDA was not used. For `doctor` and the log.
     pub reason: String,
 }
 
 /// Opens the device that a configuration names: `cpu`, `cuda`, `cuda:N` or `auto` (CUDA if there is one, else the CPU).
 ///
 /// # Errors
-/// If CUDA is asked for by name and cannot be used; the message says why.
+/// If CUDA is named and cannot be used; the message says why.
 pub fn open_device(name: &str) -> Result<DeviceChoice> {
     let refused = |reason: String| PolicyError::Device {
         asked: name.to_owned(),
@@ -39,7 +39,7 @@ pub fn open_device(name: &str) -> Result<DeviceChoice> {
     }
 }
 
-/// Why CUDA device 0 cannot be used here, or what it is.
+/// CUDA device 0 in words, or the reason why it cannot be used here.
 pub fn cuda_status() -> Result<String, String> {
     cuda(0).map(|choice| choice.reason)
 }
@@ -67,7 +67,7 @@ fn cuda(ordinal: usize) -> Result<DeviceChoice, String> {
     })
 }
 
-/// With libraries opened at run time, cudarc panics where one is missing; so they are asked for first. The cfg is set
+/// Checks that CUDA's libraries are present: cudarc opens them at run time, and panics if one is missing. The cfg is set
 /// on the command line by the CUDA build's cargo configuration and is a feature of cudarc, not of this crate.
 #[cfg(feature = "cuda")]
 #[allow(unexpected_cfgs)]
@@ -96,19 +96,19 @@ fn libraries_present() -> Result<(), String> {
     Ok(())
 }
 
-/// What the CPU offers, for `doctor` and the run directory: results are bit-identical only between machines that agree
-/// on it.
+/// Facts about the CPU, for `doctor` and the run directory. Results are bit-identical only between machines with the
+/// same facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuFacts {
-    /// Model name, as the system gives it.
+    /// Model name, from the system.
     pub name: String,
-    /// Hardware threads that this process may use.
+    /// Number of hardware threads that this process may use.
     pub threads: usize,
     /// The instruction set that the fused operators and the matrix product use.
     pub simd: &'static str,
 }
 
-/// Looks at the CPU.
+/// The facts about this machine's CPU.
 pub fn cpu_facts() -> CpuFacts {
     let name = std::fs::read_to_string("/proc/cpuinfo")
         .ok()

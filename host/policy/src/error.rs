@@ -1,17 +1,17 @@
-//! What can go wrong in a policy, said so that it can be mended.
+//! Errors of a policy, with what to do about them.
 
 use std::path::PathBuf;
 
-/// Any failure of this crate.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
     /// `config.json` is missing, unreadable or describes a model that is not supported.
     #[error("{origin}: {message}")]
     Config {
-        /// Where the configuration came from.
+        /// The file or other origin of the configuration.
         origin: String,
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be right.
         message: String,
     },
     /// A file of a checkpoint could not be read or written.
@@ -19,7 +19,7 @@ pub enum PolicyError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The attempted action.
         action: &'static str,
         /// The operating system's answer.
         source: std::io::Error,
@@ -29,18 +29,18 @@ pub enum PolicyError {
     Checkpoint {
         /// The file or folder.
         path: PathBuf,
-        /// The tensor, what was expected, what was found, what to do.
+        /// The tensor, the expected and the found content, and what to do.
         message: String,
     },
-    /// A device that is not there.
+    /// A device that does not exist or cannot be used.
     #[error("device \"{asked}\": {reason}")]
     Device {
-        /// As asked for.
+        /// The name in the configuration.
         asked: String,
-        /// Why it cannot be used, and what can.
+        /// The reason why it cannot be used, and the devices that can.
         reason: String,
     },
-    /// A batch, entry or parameter that makes no sense.
+    /// An invalid batch, entry or parameter.
     #[error("{0}")]
     Input(String),
     /// A gradient that is missing, infinite or not a number. No parameter was changed.
@@ -48,7 +48,7 @@ pub enum PolicyError {
     Gradient {
         /// The parameter, or `global norm`.
         parameter: String,
-        /// What is wrong.
+        /// The mistake.
         message: String,
     },
     /// A setting of the optimiser cannot be used.

@@ -1,4 +1,4 @@
-//! A checkpoint's `generation_config.json`: where generation stops, and how its authors sample.
+//! A checkpoint's `generation_config.json`: the ids that end generation, and the sampling of its authors.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::error::{PolicyError, Result};
 use crate::sample::SamplingParams;
 
-/// The part of `generation_config.json` that matters here.
+/// The used part of `generation_config.json`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct GenerationConfig {
     /// Ids that end generation.
@@ -36,7 +36,7 @@ enum Ids {
 }
 
 impl GenerationConfig {
-    /// Reads the file of that name in a checkpoint's folder; `None` where there is none.
+    /// Reads the file of that name in a checkpoint's folder; `None` if there is none.
     pub fn load(checkpoint: &Path) -> Result<Option<Self>> {
         let path = checkpoint.join("generation_config.json");
         let text = match fs::read_to_string(&path) {
@@ -60,7 +60,7 @@ impl GenerationConfig {
         }
     }
 
-    /// How the checkpoint's authors sample. For evaluation, where it is asked for.
+    /// The sampling parameters of the checkpoint's authors, for evaluations that ask for them.
     pub fn sampling(&self) -> SamplingParams {
         if !self.do_sample {
             return SamplingParams::greedy();

@@ -18,21 +18,21 @@ use crate::weights::{Parameter, Stored, parameters, variable};
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// The type that weights are written as.
+/// The type of the weights on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredDtype {
-    /// The masters themselves: training can go on from it as if nothing had happened.
+    /// The weights unchanged: training can continue from them as if it had never stopped.
     F32,
-    /// Half the size, rounded: for handing on.
+    /// Rounded weights at half the size, for publishing.
     Bf16,
 }
 
-/// How a checkpoint is written.
+/// The options of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SaveOptions {
     /// Default f32.
     pub dtype: StoredDtype,
-    /// Weights beyond this go into shards. Default 5 GB, as transformers does.
+    /// Weights beyond this size go into shards. Default 5 GB, as in transformers.
     pub max_shard_bytes: u64,
 }
 
@@ -46,7 +46,7 @@ impl Default for SaveOptions {
 }
 
 impl Model {
-    /// Reads a checkpoint's folder. Weights of any of f32, f16 and bf16 become f32 masters.
+    /// Reads a checkpoint's folder. Weights in f32, f16 or bf16 become f32.
     ///
     /// # Errors
     /// If a file is missing or damaged, or a tensor is missing, has another shape, is not expected, or holds numbers
@@ -70,7 +70,7 @@ impl Model {
             let tensors = parse(&file, &bytes)?;
             for (name, view) in tensors.iter() {
                 let Some((index, stored)) = places.get(name) else {
-                    // Written by some programs although it is the embedding again; and tables that can be computed.
+                    // Some programs write the tied embedding a second time, and tables that can be computed.
                     if (config.tie_word_embeddings && name == "lm_head.weight")
                         || name.ends_with("rotary_emb.inv_freq")
                     {
@@ -126,8 +126,8 @@ impl Model {
         Ok(Self::from_variables(&config, variables, device))
     }
 
-    /// Writes `config.json` and the weights as f32 into `folder`, which is made if it is not there. Other files in it
-    /// (tokenizer, template) are left alone. Each file appears whole or not at all.
+    /// Writes `config.json` and the weights as f32 into `folder`, which is created if necessary. Other files in it
+    /// (tokenizer, template) stay. Each file is written whole or not at all.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.save_with(folder, &SaveOptions::default())
     }
@@ -380,7 +380,7 @@ fn write_tensors_as(
     )
 }
 
-/// Puts `bytes` into `file`, whole or not at all.
+/// Writes `bytes` to `file`, whole or not at all.
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     rlf_files::write(file, bytes).map_err(PolicyError::io(file, "writing (is the disk full?)"))
 }

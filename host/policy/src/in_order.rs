@@ -1,4 +1,4 @@
-//! Work shared by threads, taken in order: whoever finishes first, results are summed as if there were one worker.
+//! Work shared by threads with results taken in order, so that they are summed as if there were one worker.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -6,11 +6,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::error::{PolicyError, Result};
 
-/// Who has computed and taken what in [`run_in_order`].
+/// The progress of [`run_in_order`].
 struct Turn<T, F> {
     /// The next index to compute.
     next: usize,
-    /// How many results were taken.
+    /// Number of results taken.
     taken: usize,
     waiting: BTreeMap<usize, T>,
     take: F,
@@ -18,7 +18,7 @@ struct Turn<T, F> {
 }
 
 impl<T, F> Turn<T, F> {
-    /// The earliest failure is the one reported, whoever was first in time.
+    /// Reports the failure with the lowest index, whichever came first in time.
     fn fail(&mut self, index: usize, error: PolicyError) {
         if self
             .failed
@@ -31,8 +31,8 @@ impl<T, F> Turn<T, F> {
 }
 
 /// Computes `compute(0..count)` on `workers` threads and hands the results to `take` in the order of their indices. At
-/// most twice as many results as workers exist at a time. With 0 workers it all happens on the calling thread, as
-/// devices want it that keep a stream per thread.
+/// most twice as many results as workers exist at a time. With 0 workers everything runs on the calling thread, which
+/// devices with a stream per thread need.
 pub(crate) fn run_in_order<T: Send>(
     count: usize,
     workers: usize,
@@ -52,7 +52,7 @@ pub(crate) fn run_in_order<T: Send>(
     });
     let changed = Condvar::new();
     let work = || {
-        // A panic elsewhere is carried on by the scope; what the lock guards is still whole enough to leave by.
+        // The scope propagates a panic of another thread. The guarded state is still good enough to stop.
         let lock = || turn.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let index = {
@@ -72,7 +72,7 @@ pub(crate) fn run_in_order<T: Send>(
             let result = catch_unwind(AssertUnwindSafe(|| compute(index)));
             let mut now = lock();
             let result = result.unwrap_or_else(|panic| {
-                // Those who wait for this result must not wait for ever.
+                // Other threads wait for this result; they must not wait for ever.
                 now.fail(index, PolicyError::Input("a worker panicked".to_owned()));
                 changed.notify_all();
                 resume_unwind(panic)

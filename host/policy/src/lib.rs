@@ -2,15 +2,27 @@
 //!
 //! # Why
 //!
-//! Trainers in this field decode with one engine, train with another, and correct for the difference. Here the
-//! log-probability that is recorded when a token is sampled *is* the one that training computes, bit for bit, on the
-//! CPU: whatever was decoded beside it, however it is packed, and however many threads there are. What makes that true
-//! is written where it is done: [`ops::linear`] (one matrix product), [`ops::attention`] (the order of every sum),
-//! [`ops::head`] (one log-probability), [`mod@grad`] (gradients summed in index order) and [`rng`] (no hidden state).
+//! Trainers in this field decode with one engine, train with another, and correct for the difference. Here, on the CPU,
+//! the log-probability recorded when a token is sampled *is* the one that training computes, bit for bit. It does not
+//! depend on the sequences decoded beside it, on the packing, or on the number of threads. The reasons are in the modules:
+//! [`ops::linear`] (one matrix product), [`ops::attention`] (the order of every sum), [`ops::head`] (one log-probability),
+//! [`mod@grad`] (gradients summed in index order) and [`rlf_random`] (no hidden state).
 //!
 //! # What it must not know
 //!
-//! Tools, tasks, rewards and losses. It gets token ids and masks, and gives log-probabilities and gradients.
+//! Tools, tasks, rewards and losses. It takes token ids and masks, and returns log-probabilities and gradients.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the network on the CPU, forward and backward | `fused_network` |
+//! | the network in candle's operators, on any device | `plain_network`, `tape` |
+//! | the operators of a block | [`ops`] |
+//! | weights, shape and vocabulary of a model | `model`, `weights`, `config` |
+//! | packed sequences and micro-batches | `batch` |
+//! | log-probabilities without and with gradients | `pass`, [`mod@grad`] |
+//! | the optimiser, its settings and schedule | `optimizer` |
+//! | decoding with a KV cache, and sampling | `decode`, `sample` |
+//! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
 //!
 //! # Example
 //!
@@ -65,7 +77,6 @@ pub mod ops;
 mod optimizer;
 mod pass;
 mod plain_network;
-pub mod rng;
 mod sample;
 mod simd;
 mod tape;
@@ -82,5 +93,5 @@ pub use hugging_face::{SaveOptions, StoredDtype};
 pub use model::{Model, Operators};
 pub use optimizer::{AdamW, OptimizerConfig, Schedule, StepReport};
 pub use pass::{PassOptions, TokenStats};
-pub use rng::{Key, Purpose};
+pub use rlf_random::{Key, Purpose};
 pub use sample::{DrawKey, Sampled, Sampler, SamplingParams};

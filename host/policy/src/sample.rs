@@ -2,25 +2,25 @@
 //!
 //! There is one definition of log-probability, [`crate::ops::head`]'s: the log-softmax of the logits divided by the
 //! temperature, over the ids that the tokenizer knows. The sampler draws from that distribution and reports that
-//! number; training computes the same number for the same token. Truncation (top-k, top-p) changes what is drawn and
-//! never what is reported, which is why it is for evaluation only.
+//! number; training computes the same number for the same token. Truncation (top-k, top-p) changes the draw but not
+//! the reported number, so it is for evaluation only.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{PolicyError, Result};
 use crate::ops::head;
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
-/// How tokens are drawn.
+/// The parameters of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SamplingParams {
     /// Logits are divided by this. 0 takes the most probable token (greedy), and log-probabilities are then those at
     /// temperature 1. Default 1.
     pub temperature: f32,
-    /// Keep the smallest set of most probable tokens whose probability reaches this. 1, the default, keeps all.
+    /// Keeps the smallest set of most probable tokens whose probability reaches this. 1, the default, keeps all.
     pub top_p: f32,
-    /// Keep this many most probable tokens. 0, the default, keeps all.
+    /// Keeps this many most probable tokens. 0, the default, keeps all.
     pub top_k: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for SamplingParams {
 }
 
 impl SamplingParams {
-    /// The most probable token, always.
+    /// Parameters that always take the most probable token.
     pub fn greedy() -> Self {
         Self {
             temperature: 0.0,
@@ -43,7 +43,7 @@ impl SamplingParams {
         }
     }
 
-    /// Whether the most probable token is taken, always.
+    /// Whether the most probable token is always taken.
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }
@@ -79,7 +79,7 @@ impl SamplingParams {
     }
 }
 
-/// Which draw this is. With the sampler's seed and purpose it decides the token, and nothing else does.
+/// The key of a draw. It decides the token together with the sampler's seed and purpose, and nothing else does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DrawKey {
     /// Optimisation step, or evaluation round.
@@ -118,7 +118,7 @@ impl Sampler {
         })
     }
 
-    /// How this sampler draws.
+    /// The parameters of this sampler.
     pub fn params(&self) -> SamplingParams {
         self.params
     }
@@ -126,7 +126,7 @@ impl Sampler {
     /// Draws from one row of logits, as [`crate::Decoder`] gives them.
     ///
     /// # Errors
-    /// If a logit is not a number: the weights are broken, and any draw would be an arbitrary one.
+    /// If a logit is not a number: the weights are broken, and any draw would be arbitrary.
     pub fn sample(&self, logits: &[f32], key: DrawKey) -> Result<Sampled> {
         let row = head::LogSoftmax::new(logits, self.params.log_prob_temperature());
         if !row.is_finite() {
@@ -171,7 +171,7 @@ impl Sampler {
             order.truncate(self.params.top_k);
         }
         if self.params.top_p < 1.0 {
-            // Over what top-k left, renormalised, as transformers applies them.
+            // Over the tokens that top-k kept, renormalised, as in transformers.
             let total: f64 = order.iter().map(|&id| f64::from(weights[id])).sum();
             let mut reached = 0.0;
             let keep = order

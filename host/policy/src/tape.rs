@@ -1,4 +1,4 @@
-//! Going backwards through the plain network, on candle's tape.
+//! The backward pass of the plain network, on candle's tape.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Tensor, Var};
@@ -8,9 +8,9 @@ use crate::error::{PolicyError, Result};
 use crate::model::Model;
 use crate::ops::embedding::plain_embedding;
 
-/// The plain network up to the vocabulary head, gone through once and ready to be gone through backwards.
+/// The plain network up to the vocabulary head, after its forward pass and ready for its backward pass.
 pub(crate) struct Trunk {
-    /// What the head reads, `[targets, hidden]`, on a tape.
+    /// The input of the vocabulary head, `[targets, hidden]`, on a tape.
     pub(crate) rows: Tensor,
     /// With checkpointing: every layer's input, and the last layer's output as the leaf of the tape.
     saved: Option<(Vec<Tensor>, Var)>,
@@ -41,7 +41,7 @@ impl Trunk {
         })
     }
 
-    /// Gradients of all parameters but the head's own part, given that of `rows`; none for one that had no part.
+    /// Gradients of all parameters except the head's own part, given that of `rows`; `None` for an unused parameter.
     pub(crate) fn backward(
         mut self,
         model: &Model,
@@ -49,7 +49,7 @@ impl Trunk {
         d_rows: &Tensor,
     ) -> Result<Vec<Option<Tensor>>> {
         let mut all = vec![None; model.variables().len()];
-        // What else a store holds (gradients of constants, say) is dropped with it.
+        // Other gradients in a store, such as those of constants, are dropped with it.
         let mut keep = |store: &mut GradStore| {
             for (gradient, variable) in all.iter_mut().zip(model.variables()) {
                 if let Some(found) = store.remove(variable) {
@@ -83,7 +83,7 @@ impl Trunk {
     }
 }
 
-/// Candle has no backward from a given gradient; that of sum(y * d) is the same.
+/// The backward pass from the gradient `d` of `y`. Candle has none, but that of sum(y * d) is the same.
 fn product_backward(y: &Tensor, d: &Tensor) -> candle_core::Result<GradStore> {
     (y * d)?.sum_all()?.backward()
 }

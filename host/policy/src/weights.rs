@@ -1,4 +1,4 @@
-//! What a model's parameters are: their names and layouts in memory, and where each lies in a Hugging Face checkpoint.
+//! A model's parameters: their names, their layouts in memory, and their places in a Hugging Face checkpoint.
 //!
 //! In memory, projections are `[in, out]`, those that read the same input are one parameter, and the embedding is
 //! `[hidden, vocabulary]`. On disk they are separate and `[out, in]`, with Hugging Face's names.
@@ -6,7 +6,7 @@
 use candle_core::{Device, Result, Tensor, Var};
 
 use crate::config::Qwen3Config;
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
 /// One tensor of a checkpoint, and the columns of a parameter that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Stored {
     pub(crate) shape: Vec<usize>,
 }
 
-/// How a parameter starts.
+/// The initial values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Start {
     Ones,
@@ -146,7 +146,7 @@ fn transpose(
     }
 }
 
-/// Parameters of a layer.
+/// Number of parameters of a layer.
 pub(crate) const PER_LAYER: usize = 8;
 
 /// All parameters, in the order of gradients and optimiser state.
@@ -221,7 +221,7 @@ pub(crate) struct Weights {
     pub(crate) embedding: Tensor,
     pub(crate) layers: Vec<LayerWeights>,
     pub(crate) norm: Tensor,
-    /// `[hidden, vocabulary]`; the embedding itself where tied.
+    /// `[hidden, vocabulary]`; the embedding itself if tied.
     pub(crate) head: Tensor,
 }
 
@@ -268,7 +268,7 @@ impl Weights {
     }
 }
 
-/// Which parameter the vocabulary head is.
+/// The index of the vocabulary head's parameter.
 pub(crate) fn head_index(config: &Qwen3Config) -> usize {
     if config.tie_word_embeddings {
         0

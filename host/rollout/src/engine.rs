@@ -22,7 +22,7 @@ pub struct EpisodeContext {
     pub tools: ToolManager,
     /// The environments that tasks may name.
     pub environments: Environments,
-    /// How the model sees the tools: renamed, held out, or as their authors describe them.
+    /// Changes to the tools as the model sees them.
     pub shown: ShownTools,
     /// Plays the users of tasks that ask for a model as their user; none if no task does.
     pub user: Option<Arc<dyn User>>,

@@ -57,7 +57,7 @@ pub enum RolloutError {
     Demonstration {
         /// The task's id.
         task: String,
-        /// What happened instead.
+        /// The result instead of success.
         what: String,
     },
     /// A trajectory's task ended abnormally: a bug.

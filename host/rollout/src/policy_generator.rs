@@ -83,7 +83,7 @@ pub struct GeneratorTimes {
     pub passes: u64,
 }
 
-/// Where the result of a request goes.
+/// The channel for the result of a request.
 type Reply = oneshot::Sender<Result<Generated, GenerateError>>;
 
 enum Command {

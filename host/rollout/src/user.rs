@@ -165,7 +165,7 @@ pub(crate) fn player_of(
     Ok(Some((Arc::clone(user), instruction.to_owned())))
 }
 
-/// How the users of a set of tasks were played. Results under different modes cannot be compared.
+/// The players of the users of a set of tasks. Results under different modes cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub enum UsersMode {

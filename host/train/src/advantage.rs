@@ -1,9 +1,9 @@
-//! Advantages: from rewards to how much more or less likely each sampled token should become.
+//! Advantages: one number per sampled token, from the rewards of a batch. A positive advantage makes the
+//! token likelier, a negative one less likely.
 //!
-//! An estimator sees the whole batch of a step at once, because the estimators of the field differ
-//! in exactly what they average over: GRPO over a group, Reinforce++ over all model tokens, RLOO
-//! over the rest of a group, GAE over the future of one trajectory. Nothing smaller carries them
-//! all.
+//! An estimator sees the whole batch of a step, because estimators differ in the set that they average
+//! over: GRPO over a group, Reinforce++ over all model tokens, RLOO over the rest of a group, GAE over
+//! the future of one trajectory.
 
 mod grpo;
 mod reinforce_pp;
@@ -15,15 +15,15 @@ pub use sample::{Sample, SampleError};
 
 /// Turns the rewards of a batch into per-token advantages.
 pub trait AdvantageEstimator: Send + Sync {
-    /// As in configurations and logs.
+    /// The name in configurations and logs.
     fn name(&self) -> &'static str;
 
-    /// Trajectories a group needs for its members to be comparable. Smaller groups are dropped
-    /// before [`advantages`](Self::advantages) is called.
+    /// The least number of trajectories that makes the members of a group comparable. Smaller groups are
+    /// dropped before [`advantages`](Self::advantages) is called.
     fn smallest_group(&self) -> usize;
 
-    /// One vector per sample, one entry per token: finite, 0 off the mask, and 0 throughout for
-    /// excluded samples, which take no part in any statistic.
+    /// The advantages: one vector per sample, one entry per token. Every entry is finite and 0 off the
+    /// mask. Excluded samples have 0 throughout and take no part in any statistic.
     fn advantages(&self, batch: &[Sample]) -> Vec<Vec<f32>>;
 }
 

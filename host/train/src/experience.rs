@@ -1,5 +1,5 @@
-//! From graded groups to the batch that estimators and losses see: what counts, and what is left
-//! out and counted as left out.
+//! The batch that estimators and losses see, from graded groups. Trajectories that are left out are
+//! counted.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use crate::advantage::{Sample, SampleError};
 /// order, excluded ones included.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// What the advantage estimator sees.
+    /// The samples for the advantage estimator.
     pub samples: Vec<Sample>,
     /// The token sequences of each trajectory, in order; concatenated they are its sample's tokens.
     pub sequences: Vec<Vec<SampledTokens>>,
-    /// What was left out.
+    /// The trajectories and groups that were left out.
     pub exclusions: Exclusions,
 }
 
-/// What a step lost. Silent exclusion biases training, so all of it is logged.
+/// The trajectories and groups that a step lost. Silent exclusion biases training, so all of it is logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exclusions {
-    /// Trajectories played.
+    /// Number of trajectories played.
     pub trajectories: usize,
-    /// Of them, those that were not scored.
+    /// Number of trajectories that were not scored.
     pub excluded: usize,
-    /// Of them, those that were scored but whose group was dropped.
+    /// Number of scored trajectories whose group was dropped.
     pub in_dropped_groups: usize,
-    /// Groups played.
+    /// Number of groups played.
     pub groups: usize,
-    /// Of them, those left with too few trajectories to compare.
+    /// Number of groups left with too few trajectories to compare.
     pub dropped_groups: usize,
-    /// How often each reason was given.
+    /// Number of excluded trajectories by reason.
     pub reasons: BTreeMap<String, usize>,
 }
 
@@ -49,7 +49,7 @@ impl Exclusions {
         self.dropped_groups as f64 / self.groups.max(1) as f64
     }
 
-    /// The most frequent reasons, for people.
+    /// The three most frequent reasons, as text.
     pub fn most_frequent_reasons(&self) -> String {
         let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -62,7 +62,7 @@ impl Exclusions {
 }
 
 impl Batch {
-    /// Leaves out what was not scored, then groups with fewer than `smallest_group` that were.
+    /// Leaves out trajectories without a score, then groups with fewer than `smallest_group` scored ones.
     pub fn new(groups: &[Group], smallest_group: usize) -> Result<Self, SampleError> {
         let (mut samples, mut sequences) = (Vec::new(), Vec::new());
         let mut exclusions = Exclusions {
@@ -86,7 +86,7 @@ impl Batch {
                 } else {
                     &unscored
                 };
-                let (sample, tokens) = Sample::graded(index, trajectory, score)?;
+                let (sample, tokens) = Sample::from_graded(index, trajectory, score)?;
                 if let Some(reason) = reason {
                     exclusions.excluded += 1;
                     *exclusions.reasons.entry(reason.to_owned()).or_default() += 1;

@@ -1,5 +1,5 @@
-//! Trajectories for tests. Their sequences come from JSON, as those of a file would: there is no
-//! way to build a loss mask by hand.
+//! Trajectories for tests. Their sequences come from JSON, like those of a file, because a loss mask
+//! cannot be built by hand.
 
 use std::sync::Arc;
 

@@ -1,28 +1,28 @@
-//! Losses: what one update minimises, for SFT and RL through one entry point.
+//! Losses of SFT and RL, through one entry point: [`Objective::loss`].
 //!
-//! Everything here is per model token. Which tokens those are is decided by provenance long before
-//! (`PackedBatch` holds log-probabilities of model tokens only), and how much each counts is in its
-//! weight, fixed for the whole mini-batch before it is cut up ([`token_weights`]). So a loss is a
-//! weighted sum, and the sum over micro-batches is the loss of the mini-batch.
+//! Everything here is per model token. The loss mask was applied before: a `PackedBatch` has the
+//! log-probabilities of model tokens only. The weight of each token is fixed for the whole mini-batch
+//! before it is cut into micro-batches ([`token_weights`]). So a loss is a weighted sum, and the sum over
+//! micro-batches is the loss of the mini-batch.
 
 use candle_core::{Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// How the tokens of a mini-batch are averaged.
+/// The way in which the tokens of a mini-batch are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
-    /// Every model token of the mini-batch counts the same: divides by their number (DAPO,
+    /// Every model token of the mini-batch has the same weight, 1 / their number (DAPO,
     /// arXiv:2503.14476, equation 8). Default.
     #[default]
     TokenMean,
-    /// Every trajectory counts the same, and every token within it: divides by the trajectory's
-    /// model tokens, then by the number of trajectories (GRPO, arXiv:2402.03300, equation 3).
+    /// Every trajectory has the same weight, and so has every token within it: 1 / the trajectory's
+    /// model tokens / the number of trajectories (GRPO, arXiv:2402.03300, equation 3).
     SequenceMean,
 }
 
-/// The weight of each model token of every trajectory of one mini-batch, given how many model
-/// tokens each has. Weights sum to 1; trajectories with zero advantage count like all others.
+/// The weight of a model token, for each trajectory of one mini-batch, given each one's number of model
+/// tokens. The weights of all tokens sum to 1; trajectories with advantage 0 count like all others.
 pub fn token_weights(aggregation: Aggregation, model_tokens: &[usize]) -> Vec<f64> {
     let total: usize = model_tokens.iter().sum();
     let trajectories = model_tokens.iter().filter(|n| **n > 0).count();
@@ -36,7 +36,7 @@ pub fn token_weights(aggregation: Aggregation, model_tokens: &[usize]) -> Vec<f6
         .collect()
 }
 
-/// What an update minimises.
+/// The objective that an update minimises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Objective {
     /// Cross-entropy of demonstrated tokens.
@@ -59,30 +59,31 @@ pub enum Objective {
 /// equation 4. All log-probabilities are at the temperature of sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClippedPolicy {
-    /// How far below 1 the ratio still gives a gradient.
+    /// The ratio gives a gradient down to 1 minus this.
     pub clip_low: f64,
-    /// How far above 1 the ratio still gives a gradient.
+    /// The ratio gives a gradient up to 1 plus this.
     pub clip_high: f64,
-    /// Weight of the KL to the reference policy; 0 needs no reference.
+    /// Weight of the KL to the reference policy; 0 needs no reference policy.
     pub kl_coefficient: f64,
     /// Weight of the entropy bonus.
     pub entropy_coefficient: f64,
 }
 
-/// What is known of the model tokens of one micro-batch, `[n]` each, in packing order.
+/// The numbers that the loss needs for the model tokens of one micro-batch, `[n]` each, in packing
+/// order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TokenTargets {
     /// Share of the mini-batch's loss, from [`token_weights`].
     pub weights: Vec<f32>,
     /// Empty for SFT.
     pub advantages: Vec<f32>,
-    /// Recorded when the tokens were sampled. Empty for SFT.
+    /// The log-probabilities recorded when the tokens were sampled. Empty for SFT.
     pub old_log_probs: Vec<f32>,
-    /// Of the frozen reference policy. Empty where the KL coefficient is 0.
+    /// The log-probabilities under the frozen reference policy. Empty if the KL coefficient is 0.
     pub reference_log_probs: Vec<f32>,
 }
 
-/// Sums over model tokens, to be added up over micro-batches and read as means at the end.
+/// Sums over model tokens. They are added up over micro-batches and read as means at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LossStatistics {
     /// Number of model tokens.
@@ -116,7 +117,7 @@ impl LossStatistics {
         self.ratio_deviation = self.ratio_deviation.max(other.ratio_deviation);
     }
 
-    /// A sum over tokens as a mean; NaN where there are no tokens.
+    /// The mean of a sum over tokens; NaN if there are no tokens.
     pub fn mean(&self, sum: f64) -> f64 {
         sum / self.tokens as f64
     }
@@ -168,8 +169,8 @@ impl ClippedPolicy {
         let advantages = tensor(&targets.advantages, n, "advantages", device)?;
         let old = tensor(&targets.old_log_probs, n, "old log-probabilities", device)?;
 
-        // The clip is a choice per token, made on numbers: `clamp` halves the gradient at its
-        // bound and `minimum` splits it at a tie, which is where every token of a first update is.
+        // The clip is decided per token, on numbers. `clamp` would halve the gradient at its bound, and
+        // `minimum` would split it at a tie, where every token of a first update is.
         let (low, high) = (1.0 - self.clip_low as f32, 1.0 + self.clip_high as f32);
         let mut clipped = vec![0u8; n];
         let mut bound = vec![0f32; n];
@@ -191,7 +192,7 @@ impl ClippedPolicy {
         }
         let clipped = Tensor::from_vec(clipped, n, device)?;
         let bound = tensor(&bound, n, "clip bounds", device)?;
-        // Clipped tokens leave before the exponential: masked after it, an overflowing ratio would
+        // Clipped tokens are masked before the exponential. Masked after it, an overflowing ratio would
         // give 0 * inf in the backward pass.
         let log_ratio = (log_probs - old)?;
         let log_ratio = clipped.where_cond(&log_ratio.zeros_like()?, &log_ratio)?;

@@ -1,14 +1,14 @@
-//! How the trajectories of a step become mini-batches (one update each) and micro-batches (what
-//! fits in memory at once, [`rlf_policy::micro_batches`]).
+//! The cut of a step's trajectories into mini-batches, one per update.
 //!
-//! Both are cut by the configuration and the seed alone, never by the number of cores: gradients
-//! are summed in index order, so the cut decides the last bits of a result.
+//! Each mini-batch is cut further into micro-batches that fit in memory ([`rlf_policy::micro_batches`]).
+//! Both cuts depend on the configuration and the seed alone, never on the number of cores. Gradients are
+//! summed in index order, so the cut decides the last bits of a result.
 
 use std::ops::Range;
 
 use rlf_policy::{Key, Purpose};
 
-/// A seeded order of `0..n`, another one for every step and epoch.
+/// A seeded order of `0..n`, different for every step and epoch.
 pub fn shuffled(seed: u64, step: u64, epoch: u64, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     Key::new(seed, Purpose::Order)
@@ -18,7 +18,7 @@ pub fn shuffled(seed: u64, step: u64, epoch: u64, n: usize) -> Vec<usize> {
     order
 }
 
-/// Cuts `n` items into `count` runs of nearly equal length; fewer where there are fewer items.
+/// Cuts `n` items into `count` runs of nearly equal length; into fewer if there are fewer items.
 pub fn mini_batches(n: usize, count: usize) -> Vec<Range<usize>> {
     let count = count.clamp(1, n.max(1));
     (0..count)
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_order_is_the_same_on_every_machine() {
-        // Pinned: a change here changes every run that is resumed.
+        // A change of these numbers would change every run that is resumed.
         assert_eq!(shuffled(7, 3, 1, 8), vec![0, 5, 6, 4, 1, 2, 7, 3]);
         assert_eq!(mini_batches(7, 3), vec![0..2, 2..4, 4..7]);
     }

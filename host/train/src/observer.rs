@@ -26,7 +26,7 @@ pub struct StepDone<'a> {
     pub steps: u64,
     /// The policy after the update.
     pub model: &'a Model,
-    /// For lines of the observer's own, such as evaluations.
+    /// The run's metrics, for the observer's own lines, such as evaluations.
     pub metrics: &'a mut Metrics,
 }
 

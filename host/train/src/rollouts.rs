@@ -1,4 +1,4 @@
-//! What training needs from whoever plays the episodes: graded groups of trajectories.
+//! The traits to implement to feed training: graded groups of trajectories, and demonstrations.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use rlf_dialogue::group::Group;
 use rlf_dialogue::trajectory::MaskedTokens;
 use rlf_policy::Model;
 
-/// An error of the other side of a seam; its message reaches the user as it is.
+/// An error of an implementation; its message reaches the user unchanged.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// One step's experience.
@@ -15,14 +15,14 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub struct Experience {
     /// In task order.
     pub groups: Vec<Group>,
-    /// What the rollout itself measured, added to the step's metrics line as it is: decode tokens
-    /// per second (`decode_tokens_per_s`), share of time waiting on tools (`tool_wait_share`).
+    /// The rollout's own measurements, which are added to the step's metrics line: decoded tokens per
+    /// second (`decode_tokens_per_s`), share of time waiting for tools (`tool_wait_share`).
     pub metrics: Vec<(String, f64)>,
 }
 
 /// Plays episodes with the current policy.
 ///
-/// Must be a function of the weights and the step alone, so that a resumed run plays what the
+/// The result must be a function of the weights and the step alone, so that a resumed run plays what the
 /// interrupted one would have played.
 #[async_trait]
 pub trait Rollouts: Send {
@@ -30,9 +30,9 @@ pub trait Rollouts: Send {
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError>;
 }
 
-/// Where demonstrations come from.
+/// A source of demonstrations.
 ///
-/// Must be a function of the step alone, for the same reason as [`Rollouts`].
+/// The result must be a function of the step alone, for the same reason as in [`Rollouts`].
 pub trait DemonstrationSource: Send {
     /// The trajectories of one step (counted from 0): token sequences with their loss masks.
     fn batch(&mut self, step: u64, size: usize) -> Result<Vec<MaskedTokens>, BoxError>;

@@ -1,5 +1,5 @@
-//! TensorBoard event files: scalars only, written by hand because that is two tiny protobuf
-//! messages and a checksum, where the crates for it bring a protobuf compiler's runtime.
+//! TensorBoard event files with scalars. The format is two small protobuf messages and a checksum, so it
+//! is written by hand: the crates for it would bring a protobuf compiler's runtime.
 //!
 //! The record format is that of TensorFlow's `record_writer.h`: length (u64), masked CRC-32C of the
 //! length, data, masked CRC-32C of the data, all little-endian. The messages are
@@ -73,8 +73,8 @@ fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A checksum stored beside what it checks is itself checksummed in places, so TensorFlow masks
-/// it (`tensorflow/core/lib/hash/crc32c.h`).
+/// The checksum as TensorFlow masks it, because stored checksums may be checksummed again
+/// (`tensorflow/core/lib/hash/crc32c.h`).
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -22,7 +22,7 @@ pub(super) struct PlainCache {
     context: usize,
 }
 
-/// Where the rows of a step lie, as index tensors.
+/// The places of a step's rows, as index tensors.
 struct Places {
     /// Padded entry rows, `[entries * longest]`, into the packed rows.
     padded: Tensor,

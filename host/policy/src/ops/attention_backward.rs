@@ -1,4 +1,4 @@
-//! Attention backwards, in blocks of query rows; weights are computed again rather than kept.
+//! The backward pass of attention, in blocks of query rows. Weights are computed again instead of kept.
 //!
 //! Its order of sums depends on shapes only, so gradients repeat; unlike the forward pass it need not match anything
 //! else bit for bit, and uses matrix products.
@@ -119,7 +119,7 @@ impl Kernel for SoftmaxBackward<'_> {
     }
 }
 
-/// Through rotation and norm, back to the packed row.
+/// The backward pass through rotation and norm, to the packed row.
 struct HeadBackward<'a> {
     packed: &'a [f32],
     width: usize,

@@ -4,7 +4,7 @@
 
 use crate::simd::{self, Kernel, LANES, Lanes};
 
-/// How many query rows are computed together at most.
+/// Maximum number of query rows that are computed together.
 const ROWS: usize = 8;
 
 /// Query rows of one head against keys and values of one sequence.
@@ -19,7 +19,7 @@ pub(super) struct Rows<'a> {
     pub(super) dim: usize,
     /// Positions that the first row sees.
     pub(super) visible: usize,
-    /// How many more each following row sees: 1 for consecutive positions, 0 for heads of one position.
+    /// Number of further positions that each following row sees: 1 for consecutive positions, 0 for heads of one position.
     pub(super) step: usize,
 }
 

@@ -3,8 +3,8 @@
 //! log p(id) = (x(id) - max x) - ln sum exp(x - max x), where x are the logits times the inverse temperature, over the
 //! ids that the tokenizer knows; ids beyond it have no logit at all. The sampler and the loss both come here.
 //!
-//! Training never holds the logits of all rows: they are made, used and dropped a chunk of rows at a time, and made
-//! again on the way back (at Qwen3's vocabulary a row is 0.6 MB).
+//! Training never holds the logits of all rows: it computes, uses and drops them a chunk of rows at a time, and
+//! computes them again in the backward pass (at Qwen3's vocabulary a row is 0.6 MB).
 
 #![allow(unsafe_code)] // Vector loads; lengths are asserted once per call.
 
@@ -13,9 +13,9 @@ use candle_core::{D, DType, Result, Tensor};
 use super::linear::{Weight, input_gradient_into, linear_into, weight_gradient_into};
 use crate::simd::{self, Kernel, LANES, Lanes};
 
-/// Logits made at once, in numbers: 16 MB.
+/// Number of logits computed at once: 16 MB.
 const CHUNK: usize = 1 << 22;
-/// Rows made at once at most; more gain nothing.
+/// Maximum number of rows computed at once; more gain nothing.
 const CHUNK_ROWS: usize = 256;
 
 fn chunk_rows(vocabulary: usize) -> usize {
@@ -102,14 +102,14 @@ impl Kernel for Dot<'_> {
     }
 }
 
-/// What a row of logits comes to.
+/// The normalising constants of a row of logits.
 #[derive(Debug, Clone, Copy)]
 struct Normaliser {
     sum: f32,
     ln_sum: f32,
 }
 
-/// Takes a row of logits to its distances from the largest (in place) and their exponentials.
+/// Replaces a row of logits by its distances from the largest, and computes their exponentials.
 fn normalise(logits: &mut [f32], inverse_temperature: f32, exps: &mut [f32]) -> Normaliser {
     assert_eq!(logits.len(), exps.len());
     let sum = simd::run(Exponentials {
@@ -159,7 +159,7 @@ impl LogSoftmax {
         }
     }
 
-    /// Proportional to the probabilities.
+    /// Numbers proportional to the probabilities.
     pub(crate) fn weights(&self) -> &[f32] {
         &self.exps
     }

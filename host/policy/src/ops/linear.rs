@@ -1,7 +1,7 @@
 //! The matrix product: `y = x w`, with the weight stored as `[in, out]`.
 //!
-//! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever stands beside
-//! it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, as long as
+//! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are
+//! beside it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, as long as
 //! it takes its general kernel and does not cut `k` differently. It takes another kernel where there is one row, one
 //! column, or where both operands are contiguous along `k` and the result is small; and it cuts `k` by the processor's
 //! cache sizes, never below 512. So:
@@ -14,7 +14,7 @@
 
 use candle_core::{Result, Tensor};
 
-/// Where `k` is cut; `gemm` never cuts a piece of this length again.
+/// Length of the pieces that `k` is cut into; `gemm` does not cut a piece of this length again.
 const K_BLOCK: usize = 512;
 const LEAST_COLUMNS: usize = 8;
 
@@ -211,7 +211,7 @@ pub(crate) fn plain_linear(x: &Tensor, w: &Tensor) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Key, Purpose};
+    use rlf_random::{Key, Purpose};
 
     fn random(name: &str, n: usize) -> Vec<f32> {
         let key = Key::new(7, Purpose::Test).named(name);

@@ -6,7 +6,7 @@
 //!
 //! Fused operators use one thread: parallelism is over micro-batches and decoded rows, never inside an operator. They
 //! are not on candle's tape, which adds every gradient to a fresh tensor of zeros and takes a lock to do so; [`Network`]
-//! goes through them backwards itself.
+//! makes the backward pass itself.
 //!
 //! [`Network`]: crate::fused_network::Network
 
@@ -45,7 +45,7 @@ fn storage_kind(storage: &CpuStorage) -> candle_core::DType {
     candle_core::backend::BackendStorage::dtype(storage)
 }
 
-/// Looks at the numbers of a contiguous f32 tensor on the CPU.
+/// Calls `f` with the numbers of a contiguous f32 tensor on the CPU.
 pub(crate) fn with_numbers<R>(tensor: &Tensor, f: impl FnOnce(&[f32]) -> R) -> Result<R> {
     let (storage, layout) = tensor.storage_and_layout();
     match &*storage {

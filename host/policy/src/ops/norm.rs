@@ -71,7 +71,7 @@ pub(crate) fn rms_norm_into(x: &[f32], w: &[f32], eps: f32, out: &mut [f32]) {
     simd::run(Forward { x, w, out, eps });
 }
 
-/// One row backwards; `dx` and `dw` are added to.
+/// The backward pass of one row; adds to `dx` and `dw`.
 #[inline(always)]
 pub(super) fn backward_row<L: Lanes>(
     l: L,

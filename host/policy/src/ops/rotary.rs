@@ -11,7 +11,7 @@ pub struct RotaryTable {
 }
 
 impl RotaryTable {
-    /// For positions `0..positions`. Angles are rounded to f32 where transformers rounds them, so that long contexts
+    /// The table of positions `0..positions`. Angles are rounded to f32 where transformers rounds them, so that long contexts
     /// agree with checkpoints trained there.
     pub fn new(head_dim: usize, theta: f64, positions: usize) -> Self {
         let half = head_dim / 2;
@@ -65,7 +65,7 @@ pub(super) fn rotate(x: &mut [f32], cos: &[f32], sin: &[f32]) {
     }
 }
 
-/// The transpose of [`rotate`], which is also its inverse: what gradients go through.
+/// The transpose of [`rotate`], which is also its inverse: the backward pass.
 #[inline(always)]
 pub(super) fn rotate_back(x: &mut [f32], cos: &[f32], sin: &[f32]) {
     let (a, b) = x.split_at_mut(cos.len());

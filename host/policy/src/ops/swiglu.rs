@@ -51,7 +51,7 @@ struct Backward<'a> {
     x: &'a [f32],
     g: &'a [f32],
     dx: &'a mut [f32],
-    /// The forward's result again, which the next operator's weight gradient needs.
+    /// The result of the forward pass again: the next operator's weight gradient needs it.
     out: &'a mut [f32],
     width: usize,
 }
@@ -96,7 +96,7 @@ impl Kernel for Backward<'_> {
     }
 }
 
-/// Gradient of x `[rows, gate | up]`, and the forward's result once more: making it again is cheaper than keeping it.
+/// Gradient of x `[rows, gate | up]`, and the forward's result once more: computing it again is cheaper than keeping it.
 pub(crate) fn swiglu_backward_into(
     x: &[f32],
     width: usize,

@@ -2,7 +2,7 @@
 
 use candle_core::{Device, Result, Tensor, Var};
 
-use crate::rng::{Key, Purpose};
+use rlf_random::{Key, Purpose};
 
 /// Numbers for a test.
 pub(super) fn random(seed: u64, n: usize) -> Vec<f32> {

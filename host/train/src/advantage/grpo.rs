@@ -1,4 +1,4 @@
-//! GRPO: a trajectory is as good as it is better than the others of its group.
+//! GRPO: the advantage of a trajectory is its reward relative to the other rewards of its group.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{AdvantageEstimator, Sample};
 /// with the unbiased deviation, as TRL and verl compute it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grpo {
-    /// Keeps the quotient finite where a group hardly differs. Default 1e-6.
+    /// Keeps the quotient finite if the rewards of a group hardly differ. Default 1e-6.
     pub eps: f64,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{AdvantageEstimator, Sample};
 
-/// Added to the variance before its root, as verl's `masked_whiten` does.
+/// Added to the variance before its root, as in verl's `masked_whiten`.
 const WHITEN_EPS: f64 = 1e-8;
 
 /// Reinforce++ (Hu 2025, "REINFORCE++: A Simple and Efficient Approach for Aligning Large Language
@@ -14,15 +14,15 @@ const WHITEN_EPS: f64 = 1e-8;
 /// A_t  = (G_t - mean(G)) / sqrt(var(G) + 1e-8)        over all model tokens of the batch
 /// ```
 ///
-/// The whitening, Bessel's correction included, is that of verl (`verl/utils/torch_functional.py`,
-/// `masked_whiten`). Returns are carried across observations: verl's own `core_algos.py` multiplies
-/// the running return by the response mask, which loses the outcome's credit for every turn before
-/// the last observation.
+/// The whitening, with Bessel's correction, is that of verl (`verl/utils/torch_functional.py`,
+/// `masked_whiten`). Returns are carried across observations. verl's own `core_algos.py` multiplies the
+/// running return by the response mask, so turns before the last observation get no credit for the
+/// outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReinforcePlusPlus {
     /// Discount per model token; 1 gives every token the whole outcome.
     pub gamma: f64,
-    /// `beta`, the weight of the KL reward. Not 0 needs reference log-probabilities.
+    /// `beta`, the weight of the KL reward. A value other than 0 needs reference log-probabilities.
     pub kl_coefficient: f64,
 }
 
@@ -89,7 +89,7 @@ impl Whitening {
             .filter(|(seen, _)| **seen)
             .map(|(_, g)| *g)
             .collect();
-        // Nothing to compare with: no token is better than another.
+        // All returns are equal: no token is better than another.
         if counted.iter().all(|g| *g == counted[0]) {
             return Self {
                 mean: 0.0,

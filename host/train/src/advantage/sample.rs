@@ -1,11 +1,11 @@
-//! One trajectory as advantage estimators see it.
+//! One trajectory as advantage estimators see it: its loss mask, its turns and its rewards per token.
 
 use std::ops::Range;
 
 use rlf_dialogue::score::Score;
 use rlf_dialogue::trajectory::{SampledTokens, Segment, Trajectory};
 
-/// Why a trajectory cannot be sampled experience.
+/// The reason why a trajectory cannot be trained on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SampleError {
     /// Only segments sampled by the policy carry the log-probabilities that the ratio needs.
@@ -13,10 +13,10 @@ pub enum SampleError {
     NotTrainable {
         /// The trajectory's id.
         id: String,
-        /// Which segment is in the way.
+        /// The segment that was not sampled.
         source: rlf_dialogue::trajectory::NotTrainable,
     },
-    /// A model token with nothing before it has no probability.
+    /// A model token without a token before it has no probability.
     #[error(
         "trajectory {id}: sequence {sequence} begins with a model token; a prompt must come first"
     )]
@@ -26,19 +26,19 @@ pub enum SampleError {
         /// Index of the sequence within the trajectory.
         sequence: usize,
     },
-    /// Rewards are compared, averaged and multiplied: one NaN would spoil the batch.
+    /// Rewards are averaged over the batch, so one NaN would spoil all of it.
     #[error("trajectory {id}: the reward is {reward}, not a finite number; mend the reward plugin")]
     Reward {
         /// The trajectory's id.
         id: String,
-        /// What the rewards gave.
+        /// The reward.
         reward: f64,
     },
 }
 
 /// One trajectory: its sequences one after the other, `[tokens]` in every vector.
 ///
-/// The mask comes from a trajectory's provenance and cannot be set by hand outside of tests.
+/// The loss mask follows from the provenance of each token and cannot be set by hand outside of tests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     group: usize,
@@ -53,8 +53,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A graded trajectory of the group with index `group`, and the sequences it trains on.
-    pub fn graded(
+    /// The sample of a graded trajectory of the group with index `group`, and the token sequences that it
+    /// trains on.
+    pub fn from_graded(
         group: usize,
         trajectory: &Trajectory,
         score: &Score,
@@ -100,7 +101,7 @@ impl Sample {
         Ok((sample, sequences))
     }
 
-    /// A trajectory of one turn without prompt or observations: for examples and tests.
+    /// A trajectory of one turn without prompt or observations, for examples and tests.
     pub fn single_turn(group: usize, model_tokens: usize, reward: f64) -> Self {
         let turns = std::iter::once(0..model_tokens)
             .filter(|turn| !turn.is_empty())
@@ -108,7 +109,7 @@ impl Sample {
         Self::build(group, vec![true; model_tokens], turns, reward)
     }
 
-    /// `reward` lies on the last model token: the outcome is known when the model has spoken.
+    /// Puts `reward` on the last model token, because the outcome is known only then.
     fn build(group: usize, mask: Vec<bool>, turns: Vec<Range<usize>>, reward: f64) -> Self {
         let mut rewards = vec![0.0; mask.len()];
         if let Some(last) = mask.iter().rposition(|seen| *seen) {
@@ -127,14 +128,14 @@ impl Sample {
         }
     }
 
-    /// Takes the trajectory out of every statistic and of the loss.
+    /// Excludes the trajectory from every statistic and from the loss, or includes it again.
     #[must_use]
     pub fn with_excluded(mut self, excluded: bool) -> Self {
         self.excluded = excluded;
         self
     }
 
-    /// Log-probabilities of a frozen reference policy, `[tokens]`; only model tokens are read.
+    /// Adds log-probabilities of a frozen reference policy, `[tokens]`. Only those of model tokens are read.
     ///
     /// # Panics
     /// If the length is not that of the mask.
@@ -149,7 +150,10 @@ impl Sample {
         self
     }
 
-    /// A critic's values, `[tokens]`, for estimators that bootstrap.
+    /// Adds a critic's values, `[tokens]`, for estimators that bootstrap.
+    ///
+    /// No estimator here reads them yet; generalised advantage estimation (GAE, Schulman et al. 2016,
+    /// arXiv:1506.02438) will.
     ///
     /// # Panics
     /// If the length is not that of the mask.
@@ -170,37 +174,40 @@ impl Sample {
         &self.mask
     }
 
-    /// Where each turn's model tokens lie.
+    /// The range of each turn's model tokens.
     pub fn turns(&self) -> &[Range<usize>] {
         &self.turns
     }
 
-    /// Per token, the outcome on the last model token.
+    /// The rewards per token: the outcome on the last model token, 0 elsewhere.
     pub fn rewards(&self) -> &[f64] {
         &self.rewards
     }
 
-    /// One per turn, where the rewards or the environment judge turns.
+    /// One reward per turn, if the rewards or the environment grade turns.
+    ///
+    /// No estimator here reads them yet; turn-level credit (MT-GRPO, Zeng et al. 2025, arXiv:2505.11821)
+    /// will.
     pub fn turn_rewards(&self) -> Option<&[f64]> {
         self.turn_rewards.as_deref()
     }
 
-    /// When sampled; 0 off the mask.
+    /// The log-probabilities recorded when the tokens were sampled; 0 off the mask.
     pub fn log_probs(&self) -> &[f32] {
         &self.log_probs
     }
 
-    /// Of the frozen reference policy at the same temperature.
+    /// The log-probabilities under the frozen reference policy, at the same temperature.
     pub fn reference_log_probs(&self) -> Option<&[f32]> {
         self.reference_log_probs.as_deref()
     }
 
-    /// Of a critic.
+    /// The values of a critic.
     pub fn values(&self) -> Option<&[f32]> {
         self.values.as_deref()
     }
 
-    /// Whether the trajectory counts for nothing.
+    /// Whether the trajectory is excluded.
     pub fn excluded(&self) -> bool {
         self.excluded
     }

@@ -1,12 +1,19 @@
-//! Randomness that has no state: a draw is a function of what it is for.
+//! Randomness without state: a draw is a function of its key.
 //!
-//! A [`Key`] is a 64-bit hash of (seed, purpose, step, task, sample, position). Nothing is drawn "next", so the order
-//! in which trajectories are decoded, and on how many threads, cannot change what any of them samples, and a resumed
-//! run draws what an unbroken one would have drawn.
+//! A [`Key`] is a 64-bit hash of (seed, purpose, step, task, sample, position). There is no "next" draw. So the order in
+//! which trajectories are decoded, and the number of threads, change no sample, and a resumed run draws the same as an
+//! uninterrupted one.
 //!
 //! Words are folded into a key with the finaliser of `SplitMix64` (variant 13 of David Stafford's mixers; Steele, Lea
 //! and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), and a key's own sequence is `SplitMix64`
 //! started at that key.
+//!
+//! ```
+//! use rlf_random::{Key, Purpose};
+//!
+//! let key = Key::new(7, Purpose::Rollout).at(3);
+//! assert_eq!(key.uniform(0), Key::new(7, Purpose::Rollout).at(3).uniform(0));
+//! ```
 
 /// The increment of `SplitMix64`: 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -17,7 +24,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a draw is for. Two purposes never share randomness under one seed.
+/// The purpose of a draw. Two purposes never share randomness under one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Purpose {
@@ -38,9 +45,14 @@ pub enum Purpose {
 pub struct Key(u64);
 
 impl Key {
-    /// The root of everything drawn for `purpose` under `seed`.
+    /// The root key of all draws for `purpose` under `seed`.
     pub fn new(seed: u64, purpose: Purpose) -> Self {
         Self(mix(seed.wrapping_add(GOLDEN))).at(purpose as u64)
+    }
+
+    /// The key with this hash, for a sequence of its own ([`Key::word`]).
+    pub fn from_value(value: u64) -> Self {
+        Self(value)
     }
 
     /// The key of one member below this one: a step, a task, a sample, a position.
@@ -85,19 +97,20 @@ impl Key {
         radius * (std::f64::consts::TAU * self.uniform(2 * index + 1)).cos()
     }
 
-    /// A number below `bound`, which must not be 0, without bias that could be noticed (multiply and shift).
+    /// The `index`-th number of this key below `bound`, which must not be 0. Its bias is too small to notice (multiply and
+    /// shift).
     pub fn below(self, index: u64, bound: u64) -> u64 {
         ((u128::from(self.word(index)) * u128::from(bound)) >> 64) as u64
     }
 
-    /// `items` in an order of this key's choosing (Fisher and Yates).
+    /// Shuffles `items` by this key (Fisher and Yates).
     pub fn shuffle<T>(self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64, last as u64 + 1) as usize);
         }
     }
 
-    /// The hash itself, for handing on as a seed.
+    /// The hash itself, for use as a seed.
     pub fn value(self) -> u64 {
         self.0
     }
