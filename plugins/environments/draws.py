@@ -1,6 +1,6 @@
 """What templates draw from, and what one gives.
 
-A template takes a draw and the name of the person it is about, and gives one environment's part of a task. Worlds are
+A template takes a draw and the name of the person it is about, and gives one environment's part of a task. States are
 kept to two or three entities, because a small model has to read the question and the tools' schemas in one context. The
 calls need only what the question says or an earlier call answers, and none depends on the seed of the episode.
 """

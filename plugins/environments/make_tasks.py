@@ -78,7 +78,7 @@ def task_of(identifier, draw, parts):
 
 
 def make(seed, counts):
-    """Rows by split; no question in the same world is in two rows."""
+    """Rows by split; no question in the same state is in two rows."""
     draw, seen, rows = draws.Draw(seed), set(), {}
     for split, count in counts.items():
         rows[split] = []

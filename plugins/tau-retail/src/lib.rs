@@ -31,18 +31,18 @@ mod python;
 mod records;
 mod scenarios;
 mod session;
+mod shop;
 mod store;
 mod table;
 mod tools;
-mod world;
 
 use rlf_plugin::plugin;
 
 use session::Session;
-use world::{World, WorldError};
+use shop::{Shop, ShopError};
 
-fn init() -> Result<World, WorldError> {
-    World::load()
+fn init() -> Result<Shop, ShopError> {
+    Shop::load()
 }
 
 plugin!(init: init, environment: Session);

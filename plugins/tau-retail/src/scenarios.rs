@@ -7,19 +7,19 @@ use serde::Deserialize;
 
 use crate::number::Number;
 use crate::records::{Order, User};
-use crate::world::World;
+use crate::shop::Shop;
 
 /// Those for which the database has a fitting record.
-pub(crate) fn all(world: &World) -> Vec<Scenario> {
+pub(crate) fn all(shop: &Shop) -> Vec<Scenario> {
     let scenarios = [
         Some(nothing_found()),
         Some(transfer()),
-        cancel(world, false),
-        cancel(world, true),
-        refused_cancel(world),
-        refused_reason(world),
-        return_item(world),
-        move_house(world),
+        cancel(shop, false),
+        cancel(shop, true),
+        refused_cancel(shop),
+        refused_reason(shop),
+        return_item(shop),
+        move_house(shop),
     ];
     scenarios.into_iter().flatten().collect()
 }
@@ -51,12 +51,12 @@ fn one(id: &str, record: Value) -> Map<String, Value> {
 
 /// The first order that fits, with its id and its user.
 fn first_order<'w>(
-    world: &'w World,
+    shop: &'w Shop,
     fits: impl Fn(&Order<'w>, &User<'w>) -> bool,
 ) -> Option<(&'w str, &'w Value, Order<'w>, &'w Value)> {
-    world.orders.sorted().find_map(|(id, record)| {
+    shop.orders.sorted().find_map(|(id, record)| {
         let order = Order::deserialize(record).ok()?;
-        let owner = world.users.record(world.users.row(order.user_id)?);
+        let owner = shop.users.record(shop.users.row(order.user_id)?);
         let user = User::deserialize(owner).ok()?;
         fits(&order, &user).then_some((id, record, order, owner))
     })
@@ -79,8 +79,8 @@ fn transfer() -> Scenario {
 }
 
 /// A pending order, paid once: by gift card or not.
-fn cancel(world: &World, by_gift_card: bool) -> Option<Scenario> {
-    let (id, record, order, owner) = first_order(world, |order, user| {
+fn cancel(shop: &Shop, by_gift_card: bool) -> Option<Scenario> {
+    let (id, record, order, owner) = first_order(shop, |order, user| {
         let [payment] = &*order.payment_history else {
             return false;
         };
@@ -122,8 +122,8 @@ fn cancel(world: &World, by_gift_card: bool) -> Option<Scenario> {
     ))
 }
 
-fn refused_cancel(world: &World) -> Option<Scenario> {
-    let (id, ..) = first_order(world, |order, _| order.status == "delivered")?;
+fn refused_cancel(shop: &Shop) -> Option<Scenario> {
+    let (id, ..) = first_order(shop, |order, _| order.status == "delivered")?;
     let arguments = json!({ "order_id": id, "reason": "ordered by mistake" });
     let calls = vec![("cancel_pending_order", arguments)];
     Some(scenario(
@@ -133,16 +133,16 @@ fn refused_cancel(world: &World) -> Option<Scenario> {
     ))
 }
 
-fn refused_reason(world: &World) -> Option<Scenario> {
-    let (id, ..) = first_order(world, |order, _| order.status == "pending")?;
+fn refused_reason(shop: &Shop) -> Option<Scenario> {
+    let (id, ..) = first_order(shop, |order, _| order.status == "pending")?;
     let arguments = json!({ "order_id": id, "reason": "too expensive" });
     let calls = vec![("cancel_pending_order", arguments)];
     Some(scenario("another-reason-is-refused", calls, unchanged()))
 }
 
 /// The refund goes where the payment came from; a second return is refused.
-fn return_item(world: &World) -> Option<Scenario> {
-    let (id, record, order, _) = first_order(world, |order, user| {
+fn return_item(shop: &Shop) -> Option<Scenario> {
+    let (id, record, order, _) = first_order(shop, |order, user| {
         let first = order.payment_history.first();
         let known = |method: &str| user.payment_methods.contains_key(method);
         order.status == "delivered"
@@ -168,8 +168,8 @@ fn return_item(world: &World) -> Option<Scenario> {
     ))
 }
 
-fn move_house(world: &World) -> Option<Scenario> {
-    let (id, record) = world.users.sorted().next()?;
+fn move_house(shop: &Shop) -> Option<Scenario> {
+    let (id, record) = shop.users.sorted().next()?;
     let address = json!({
         "address1": "1 First Street",
         "address2": "",

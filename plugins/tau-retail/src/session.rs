@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::instruction;
 use crate::scenarios;
+use crate::shop::Shop;
 use crate::store::Store;
 use crate::tools::{Done, Stop, Tool};
-use crate::world::World;
 
 /// The whole message with which a user ends the conversation.
 pub(crate) const STOP: &str = "###STOP###";
@@ -81,9 +81,9 @@ struct Reference {
 }
 
 impl Session {
-    fn new(world: &'static World, user: User) -> Self {
+    fn new(shop: &'static Shop, user: User) -> Self {
         Self {
-            store: Store::new(world),
+            store: Store::new(shop),
             user,
             ended: false,
             said: Vec::new(),
@@ -100,23 +100,23 @@ impl Session {
 }
 
 impl Environment for Session {
-    type World = World;
+    type Shared = Shop;
 
-    fn open(world: &'static World, task: Value, _seed: u64) -> Result<(Self, Start), Error> {
+    fn open(shop: &'static Shop, task: Value, _seed: u64) -> Result<(Self, Start), Error> {
         let invalid = |reason: String| Error::InvalidArguments(format!("the task: {reason}"));
         let task: Task =
             serde_json::from_value(task).map_err(|error| invalid(error.to_string()))?;
-        let mut messages = vec![message(Role::System, world.wiki.clone())];
+        let mut messages = vec![message(Role::System, shop.wiki.clone())];
         if task.user == User::Solo {
             let missing = || invalid("`instruction` is missing, which the user says".to_owned());
             let instruction = task.instruction.ok_or_else(missing)?;
             messages.push(message(Role::User, instruction::message(&instruction)));
         }
-        let tools = world.tools.clone();
-        Ok((Self::new(world, task.user), Start { messages, tools }))
+        let tools = shop.tools.clone();
+        Ok((Self::new(shop, task.user), Start { messages, tools }))
     }
 
-    fn restore(world: &'static World, snapshot: &[u8]) -> Result<Self, Error> {
+    fn restore(shop: &'static Shop, snapshot: &[u8]) -> Result<Self, Error> {
         let wrong = |reason: String| internal(format!("not a snapshot of this store: {reason}"));
         let parse = |error: serde_json::Error| wrong(error.to_string());
         let Version { version } = serde_json::from_slice(snapshot).map_err(parse)?;
@@ -124,7 +124,7 @@ impl Environment for Session {
             return Err(wrong(format!("it has version {version}, not {VERSION}")));
         }
         let restored: Restored = serde_json::from_slice(snapshot).map_err(parse)?;
-        let mut session = Self::new(world, restored.user);
+        let mut session = Self::new(shop, restored.user);
         session.ended = restored.ended;
         session.said = restored.said;
         let held = session.store.hold(restored.orders, restored.users);
@@ -141,7 +141,7 @@ impl Environment for Session {
         if self.ended {
             return Ok(Step::failed("Error: the conversation has ended").and_terminate());
         }
-        let offered = self.store.world.tools.iter().any(|tool| tool.name == name);
+        let offered = self.store.shop.tools.iter().any(|tool| tool.name == name);
         let tool = Tool::named(name).filter(|_| offered);
         let tool = tool.ok_or_else(|| no_tool(name))?;
         match tool.run(&self.store, arguments) {
@@ -219,8 +219,8 @@ impl Environment for Session {
         })
     }
 
-    fn scenarios(world: &'static World) -> Vec<Scenario> {
-        scenarios::all(world)
+    fn scenarios(shop: &'static Shop) -> Vec<Scenario> {
+        scenarios::all(shop)
     }
 }
 

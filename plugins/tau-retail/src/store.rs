@@ -7,12 +7,12 @@ use rlf_plugin::{Error, internal};
 
 use crate::python;
 use crate::records::{self, Order, Product, User};
-use crate::world::World;
+use crate::shop::Shop;
 
 /// Changed orders and users by row. Products never change, and nothing is added or removed.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) world: &'static World,
+    pub(crate) shop: &'static Shop,
     orders: BTreeMap<usize, Value>,
     users: BTreeMap<usize, Value>,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Changes {
 }
 
 impl Store {
-    pub(crate) fn new(world: &'static World) -> Self {
+    pub(crate) fn new(shop: &'static Shop) -> Self {
         Self {
-            world,
+            shop,
             orders: BTreeMap::new(),
             users: BTreeMap::new(),
         }
@@ -35,20 +35,20 @@ impl Store {
 
     /// The row and the present record of an order.
     pub(crate) fn order(&self, id: &str) -> Option<(usize, &Value)> {
-        let row = self.world.orders.row(id)?;
-        let original = || self.world.orders.record(row);
+        let row = self.shop.orders.row(id)?;
+        let original = || self.shop.orders.record(row);
         Some((row, self.orders.get(&row).unwrap_or_else(original)))
     }
 
     /// The row and the present record of a user.
     pub(crate) fn user(&self, id: &str) -> Option<(usize, &Value)> {
-        let row = self.world.users.row(id)?;
+        let row = self.shop.users.row(id)?;
         Some((row, self.user_at(row)))
     }
 
     /// The present record of a user's row, which must exist.
     pub(crate) fn user_at(&self, row: usize) -> &Value {
-        let original = || self.world.users.record(row);
+        let original = || self.shop.users.record(row);
         self.users.get(&row).unwrap_or_else(original)
     }
 
@@ -61,7 +61,7 @@ impl Store {
 
     /// The product of an item in an order.
     pub(crate) fn product(&self, id: &str) -> Result<Product<'_>, Error> {
-        let products = &self.world.products;
+        let products = &self.shop.products;
         let row = products.row(id).ok_or_else(|| {
             internal(format!("an order has the product {id}, which is not there"))
         })?;
@@ -75,7 +75,7 @@ impl Store {
 
     /// The changed records by id. One that reads as it did at first is not among them.
     pub(crate) fn changed(&self) -> (Map<String, Value>, Map<String, Value>) {
-        let World { orders, users, .. } = self.world;
+        let Shop { orders, users, .. } = self.shop;
         let (changed_orders, changed_users) = self.printed();
         let orders = changed_orders
             .into_iter()
@@ -93,12 +93,12 @@ impl Store {
     /// The hash of the whole database.
     pub(crate) fn hash(&self) -> String {
         let (orders, users) = self.printed();
-        self.world.printed.hash(&orders, &users)
+        self.shop.printed.hash(&orders, &users)
     }
 
     /// Changed rows with their text, which differs from the original's.
     fn printed(&self) -> (Printed, Printed) {
-        let printed = &self.world.printed;
+        let printed = &self.shop.printed;
         let orders = print_changed(&self.orders, |row| printed.order(row));
         let users = print_changed(&self.users, |row| printed.user(row));
         (orders, users)
@@ -107,7 +107,7 @@ impl Store {
     /// Every record the session holds, by id: those too that read as at first with their keys in
     /// another order, which the agent can see.
     pub(crate) fn held(&self) -> (BTreeMap<&str, &Value>, BTreeMap<&str, &Value>) {
-        let World { orders, users, .. } = self.world;
+        let Shop { orders, users, .. } = self.shop;
         let by_id = self
             .orders
             .iter()
@@ -126,14 +126,14 @@ impl Store {
         users: BTreeMap<String, Value>,
     ) -> Result<(), Error> {
         for (id, record) in orders {
-            let row = self.world.orders.row(&id);
+            let row = self.shop.orders.row(&id);
             let row = row.ok_or_else(|| internal(format!("there is no order {id}")))?;
             let order: Order<'_> = records::read(&record)?;
             self.owner(&order)?;
             self.orders.insert(row, record);
         }
         for (id, record) in users {
-            let row = self.world.users.row(&id);
+            let row = self.shop.users.row(&id);
             let row = row.ok_or_else(|| internal(format!("there is no user {id}")))?;
             records::read::<User<'_>>(&record)?;
             self.users.insert(row, record);

@@ -8,8 +8,8 @@ mod published;
 mod python;
 mod random;
 mod session;
+mod shop;
 mod tools;
-mod world;
 
 use std::fs;
 use std::path::PathBuf;

@@ -141,7 +141,7 @@ impl Tool {
             Self::GetUserDetails => lookup::user(store, &arguments(given)?),
             Self::ListAllProductTypes => {
                 let Nothing {} = arguments(given)?;
-                Ok(Done::shown(&store.world.product_types))
+                Ok(Done::shown(&store.shop.product_types))
             }
             Self::ModifyPendingOrderAddress => pending::modify_address(store, given),
             Self::ModifyPendingOrderItems => pending::modify_items(store, &arguments(given)?),

@@ -1,4 +1,4 @@
-//! Environments: stateful worlds that a model acts in through tools.
+//! Environments, which have a state and which a model acts in through tools.
 //!
 //! A session is a value of a type that implements [`Environment`]. The host makes one per trajectory
 //! with `open`, hands it what the model does with `call` and `say`, and judges it with `verify`.
@@ -34,7 +34,7 @@
 //! }
 //!
 //! impl Environment for Counter {
-//!     type World = ();
+//!     type Shared = ();
 //!
 //!     fn open((): &'static (), task: Value, _seed: u64) -> Result<(Self, Start), Error> {
 //!         let count = task["start"].as_i64().unwrap_or_default();
@@ -101,16 +101,16 @@ use serde_json::{Map, Value};
 
 use crate::{CallContext, Error, Hints, ToolDefinition, Verdict};
 
-/// One session of a stateful world.
+/// One session of an environment.
 pub trait Environment: Sized + 'static {
-    /// What `init` made; shared by all sessions, never changed. `()` for a plugin without `init`.
-    type World: 'static;
+    /// The value that `init` made; shared by all sessions, never changed. `()` for a plugin without `init`.
+    type Shared: 'static;
 
     /// Starts a task. `seed` decides everything random. The start's messages go before the model's first turn.
-    fn open(world: &'static Self::World, task: Value, seed: u64) -> Result<(Self, Start), Error>;
+    fn open(shared: &'static Self::Shared, task: Value, seed: u64) -> Result<(Self, Start), Error>;
 
     /// Rebuilds a session from what `snapshot` gave.
-    fn restore(world: &'static Self::World, snapshot: &[u8]) -> Result<Self, Error>;
+    fn restore(shared: &'static Self::Shared, snapshot: &[u8]) -> Result<Self, Error>;
 
     /// The model called a tool. An `Err` changes nothing.
     fn call(
@@ -130,7 +130,7 @@ pub trait Environment: Sized + 'static {
     /// lists does, so sort what has none of its own.
     fn state(&self) -> Value;
 
-    /// All that `restore` needs beside the world: state, task, position of the random generator.
+    /// All that `restore` needs beside the shared value: state, task, position of the random generator.
     fn snapshot(&self) -> Result<Vec<u8>, Error>;
 
     /// Judges the current state by the task's reference, which no session sees earlier. The score is
@@ -138,8 +138,8 @@ pub trait Environment: Sized + 'static {
     fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, Error>;
 
     /// Short episodes that the environment can be checked with.
-    fn scenarios(world: &'static Self::World) -> Vec<Scenario> {
-        let _ = world;
+    fn scenarios(shared: &'static Self::Shared) -> Vec<Scenario> {
+        let _ = shared;
         Vec::new()
     }
 }

@@ -45,7 +45,7 @@
 //! |---|---|
 //! | write a tool | [`tool`](mod@tool), [`IntoObservation`] |
 //! | write a reward | [`reward`](mod@reward), [`Terms`] |
-//! | write a stateful world | [`environment`], [`Environment`] |
+//! | write an environment | [`environment`], [`Environment`] |
 //! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
 //! | write to the operator's log | [`log`] |
 //! | ask hosts that the operator opens | [`http`] |

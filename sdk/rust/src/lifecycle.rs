@@ -113,15 +113,15 @@ where
     W: Any,
     I: Init<P, State = W>,
 {
-    let world: &'static W = Box::leak(Box::new(init.run(config)?));
-    STATE.with_borrow_mut(|kept| *kept = Some(Rc::new(world)));
+    let shared: &'static W = Box::leak(Box::new(init.run(config)?));
+    STATE.with_borrow_mut(|kept| *kept = Some(Rc::new(shared)));
     Ok(())
 }
 
-/// The world that `init` returned.
+/// The value that `init` returned, which all sessions share.
 #[doc(hidden)]
-pub fn world<W: Any>() -> Result<&'static W, Error> {
-    state::<&'static W>().map(|world| *world)
+pub fn shared<W: Any>() -> Result<&'static W, Error> {
+    state::<&'static W>().map(|shared| *shared)
 }
 
 /// Stands in for `init` in a plugin that has none: any key of a configuration is a mistake.

@@ -139,12 +139,12 @@ macro_rules! plugin {
             @environment
             (|config| {
                 $crate::lifecycle::initialise_world::<
-                    <$session as $crate::environment::Environment>::World,
+                    <$session as $crate::environment::Environment>::Shared,
                     _,
                     _,
                 >($init, config)
             })
-            ($crate::lifecycle::world)
+            ($crate::lifecycle::shared)
             $session
         );
     };
@@ -205,7 +205,7 @@ macro_rules! plugin {
             $crate::bindings::reward::export!(Exported with_types_in $crate::bindings::reward);
         };
     };
-    (@environment ($init:expr) ($world:expr) $session:ty) => {
+    (@environment ($init:expr) ($shared:expr) $session:ty) => {
         /// This crate's environment, as the host sees it.
         // Not public: then the session, which is a part of its interface, would have to be.
         struct Plugin;
@@ -221,15 +221,15 @@ macro_rules! plugin {
                 init(config)
             }
 
-            fn world() -> ::std::result::Result<
-                &'static <$session as $crate::environment::Environment>::World,
+            fn shared() -> ::std::result::Result<
+                &'static <$session as $crate::environment::Environment>::Shared,
                 $crate::Error,
             > {
-                let world: fn() -> ::std::result::Result<
-                    &'static <$session as $crate::environment::Environment>::World,
+                let shared: fn() -> ::std::result::Result<
+                    &'static <$session as $crate::environment::Environment>::Shared,
                     $crate::Error,
-                > = $world;
-                world()
+                > = $shared;
+                shared()
             }
         }
 

@@ -2,7 +2,7 @@
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
 life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
-of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `environment` makes sessions worlds instead.
+of who runs them, `report` says how they ended, `snapshot` is what happens before any of it. `environment` makes sessions those of an environment.
 
 The program shares the interpreter with this package and can change whatever it finds. So functions that matter are bound
 to names of our own before any program runs, and what must not be fooled, such as a comparison with an expected value,
@@ -51,7 +51,7 @@ def execute(program):
 
 
 class Session:
-    """A notebook, or a world."""
+    """A notebook, or a session of an environment."""
 
     def __init__(self, notebook):
         self.notebook = notebook
@@ -60,7 +60,7 @@ class Session:
     def open(cls, language, files, modules, seed):
         """`(0, session)` or `(1, error)`."""
         if environment.is_configured():
-            return answer(language, lambda: cls(environment.World.open(seed)))
+            return answer(language, lambda: cls(environment.EnvironmentSession.open(seed)))
         return answer(language, lambda: cls(session.Notebook(files, modules, seed)))
 
     def execute(self, code, limits):

@@ -1,7 +1,7 @@
-"""Worlds in place of notebooks: what an image is whose `init` was told of an environment.
+"""Environments instead of notebooks: an image whose `init` was given an environment.
 
 The packages that environments import, `plugins/python/environments`, are kept as marshalled code that no program finds. Once
-`configure` has them load an environment's files, all sessions of the image are worlds: a cell is a request, the name of a
+`configure` has them load an environment's files, all sessions of the image are the environment's: a cell is a request, the name of a
 function of `rlf_environment` and its arguments, and its value is what that returns.
 """
 
@@ -85,13 +85,13 @@ def files_of(told):
 
 
 def warm_up(environment):
-    """Has a world played the way that the host will play others, but not as a program, which would open files: `init` may not."""
-    world = World(environment)
+    """Plays an environment as the host will play others, but not as a program, which would open files: `init` may not."""
+    session = EnvironmentSession(environment)
 
     def ask(what, arguments):
         if what == "load":
             return environment.load(*arguments)
-        outcome, value, _ = world.execute(json.dumps([what, arguments]))
+        outcome, value, _ = session.execute(json.dumps([what, arguments]))
         if outcome != (COMPLETED,) or not value.startswith(_ANSWER):
             raise RuntimeError(f"the warm-up failed: {outcome}, {value}")
         return value[len(_ANSWER) : -1]
@@ -100,11 +100,11 @@ def warm_up(environment):
 
 
 def is_configured():
-    """Whether sessions of this image are worlds."""
+    """Whether sessions of this image are those of an environment."""
     return bool(_loaded)
 
 
-class World:
+class EnvironmentSession:
     """One session; an instance has one."""
 
     def __init__(self, environment):

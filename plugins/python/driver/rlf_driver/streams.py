@@ -67,6 +67,7 @@ def fresh():
 
 
 _mine = []
+_OWN = (("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__"))
 _open, _close = os.open, os.close
 _READ = os.O_RDONLY
 
@@ -126,8 +127,11 @@ def finish():
                 error.__traceback__ = error.__traceback__.tb_next
                 report.ignored(error, *_flushing(stream))
     stream = None
-    for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, name, getattr(sys, f"__{name}__", None))
+    for name, own in _OWN:
+        stream = getattr(sys, own, None)
+        # Where nothing was replaced nothing is written.
+        if getattr(sys, name, _OWN) is not stream:
+            setattr(sys, name, stream)
     return whole
 
 

@@ -1,7 +1,7 @@
-"""A world that is played before any other is loaded.
+"""An environment that is played before any other is loaded.
 
 The interpreter specialises code as it runs and fills caches of many kinds. What is warm in the snapshot is warm in every
-session, which then neither takes the time nor writes to the pages that this lies on. Nothing of this world is left.
+session, which then neither takes the time nor writes to the pages that this lies on. Nothing of this environment is left.
 """
 
 import json
@@ -170,7 +170,7 @@ CALLS = (
 
 
 def play(ask):
-    """Loads and plays the world through `ask(function, arguments)`, which gives what the function of the package does."""
+    """Loads and plays the environment through `ask(function, arguments)`, which gives what the function of the package does."""
     ask("load", [json.dumps({"servers": {NAME: {"source": SOURCE, "file": f"{NAME}.py"}}, "scenarios": []})])
     for _ in range(ROUNDS):
         ask("open", [json.dumps(TASK), 7])

@@ -43,7 +43,7 @@ class Still(datetime.datetime):
 
 
 def settle():
-    """The same world for both sides."""
+    """The same environment for both sides."""
     warnings.simplefilter("ignore")
     for name in ("requests", "httpx"):
         sys.modules[name] = types.ModuleType(name)

@@ -318,7 +318,7 @@ extern char __heap_base;
 static bool is_configured;
 
 // Makes one piece of the dozen that a run writes to in the runtime's state. Not of what has been configured: its sessions are
-// worlds, of which many wait at a time, and that is 30 pages for each.
+// those of an environment, of which many wait at a time, and that is 30 pages for each.
 void join_written_pages(void) {
     if (is_configured) return;
     uintptr_t end = (uintptr_t)&__heap_base;

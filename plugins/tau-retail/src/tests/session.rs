@@ -130,25 +130,25 @@ fn only_changed_records_are_state_and_one_changed_back_is_not() {
 #[test]
 fn sessions_share_every_record_but_those_they_changed() {
     let mut session = small();
-    let world = <Plugin as rlf_plugin::EnvironmentPlugin>::world().unwrap();
-    let other = Store::new(world);
-    let mut store = Store::new(world);
+    let shop = <Plugin as rlf_plugin::EnvironmentPlugin>::shared().unwrap();
+    let other = Store::new(shop);
+    let mut store = Store::new(shop);
     let changed = crate::store::Changes {
-        order: Some((world.orders.row("#1").unwrap(), json!({ "changed": true }))),
+        order: Some((shop.orders.row("#1").unwrap(), json!({ "changed": true }))),
         user: None,
     };
     store.apply(changed);
-    for (id, original) in world.orders.sorted() {
+    for (id, original) in shop.orders.sorted() {
         assert!(std::ptr::eq(other.order(id).unwrap().1, original));
         assert_eq!(
             std::ptr::eq(store.order(id).unwrap().1, original),
             id != "#1"
         );
     }
-    for (id, original) in world.users.sorted() {
+    for (id, original) in shop.users.sorted() {
         assert!(std::ptr::eq(store.user(id).unwrap().1, original));
     }
-    // A session is a reference to the world and a few empty collections.
+    // A session is a reference to the shop and a few empty collections.
     assert!(size_of::<Session>() <= 128, "{}", size_of::<Session>());
     let cancel = json!({ "order_id": "#1", "reason": "no longer needed" });
     record(&mut session, "cancel_pending_order", cancel);
@@ -159,8 +159,8 @@ fn sessions_share_every_record_but_those_they_changed() {
 #[test]
 fn success_needs_the_database_and_every_output_in_one_message() {
     let mut session = small();
-    let world = <Plugin as rlf_plugin::EnvironmentPlugin>::world().unwrap();
-    let hash = Store::new(world).hash();
+    let shop = <Plugin as rlf_plugin::EnvironmentPlugin>::shared().unwrap();
+    let hash = Store::new(shop).hash();
     let reference = json!({ "gold_hash": hash, "outputs": ["1234.5", "Blue"], "actions": [] });
     let verdict = session.verify(None, &reference).unwrap();
     assert_eq!((verdict.success, verdict.score), (false, 0.0));
@@ -192,8 +192,8 @@ fn success_needs_the_database_and_every_output_in_one_message() {
 #[test]
 fn what_the_users_model_says_to_stop_is_not_the_agents_word() {
     small();
-    let world = <Plugin as rlf_plugin::EnvironmentPlugin>::world().unwrap();
-    let reference = json!({ "gold_hash": Store::new(world).hash(), "outputs": ["stop"] });
+    let shop = <Plugin as rlf_plugin::EnvironmentPlugin>::shared().unwrap();
+    let reference = json!({ "gold_hash": Store::new(shop).hash(), "outputs": ["stop"] });
     let mut session = open(json!({ "user": "model" }));
     session.say("Hello.").unwrap();
     session.say(STOP).unwrap();
@@ -205,7 +205,7 @@ fn what_is_no_snapshot_is_refused_with_the_reason() {
     use rlf_plugin::environment::Environment;
 
     small();
-    let world = <Plugin as rlf_plugin::EnvironmentPlugin>::world().unwrap();
+    let shop = <Plugin as rlf_plugin::EnvironmentPlugin>::shared().unwrap();
     let with = |orders: &str| {
         format!(
             r#"{{"version":1,"user":"solo","ended":false,"said":[],"orders":{orders},"users":{{}}}}"#
@@ -219,14 +219,14 @@ fn what_is_no_snapshot_is_refused_with_the_reason() {
         (with(r##"{"#9":{}}"##), "there is no order #9"),
         (with(r##"{"#1":{"status":"pending"}}"##), "missing field"),
     ] {
-        let error = Session::restore(world, snapshot.as_bytes())
+        let error = Session::restore(shop, snapshot.as_bytes())
             .map(drop)
             .unwrap_err();
         let text = error_message(&error);
         assert!(text.starts_with("not a snapshot of this store: "), "{text}");
         assert!(text.contains(reason), "{text}");
     }
-    assert!(Session::restore(world, with("{}").as_bytes()).is_ok());
+    assert!(Session::restore(shop, with("{}").as_bytes()).is_ok());
 }
 
 #[test]

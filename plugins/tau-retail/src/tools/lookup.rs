@@ -15,10 +15,10 @@ pub(super) struct ByEmail {
 
 /// The case of letters does not matter.
 pub(super) fn user_by_email(store: &Store, given: &ByEmail) -> Result<Done, Stop> {
-    let world = store.world;
-    let row = world.emails.get(&given.email.to_lowercase());
+    let shop = store.shop;
+    let row = shop.emails.get(&given.email.to_lowercase());
     let row = row.ok_or_else(|| refused("user not found"))?;
-    Ok(Done::shown(world.users.id(*row)))
+    Ok(Done::shown(shop.users.id(*row)))
 }
 
 #[derive(Deserialize)]
@@ -31,15 +31,15 @@ pub(super) struct ByName {
 
 /// The first user of that name who lives there now: the session may have changed addresses.
 pub(super) fn user_by_name(store: &Store, given: &ByName) -> Result<Done, Stop> {
-    let world = store.world;
+    let shop = store.shop;
     let name = (
         given.first_name.to_lowercase(),
         given.last_name.to_lowercase(),
     );
-    for row in world.names.get(&name).into_iter().flatten() {
+    for row in shop.names.get(&name).into_iter().flatten() {
         let user: User<'_> = records::read(store.user_at(*row))?;
         if user.address.zip == given.zip {
-            return Ok(Done::shown(world.users.id(*row)));
+            return Ok(Done::shown(shop.users.id(*row)));
         }
     }
     Err(refused("user not found"))
@@ -64,7 +64,7 @@ pub(super) struct ProductId {
 }
 
 pub(super) fn product(store: &Store, given: &ProductId) -> Result<Done, Stop> {
-    let products = &store.world.products;
+    let products = &store.shop.products;
     let row = products.row(&given.product_id);
     let row = row.ok_or_else(|| refused("product not found"))?;
     Ok(Done::shown(dumps(products.record(row))))

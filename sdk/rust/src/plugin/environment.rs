@@ -19,7 +19,7 @@ pub trait EnvironmentPlugin {
     fn init(config: &str) -> Result<(), Error>;
 
     /// The value that `init` made.
-    fn world() -> Result<&'static <Self::Session as Environment>::World, Error>;
+    fn shared() -> Result<&'static <Self::Session as Environment>::Shared, Error>;
 }
 
 /// Gives an environment the generated export traits.
@@ -41,11 +41,11 @@ impl<P: EnvironmentPlugin + 'static> contract::Guest for Environments<P> {
     type Session = Session<P>;
 
     fn scenarios() -> Vec<contract::Scenario> {
-        // The contract has no error here; without a world there is nothing to play.
-        P::world().map_or_else(
+        // The contract has no error here; without the value that `init` makes there is nothing to play.
+        P::shared().map_or_else(
             |_| Vec::new(),
-            |world| {
-                let scenarios = P::Session::scenarios(world);
+            |shared| {
+                let scenarios = P::Session::scenarios(shared);
                 scenarios.into_iter().map(written).collect()
             },
         )
@@ -55,13 +55,13 @@ impl<P: EnvironmentPlugin + 'static> contract::Guest for Environments<P> {
 impl<P: EnvironmentPlugin + 'static> contract::GuestSession for Session<P> {
     fn open(task: String, seed: u64) -> Result<(contract::Session, Start), Error> {
         let task = value("task", &task)?;
-        let (session, start) = P::Session::open(P::world()?, task, seed)?;
+        let (session, start) = P::Session::open(P::shared()?, task, seed)?;
         let session = Self(RefCell::new(session));
         Ok((contract::Session::new(session), start))
     }
 
     fn restore(snapshot: Vec<u8>) -> Result<contract::Session, Error> {
-        let session = P::Session::restore(P::world()?, &snapshot)?;
+        let session = P::Session::restore(P::shared()?, &snapshot)?;
         Ok(contract::Session::new(Self(RefCell::new(session))))
     }
 

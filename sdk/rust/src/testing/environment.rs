@@ -12,7 +12,7 @@ pub fn init_environment<P: EnvironmentPlugin>(config: Value) -> Result<(), Error
 
 /// Opens a session as the host would.
 pub fn open<P: EnvironmentPlugin>(task: Value, seed: u64) -> Result<(Session<P>, Start), Error> {
-    let (session, start) = P::Session::open(P::world()?, task, seed)?;
+    let (session, start) = P::Session::open(P::shared()?, task, seed)?;
     Ok((Session { session, turn: 0 }, start))
 }
 
@@ -45,7 +45,7 @@ impl<P: EnvironmentPlugin> Session<P> {
     pub fn restored(&self) -> Result<Self, Error> {
         let snapshot = self.session.snapshot()?;
         Ok(Self {
-            session: P::Session::restore(P::world()?, &snapshot)?,
+            session: P::Session::restore(P::shared()?, &snapshot)?,
             turn: self.turn,
         })
     }

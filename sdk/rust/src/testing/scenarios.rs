@@ -16,8 +16,8 @@ use crate::{EnvironmentPlugin, Error};
 /// The error says which scenario and which call. A call that ends in an `Err` is one, and so is an
 /// environment without scenarios.
 pub fn check_scenarios<P: EnvironmentPlugin>() -> Result<(), String> {
-    let world = P::world().map_err(|error| format!("{error:?}"))?;
-    let scenarios = P::Session::scenarios(world);
+    let shared = P::shared().map_err(|error| format!("{error:?}"))?;
+    let scenarios = P::Session::scenarios(shared);
     if scenarios.is_empty() {
         return Err("the environment has no scenarios to play".to_owned());
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     impl<const FLAW: u8> Environment for Counter<FLAW> {
-        type World = ();
+        type Shared = ();
 
         fn open((): &'static (), _task: Value, seed: u64) -> Result<(Self, Start), Error> {
             let start = Start {
@@ -249,7 +249,7 @@ mod tests {
             crate::lifecycle::refuse_configuration(config)
         }
 
-        fn world() -> Result<&'static (), Error> {
+        fn shared() -> Result<&'static (), Error> {
             Ok(&())
         }
     }

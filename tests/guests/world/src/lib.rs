@@ -1,4 +1,4 @@
-//! A world of a count, a log and a door, and tools that do what a session must not: the host's tests
+//! An environment of a count, a log and a door, and tools that do what a session must not: the host's tests
 //! play it to show that a session survives, or is rebuilt, or ends.
 
 mod task;
@@ -74,7 +74,7 @@ impl Session {
 }
 
 impl Environment for Session {
-    type World = ();
+    type Shared = ();
 
     fn open((): &'static (), task: Value, seed: u64) -> Result<(Self, Start), Error> {
         let task: Task = serde_json::from_value(task)

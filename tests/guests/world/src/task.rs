@@ -1,4 +1,4 @@
-//! What a task asks of the world.
+//! A task of the environment.
 
 use rlf_plugin::Error;
 use serde::{Deserialize, Serialize};

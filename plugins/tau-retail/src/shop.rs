@@ -18,7 +18,7 @@ const SLOT: &str = "retail";
 
 /// The store before anything happened in it.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Shop {
     pub(crate) orders: Table,
     pub(crate) products: Table,
     pub(crate) users: Table,
@@ -35,20 +35,20 @@ pub(crate) struct World {
 
 /// The reason why the data cannot be used: the file, and what is wrong in it.
 #[derive(Debug)]
-pub(crate) struct WorldError {
+pub(crate) struct ShopError {
     file: &'static str,
     reason: String,
 }
 
-impl fmt::Display for WorldError {
+impl fmt::Display for ShopError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "data `{SLOT}`, file {}: {}", self.file, self.reason)
     }
 }
 
-impl World {
+impl Shop {
     /// Reads the five files of the slot; others are left alone.
-    pub(crate) fn load() -> Result<Self, WorldError> {
+    pub(crate) fn load() -> Result<Self, ShopError> {
         let orders = table("orders.json", |order| Order::deserialize(order).map(drop))?;
         let products = table("products.json", |product| {
             Product::deserialize(product).map(drop)
@@ -70,8 +70,8 @@ impl World {
     }
 }
 
-fn file(name: &'static str) -> Result<String, WorldError> {
-    let failed = |reason: &str| WorldError {
+fn file(name: &'static str) -> Result<String, ShopError> {
+    let failed = |reason: &str| ShopError {
         file: name,
         reason: reason.to_owned(),
     };
@@ -81,15 +81,15 @@ fn file(name: &'static str) -> Result<String, WorldError> {
     data::read_text(SLOT, entry).map_err(|error| failed(error_message(&error)))
 }
 
-fn table(name: &'static str, check: Check) -> Result<Table, WorldError> {
-    Table::parse(&file(name)?, check).map_err(|error| WorldError {
+fn table(name: &'static str, check: Check) -> Result<Table, ShopError> {
+    Table::parse(&file(name)?, check).map_err(|error| ShopError {
         file: name,
         reason: error.to_string(),
     })
 }
 
 /// Every order has its user and its products, so that no call meets one that has not.
-fn connect(orders: &Table, products: &Table, users: &Table) -> Result<(), WorldError> {
+fn connect(orders: &Table, products: &Table, users: &Table) -> Result<(), ShopError> {
     for (id, record) in orders.sorted() {
         let Ok(order) = Order::deserialize(record) else {
             continue;
@@ -101,7 +101,7 @@ fn connect(orders: &Table, products: &Table, users: &Table) -> Result<(), WorldE
             (_, Some(product)) => format!("product {product}"),
             (Some(_), None) => continue,
         };
-        return Err(WorldError {
+        return Err(ShopError {
             file: "orders.json",
             reason: format!("the order {id} has the {missing}, which is not there"),
         });
@@ -155,9 +155,9 @@ struct Function {
     parameters: Map<String, Value>,
 }
 
-fn definitions() -> Result<Vec<ToolDefinition>, WorldError> {
+fn definitions() -> Result<Vec<ToolDefinition>, ShopError> {
     const FILE: &str = "tools.json";
-    let failed = |reason: String| WorldError { file: FILE, reason };
+    let failed = |reason: String| ShopError { file: FILE, reason };
     let described: Vec<Described> =
         serde_json::from_str(&file(FILE)?).map_err(|error| failed(error.to_string()))?;
     let define = |Described { function }| {
