@@ -188,7 +188,6 @@ mod tests {
             id: folder.to_owned(),
             name: folder.to_owned(),
             version: "0.1.0".to_owned(),
-            license: None,
             source: None,
             manifest_path: format!("/rlf/{folder}/Cargo.toml").into(),
             dependencies: depends_on
