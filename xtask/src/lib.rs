@@ -22,6 +22,7 @@ pub mod clients;
 pub mod component;
 pub mod conformance;
 pub mod cuda;
+pub mod discovery;
 pub mod features;
 pub mod gpu_check;
 pub mod guests;

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    component,
+    component, discovery,
     guests::{self, Family, Guest, Maker},
     manifest::{self, Manifest, Record, Stale},
     project::Project,
@@ -49,7 +49,7 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
 
 /// Says which plugins are stale; an error where any is.
 pub fn check(project: &Project) -> Result<()> {
-    let guests = guests::discover(project)?;
+    let guests = discovery::guests(project)?;
     let shelves = Shelf::all(project);
     let mut stale = 0;
     for guest in &guests {
@@ -100,7 +100,7 @@ pub fn build_with_c(project: &Project) -> Result<()> {
 }
 
 fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
-    let guests = guests::discover(project)?;
+    let guests = discovery::guests(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;
     let mut shelves = Shelf::all(project);
     for shelf in &mut shelves {
