@@ -56,12 +56,6 @@ impl Host {
         &self.plugins
     }
 
-    /// Real data that is not part of the repository, where this machine has it.
-    pub fn shared_data(&self, name: &str) -> Option<PathBuf> {
-        let path = self.root().join("../shared/data").join(name);
-        path.exists().then_some(path)
-    }
-
     /// Starts `rlf-host` with these arguments.
     pub fn start<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         self.start_by(Command::new(self.project.binary()), arguments)

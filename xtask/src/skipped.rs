@@ -1,14 +1,13 @@
 //! Tests that were skipped because this machine lacks something: data, or a plugin that needs another compiler.
 //!
 //! Runners of tests hide the output of a test that passes, so a skipped test appends a line to a file that
-//! `cargo xtask test` names in an environment variable, and prints at its end.
+//! `cargo xtask test` names in an environment variable, and prints at its end. `tests/src/data.rs` is the side of the tests.
 
 use std::{
-    env, fs,
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::Command,
-    thread,
 };
 
 use anyhow::{Context, Result};
@@ -18,47 +17,11 @@ use crate::{project::Project, steps::say};
 /// Names the file that skipped tests append to: a line each, `TEST<tab>REASON<tab>COMMAND`.
 pub const VARIABLE: &str = "RLF_SKIPPED_TESTS";
 
-/// Names the folder of data sets, where it is not the default.
-pub const DATA: &str = "RLF_DATA";
-
-/// Notes that the running test is skipped for `reason`, and that `mend` would make it run.
-pub fn note(reason: &str, mend: &str) {
-    eprintln!("SKIPPED: {reason}; {mend}");
-    if let Some(path) = env::var_os(VARIABLE) {
-        let thread = thread::current();
-        append(
-            path.as_ref(),
-            thread.name().unwrap_or("a test"),
-            reason,
-            mend,
-        );
-    }
-}
-
 /// Appends a line to the list. A list that cannot be written fails no test: each has printed its line already.
 fn append(list: &Path, test: &str, reason: &str, mend: &str) {
     let line = format!("{test}\t{reason}\t{mend}\n");
     let file = fs::OpenOptions::new().create(true).append(true).open(list);
     _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
-}
-
-/// The path of `name` in the folder of data sets. Where it does not exist, the running test is noted as skipped.
-pub fn data(root: &Path, name: &str) -> Option<PathBuf> {
-    let folder = match env::var_os(DATA) {
-        Some(folder) => root.join(folder),
-        None => root.join("../shared/data"),
-    };
-    let path = folder.join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    note(
-        &format!("{name} is not among the data sets"),
-        &format!(
-            "{DATA}=DIR cargo xtask test, with the data sets that docs/contributing.md lists in DIR"
-        ),
-    );
-    None
 }
 
 /// The list of tests that one command skipped.

@@ -186,7 +186,7 @@ async fn take(
 }
 
 /// Reads a value; where it does not fit, says where and why in the form of the original service.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     // A list would be taken for the fields in their order.
     if body.trim_ascii_start().first() == Some(&b'[')
         && serde_json::from_slice::<IgnoredAny>(body).is_ok()
