@@ -56,12 +56,6 @@ impl Host {
         &self.plugins
     }
 
-    /// Real data that is not part of the repository, where this machine has it.
-    pub fn shared_data(&self, name: &str) -> Option<PathBuf> {
-        let path = self.root().join("../shared/data").join(name);
-        path.exists().then_some(path)
-    }
-
     /// Runs the maintainers' `rlf-bench` with these arguments, to its end.
     pub fn run_bench<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         self.start_by(Command::new(self.project.bench_binary()), arguments)

@@ -15,6 +15,7 @@
 #![allow(clippy::missing_panics_doc)]
 
 mod chat;
+mod data;
 mod experiment;
 mod host;
 mod process;
@@ -22,6 +23,7 @@ mod run_folder;
 mod service;
 
 pub use chat::{ChatEndpoint, Question, Reply};
+pub use data::{data, skip};
 pub use experiment::Experiment;
 pub use host::Host;
 pub use process::{Ended, Running};

@@ -1,13 +1,16 @@
 //! The interpreters do what is recorded of them, and published rows with functions load and answer: what
 //! `cargo xtask conformance` prints, for the builds that lie among the plugins.
 
-use rlf_tests::Host;
+use rlf_tests::{Host, data, skip};
 
 fn conforms(language: &str) {
     let host = Host::new();
     if !host.plugins().join(language).is_dir() {
         // Left out where the machine cannot build it; `cargo xtask plugins` says why.
-        eprintln!("SKIPPED: {language} is not among the built plugins");
+        skip(
+            &format!("{language} is not among the built plugins"),
+            "`cargo xtask plugins` says why",
+        );
         return;
     }
     let programs = host
@@ -42,8 +45,7 @@ fn javascript_does_as_recorded() {
 #[test]
 fn every_published_row_with_functions_loads_and_answers_as_cpython_does() {
     let host = Host::new();
-    let Some(rows) = host.shared_data("ftrl-sample/sample.jsonl") else {
-        eprintln!("SKIPPED: no ../shared/data/ftrl-sample beside the repository");
+    let Some(rows) = data("ftrl-sample/sample.jsonl") else {
         return;
     };
     let rows = rows.display().to_string();

@@ -426,8 +426,7 @@ fn the_published_samples_import_whole() {
         ("ftrl-sample", "sample.jsonl", "40 tasks"),
         ("tau-retail", "tasks_train_dev.json", "520 tasks"),
     ] {
-        let Some(data) = host.shared_data(data) else {
-            eprintln!("SKIPPED: no ../shared/data/{data} beside the repository");
+        let Some(data) = rlf_tests::data(data) else {
             continue;
         };
         let output = folder.path().join("out.jsonl").display().to_string();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rlf_tests::{Experiment, Host, RunFolder};
+use rlf_tests::{Experiment, Host, RunFolder, data};
 use serde_json::{Value, json};
 
 const SMALL: [&str; 8] = [
@@ -134,8 +134,7 @@ fn experiment(context: i64) -> Experiment {
 fn tau_retail_is_judged_by_its_database_and_reports_pass_hat_k() {
     let made = experiment(16_384);
     let host = made.host();
-    let Some(data) = host.shared_data("tau-retail") else {
-        eprintln!("SKIPPED: no ../shared/data/tau-retail beside the repository");
+    let Some(data) = data("tau-retail") else {
         return;
     };
     let tasks = import(
@@ -165,8 +164,7 @@ fn tau_retail_is_judged_by_its_database_and_reports_pass_hat_k() {
 fn ftrls_rows_are_graded_by_solve_f1_in_their_own_functions() {
     let made = experiment(16_384);
     let host = made.host();
-    let Some(data) = host.shared_data("ftrl-sample") else {
-        eprintln!("SKIPPED: no ../shared/data/ftrl-sample beside the repository");
+    let Some(data) = data("ftrl-sample") else {
         return;
     };
     let tasks = import(

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use rlf_tests::Experiment;
+use rlf_tests::{Experiment, data};
 use serde_json::{Value, json};
 
 #[test]
@@ -15,8 +15,7 @@ fn the_recipe_runs_on_the_real_corpus_with_any_qwen3_checkpoint() {
         .with("rl.steps", 1)
         .with("eval.every", 0);
     let host = made.host();
-    let Some(data) = host.shared_data("hotpotqa") else {
-        eprintln!("SKIPPED: no ../shared/data/hotpotqa beside the repository");
+    let Some(data) = data("hotpotqa") else {
         return;
     };
     let checkpoint = made.train("made", &[]).checkpoint("rl-000001");

@@ -19,8 +19,9 @@ impl Reward {
     fn new() -> Option<Self> {
         let host = Host::new();
         if !host.plugins().join("reward-sql-result").is_dir() {
-            eprintln!(
-                "SKIPPED: reward-sql-result is not among the built plugins; `cargo xtask plugins` says why"
+            rlf_tests::skip(
+                "reward-sql-result is not among the built plugins",
+                "`cargo xtask plugins` says why",
             );
             return None;
         }

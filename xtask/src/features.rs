@@ -1,43 +1,87 @@
-//! That the host is compiled with one set of features.
+//! That host and guests are each compiled with one set of features.
 //!
 //! Cargo unifies the features of whatever one call builds. Tests bring development dependencies, and where one of
 //! those turns on a feature of something far below (`libc`, say), everything above that is compiled again, wasmtime and
-//! candle included: minutes, that nobody sees a reason for. This compares the two sets before they are built.
+//! candle included: minutes, that nobody sees a reason for. The same happens where the binary alone has other features than
+//! the workspace: the quickstart builds it alone, and the tests of a single crate are built beside it. Plugins that are
+//! built without the others would have other bytes. This compares the sets before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
-use crate::{project::Project, steps};
+use crate::{guests, host, project::Project, quickstart, steps};
 
 /// What takes minutes to compile.
 const HEAVY: [&str; 4] = ["cranelift-codegen", "wasmtime", "candle-core", "tokenizers"];
 
-/// Fails where building and testing would compile something heavy twice.
+/// Fails if building, testing and the quickstart would compile something heavy twice, or give plugins other bytes.
 pub fn check(project: &Project) -> Result<()> {
-    let built = tree(project, "normal,build")?;
-    let tested = tree(project, "normal,build,dev")?;
-    let different = different(&built, &tested);
+    let built = tree(project, &["--workspace", "--edges", "normal,build"])?;
+    let tested = tree(project, &["--workspace", "--edges", "normal,build,dev"])?;
+    same(project, "tested", &built, &tested)?;
+    let binary = ["--package", host::BINARY, "--edges", "normal,build"];
+    same(
+        project,
+        "built with the binary alone",
+        &tree(project, &binary)?,
+        &built,
+    )?;
+    guests_alike(project)
+}
+
+/// Fails if the plugins of the quickstart would be compiled with other features than together with all guests.
+fn guests_alike(project: &Project) -> Result<()> {
+    let manifest = guests::workspace(project).display().to_string();
+    let common = ["--manifest-path", &manifest, "--target", guests::TARGET];
+    let edges = ["--edges", "normal,build"];
+    let all = tree(project, &[&common[..], &edges, &["--workspace"]].concat())?;
+    let names = quickstart::plugin_names(project)?;
+    let packages: Vec<_> = names.iter().flat_map(|name| ["--package", name]).collect();
+    let some = tree(project, &[&common[..], &edges, &packages].concat())?;
+    let different = different(&some, &all);
+    if different.is_empty() {
+        steps::say(
+            "  the quickstart's plugins have the same features built alone and with all guests",
+        );
+        return Ok(());
+    }
+    let lines: Vec<_> = different
+        .iter()
+        .map(|(package, (alone, together))| {
+            format!("{package}: alone {alone}, with all guests {together}")
+        })
+        .collect();
+    bail!(
+        "the quickstart's plugins would have other bytes when they are built alone:\n  - {}\n  mend: name the features in \
+         [workspace.dependencies] of plugins/Cargo.toml, or in the crate of the SDK that depends on the package",
+        lines.join("\n  - ")
+    )
+}
+
+/// Fails if something heavy has other features in `tree` than in `other`, which is `how` it is built otherwise.
+fn same(project: &Project, how: &str, tree: &Tree, other: &Tree) -> Result<()> {
+    let different = different(tree, other);
     let mut heavy = Vec::new();
-    for (package, features) in &different {
+    for (package, (features, others)) in &different {
         let above = above(project, package)?;
         heavy.extend(
             HEAVY
                 .iter()
                 .filter(|name| above.contains(**name))
-                .map(|name| format!("{name}, because of {package}: {features}")),
+                .map(|name| format!("{name}, because of {package}: {features} and {others}")),
         );
     }
     if heavy.is_empty() {
         steps::say(&format!(
-            "  {} packages have the same features built and tested; {} light ones have not",
-            built.len() - different.len(),
+            "  {} packages have the same features built and {how}; {} light ones have not",
+            tree.len() - different.len(),
             different.len()
         ));
         return Ok(());
     }
     bail!(
-        "building and testing would each compile:\n  - {}\n  mend: turn the feature on for both, in \
+        "would be compiled twice, built and {how}:\n  - {}\n  mend: turn the feature on for both, in \
          [workspace.dependencies] of Cargo.toml, or leave out the development dependency that asks for it",
         heavy.join("\n  - ")
     )
@@ -46,10 +90,11 @@ pub fn check(project: &Project) -> Result<()> {
 /// Packages (`name vVERSION`) with the sets of features that they are compiled with.
 type Tree = BTreeMap<String, BTreeSet<String>>;
 
-fn tree(project: &Project, edges: &str) -> Result<Tree> {
+/// The packages that `cargo tree` lists for this selection.
+fn tree(project: &Project, selection: &[&str]) -> Result<Tree> {
     let mut command = project.cargo("tree");
-    command.args(["--locked", "--workspace", "--prefix", "none"]);
-    command.args(["--format", "{p}|{f}", "--edges", edges]);
+    command.args(["--locked", "--prefix", "none", "--format", "{p}|{f}"]);
+    command.args(selection);
     Ok(parse(&steps::output(&mut command)?))
 }
 
@@ -69,26 +114,22 @@ fn parse(text: &str) -> Tree {
     tree
 }
 
-/// Packages of both trees whose features differ, and how.
-fn different(built: &Tree, tested: &Tree) -> BTreeMap<String, String> {
+/// Packages of `tree` that `other` has with other features: both sets of each. A package that is compiled with several
+/// sets may have fewer of them in `tree`.
+fn different(tree: &Tree, other: &Tree) -> BTreeMap<String, (String, String)> {
     let mut found = BTreeMap::new();
-    for (package, features) in built {
-        let Some(others) = tested.get(package) else {
+    for (package, features) in tree {
+        let Some(others) = other.get(package) else {
             continue;
         };
-        if features != others {
+        if !features.is_subset(others) {
             let show = |sets: &BTreeSet<String>| {
                 sets.iter()
                     .map(|set| format!("[{set}]"))
                     .collect::<Vec<_>>()
                     .join(" and ")
             };
-            let how = format!(
-                "built with {}, tested with {}",
-                show(features),
-                show(others)
-            );
-            found.insert(package.clone(), how);
+            found.insert(package.clone(), (show(features), show(others)));
         }
     }
     found
@@ -118,7 +159,7 @@ mod tests {
         assert_eq!(different.len(), 1);
         assert_eq!(
             different["libc v0.2.1"],
-            "built with [std], tested with [extra,std]"
+            ("[std]".to_owned(), "[extra,std]".to_owned())
         );
     }
 

@@ -30,11 +30,7 @@ enum Command {
         extra: Vec<String>,
     },
     /// Check format, lints and licences, build, and run all tests
-    Test {
-        /// One part only
-        #[arg(long)]
-        only: Option<test::Part>,
-    },
+    Test(test::Choice),
     /// Look for cycles of modules in every crate
     Modules,
     /// Build the plugins that changed into target/plugins and target/test-plugins
@@ -111,7 +107,7 @@ fn run(arguments: Arguments) -> Result<()> {
     let project = Project::find()?;
     match arguments.command {
         Command::Quickstart { extra } => quickstart::run(&project, &extra),
-        Command::Test { only } => test::run(&project, only),
+        Command::Test(choice) => test::run(&project, &choice),
         Command::Modules => modules::check(&project),
         Command::Plugins { check: true } => plugins::check(&project),
         Command::Plugins { check: false } => {

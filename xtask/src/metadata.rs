@@ -25,8 +25,6 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// SPDX expression.
-    pub license: Option<String>,
     /// Where it comes from; none for a path.
     pub source: Option<String>,
     /// Its `Cargo.toml`.
@@ -49,6 +47,8 @@ pub struct Dependency {
 pub struct Target {
     /// Its name, from which the file's name is made.
     pub name: String,
+    /// `lib`, `bin`, `test`, ..
+    pub kind: Vec<String>,
     /// `cdylib`, `lib`, `bin`, ..
     pub crate_types: Vec<String>,
     /// Its root file.

@@ -1,8 +1,8 @@
 //! `cargo xtask plugins`: guests to components, in folders that `rlf-host --plugins` reads.
 //!
-//! All guests that are crates are built by one call of cargo, the ones for tests too. Building a part of them would unify
-//! features otherwise, and give other bytes, and with them other plugin hashes, for the same sources. The Python
-//! interpreter is built when it is stale itself.
+//! All guests that are crates are built by one call of cargo, the ones for tests too. A part of them could have other
+//! features, and so other bytes and other plugin hashes for the same sources; [`crate::features`] checks that the
+//! plugins which the quickstart builds by themselves have the same. The Python interpreter is built when it is stale itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    component,
+    component, discovery,
     guests::{self, Family, Guest, Maker},
     manifest::{self, Manifest, Record, Stale},
     project::Project,
@@ -49,7 +49,7 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
 
 /// Says which plugins are stale; an error where any is.
 pub fn check(project: &Project) -> Result<()> {
-    let guests = guests::discover(project)?;
+    let guests = discovery::guests(project)?;
     let shelves = Shelf::all(project);
     let mut stale = 0;
     for guest in &guests {
@@ -82,6 +82,13 @@ pub fn build(project: &Project) -> Result<()> {
     build_some(project, |_| true)
 }
 
+/// Builds the first-party plugins with these names, where any is stale, and nothing else.
+pub fn build_named(project: &Project, names: &BTreeSet<String>) -> Result<()> {
+    let is_named =
+        |guest: &Guest| guest.family == Family::FirstParty && names.contains(&guest.name);
+    build_some(project, is_named)
+}
+
 /// Builds the Python interpreter, where it is stale, and nothing else.
 pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
@@ -93,7 +100,7 @@ pub fn build_with_c(project: &Project) -> Result<()> {
 }
 
 fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
-    let guests = guests::discover(project)?;
+    let guests = discovery::guests(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;
     let mut shelves = Shelf::all(project);
     for shelf in &mut shelves {
@@ -118,10 +125,11 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
     }
     let is_crate = |guest: &&Guest| matches!(guest.maker, Maker::Cargo { .. });
     let has_c = |guest: &&Guest| matches!(guest.maker, Maker::WithC { .. });
-    // All crates of a workspace or none; one after the other what is no crate.
+    // All wanted crates of a workspace or none; one after the other what is no crate.
     let mut batches: Vec<Vec<&Guest>> = Vec::new();
+    let is_wanted = |guest: &&Guest| wanted(guest);
     if stale.iter().any(is_crate) {
-        batches.push(guests.iter().filter(is_crate).collect());
+        batches.push(guests.iter().filter(is_crate).filter(is_wanted).collect());
     }
     if stale.iter().any(has_c) {
         let batch: Vec<&Guest> = guests.iter().filter(has_c).collect();

@@ -1,6 +1,6 @@
 //! `cargo xtask quickstart`: from a fresh checkout to a policy that learned to use tools.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -22,7 +22,7 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
     say(&format!(
         "This will\n\
          \x20 1. make ready   the target {} for plugins, by rustup where it is missing; nothing else is installed\n\
-         \x20 2. build        the host in release (about 10 minutes on 2 cores the first time) and the plugins\n\
+         \x20 2. build        the host in release (7 minutes on 2 idle cores the first time) and the plugins that the run needs\n\
          \x20 3. train        {CONFIG}: SFT, then GRPO, on the CPU (at most 5 minutes)\n\
          What is done already is not done again.",
         guests::TARGET
@@ -40,6 +40,7 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
          \x20 {binary} eval {run}       success by kind of task, greedy and sampled\n\
          \x20 {binary} plugin call calculator calculate '{{\"expression\": \"(2+3)*4\"}}'\n\
          \x20 {binary} train {CONFIG} --plugins target/plugins --overwrite    the same again\n\
+         \x20 cargo xtask plugins    the other plugins: interpreters, environments, rewards\n\
          \x20 cargo xtask test"
     );
     Ok(())
@@ -50,8 +51,20 @@ fn take(project: &Project, steps: &mut Steps, extra: &[String]) -> Result<PathBu
     steps.take("make ready", || {
         machine::make_ready(project, &[Need::Wasm, Need::Native])
     })?;
-    host::build(project, steps)?;
-    steps.take("build the plugins", || plugins::build(project))?;
+    let config = config(project)?;
+    let names = plugins_of(&config);
+    steps.take_both(
+        ("build the host", || {
+            let mut command = host::cargo_one(project, "build", &[], host::BINARY);
+            if steps::status(&mut command)?.success() {
+                return Ok(());
+            }
+            bail!("the host does not compile: the first error above")
+        }),
+        ("build the plugins", || {
+            plugins::build_named(project, &names)
+        }),
+    )?;
     let mut train = project.command(project.binary());
     train.args(["train", CONFIG, "--plugins", "target/plugins"]);
     // A run that is there already is gone on with: from its checkpoint, or not at all where it has ended.
@@ -90,14 +103,42 @@ fn run_folder(project: &Project, extra: &[String]) -> Result<PathBuf> {
             return words.next().map(Into::into).context("--run needs a folder");
         }
     }
-    let path = project.root().join(CONFIG);
-    let text = fs::read_to_string(&path).with_context(|| format!("{CONFIG} cannot be read"))?;
-    let config: toml::Table =
-        toml::from_str(&text).with_context(|| format!("{CONFIG} is no TOML"))?;
+    let config = config(project)?;
     match config.get("output").and_then(toml::Value::as_str) {
         Some(folder) => Ok(folder.into()),
         None => bail!("{CONFIG} has no `output`: name the run's folder there"),
     }
+}
+
+/// The configuration of the quickstart.
+fn config(project: &Project) -> Result<toml::Table> {
+    let path = project.root().join(CONFIG);
+    let text = fs::read_to_string(&path).with_context(|| format!("{CONFIG} cannot be read"))?;
+    toml::from_str(&text).with_context(|| format!("{CONFIG} is not TOML"))
+}
+
+/// The names of the plugins that the quickstart runs.
+pub fn plugin_names(project: &Project) -> Result<BTreeSet<String>> {
+    Ok(plugins_of(&config(project)?))
+}
+
+/// The names of the plugins that `config` uses: tools, and rewards.
+fn plugins_of(config: &toml::Table) -> BTreeSet<String> {
+    let tools = config.get("plugins").and_then(toml::Value::as_table);
+    let rewards = config
+        .get("rewards")
+        .and_then(|rewards| rewards.get("stack"));
+    let rewards = rewards
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten();
+    let rewards = rewards.filter_map(|reward| reward.get("plugin")?.as_str());
+    let tools = tools.into_iter().flat_map(toml::Table::keys);
+    tools
+        .map(String::as_str)
+        .chain(rewards)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -122,6 +163,14 @@ mod tests {
         assert_eq!(folder(&[]), PathBuf::from("runs/q"));
         assert_eq!(folder(&["--run", "x"]), PathBuf::from("x"));
         assert_eq!(folder(&["--seed", "1", "--run=y"]), PathBuf::from("y"));
+    }
+
+    #[test]
+    fn the_plugins_of_a_configuration_are_its_tools_and_its_rewards() {
+        let config = "[plugins.lookup]\nx = 1\n[plugins.calculator]\n[[rewards.stack]]\nplugin = \"format\"\n";
+        let (_root, project) = project(config);
+        let names: Vec<_> = plugin_names(&project).unwrap().into_iter().collect();
+        assert_eq!(names, ["calculator", "format", "lookup"]);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 use std::{
     fmt::Write as _,
     io::{IsTerminal, stderr},
+    panic,
     process::{Command, ExitStatus},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -14,6 +16,7 @@ use anyhow::{Context, Result, bail};
 #[derive(Debug)]
 pub struct Steps {
     taken: Vec<Step>,
+    start: Instant,
 }
 
 #[derive(Debug)]
@@ -32,7 +35,10 @@ impl Default for Steps {
 impl Steps {
     /// No step yet.
     pub fn new() -> Self {
-        Self { taken: Vec::new() }
+        Self {
+            taken: Vec::new(),
+            start: Instant::now(),
+        }
     }
 
     /// Runs `command` as the step `name`, its output going where ours goes. `mend` is what to do where it fails.
@@ -63,7 +69,30 @@ impl Steps {
         outcome
     }
 
-    /// A line for each step, and their sum.
+    /// Runs two works at once, each as a step; the first error of the two is returned. While one of them waits for a
+    /// single compiler, the other keeps the rest of the processor busy.
+    pub fn take_both(
+        &mut self,
+        (name, work): (&str, impl FnOnce() -> Result<()> + Send),
+        (other_name, other_work): (&str, impl FnOnce() -> Result<()> + Send),
+    ) -> Result<()> {
+        heading(&format!("{name}; at the same time: {other_name}"));
+        let (one, other) = thread::scope(|scope| {
+            let other = scope.spawn(|| timed(other_work));
+            (timed(work), other.join())
+        });
+        let other = other.unwrap_or_else(|panic| panic::resume_unwind(panic));
+        for (name, (time, outcome)) in [(name, &one), (other_name, &other)] {
+            self.taken.push(Step {
+                name: name.to_owned(),
+                time: *time,
+                failed: outcome.is_err(),
+            });
+        }
+        one.1.and(other.1)
+    }
+
+    /// A line for each step, and the time since the first began. Steps that ran at once overlap in it.
     pub fn summary(&self) -> String {
         let width = self.taken.iter().map(|step| step.name.len()).max();
         let width = width.unwrap_or(0).max("total".len());
@@ -73,7 +102,7 @@ impl Steps {
             let time = seconds(step.time);
             _ = writeln!(text, "  {:width$}  {time:>8}{mark}", step.name);
         }
-        let total = seconds(self.taken.iter().map(|step| step.time).sum());
+        let total = seconds(self.start.elapsed());
         _ = write!(text, "  {:width$}  {total:>8}", "total");
         text
     }
@@ -131,6 +160,12 @@ fn shown(command: &Command) -> String {
         .join(" ")
 }
 
+fn timed(work: impl FnOnce() -> Result<()>) -> (Duration, Result<()>) {
+    let start = Instant::now();
+    let outcome = work();
+    (start.elapsed(), outcome)
+}
+
 fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 60.0 {
@@ -165,6 +200,22 @@ mod tests {
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains("first") && lines[1].contains("second"));
         assert!(lines[2].contains("total"));
+    }
+
+    #[test]
+    fn of_two_steps_at_once_each_has_its_line_and_one_failure_is_enough() {
+        let mut steps = Steps::new();
+        steps
+            .take_both(("first", || Ok(())), ("second", || Ok(())))
+            .unwrap();
+        let failed = steps.take_both(("third", || Ok(())), ("fourth", || bail!("no")));
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+        let summary = steps.summary();
+        let marked: Vec<_> = summary
+            .lines()
+            .map(|line| line.contains("FAILED"))
+            .collect();
+        assert_eq!(marked, [false, false, false, true, false], "{summary}");
     }
 
     #[test]

@@ -2,20 +2,28 @@
 
 use std::{path::PathBuf, process::Command};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 
 use crate::{
-    features, guests, host, licences,
+    features, guests, host,
     machine::{self, Need},
+    metadata::Metadata,
     modules, plugins,
     project::Project,
+    skipped::Skipped,
     steps::{self, Steps, say},
     with_c,
 };
 
 /// Whether a cycle of modules fails the lints. Without it cycles are only printed.
 const CYCLES_FAIL: bool = false;
+
+/// Whether a warning of rustdoc fails the lints. Without it warnings are only printed.
+const DOCUMENTATION_FAILS: bool = false;
+
+/// The package of the end-to-end tests, which run the binary.
+const END_TO_END: &str = "rlf-tests";
 
 /// What is written in Python, and its tests.
 const IN_PYTHON: [(&str, &str); 3] = [
@@ -33,7 +41,7 @@ const IN_PYTHON: [(&str, &str); 3] = [
 /// A part of the tests, for the contributor's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Format, licences, features, clippy; of host and guests
+    /// Format, licences, features, cycles of modules, clippy, documentation; of host and guests
     Lint,
     /// Unit, property and doc tests of the host's crates
     Host,
@@ -43,30 +51,41 @@ pub enum Part {
     E2e,
 }
 
-/// Runs `part`, or everything, and closes with the time of each step.
-pub fn run(project: &Project, part: Option<Part>) -> Result<()> {
+/// What to test.
+#[derive(Debug, Default, clap::Args)]
+pub struct Choice {
+    /// One part only
+    #[arg(long)]
+    only: Option<Part>,
+    /// The tests of one of the host's crates, without what depends on it: `rlf-train`
+    #[arg(long, value_name = "CRATE", conflicts_with = "only")]
+    package: Option<String>,
+    /// Tests of the host whose name contains one of these
+    names: Vec<String>,
+}
+
+/// Runs what `choice` says, or everything, and ends with the time of each step and the tests that were skipped.
+pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     let mut run = Run {
         project,
         steps: Steps::new(),
         nextest: steps::output(project.cargo("nextest").arg("--version")).is_ok(),
-        cargo_deny: licences::cargo_deny(project),
+        skipped: Skipped::start(project)?,
+        names: &choice.names,
     };
-    let outcome = run.take(part);
+    let outcome = match &choice.package {
+        Some(package) => run.package(package),
+        None => run.take(choice.only),
+    };
     say(&format!("\n{}", run.steps.summary()));
+    run.skipped.report();
     if outcome.is_ok() {
-        say(&format!(
-            "\nall passed; tests by {}, licences by {}",
-            if run.nextest {
-                "cargo-nextest"
-            } else {
-                "cargo test"
-            },
-            if run.cargo_deny {
-                "cargo-deny"
-            } else {
-                "the check of our own"
-            },
-        ));
+        let runner = if run.nextest {
+            "cargo-nextest"
+        } else {
+            "cargo test"
+        };
+        say(&format!("\nall passed; tests by {runner}"));
     }
     outcome
 }
@@ -75,36 +94,38 @@ struct Run<'project> {
     project: &'project Project,
     steps: Steps,
     nextest: bool,
-    cargo_deny: bool,
+    skipped: Skipped,
+    names: &'project [String],
 }
 
 impl Run<'_> {
     fn take(&mut self, part: Option<Part>) -> Result<()> {
         let wants = |some: Part| part.is_none_or(|part| part == some);
         let project = self.project;
-        self.steps.take("make ready", || {
-            say(if self.nextest {
-                "  tests run by cargo-nextest"
-            } else {
-                "  tests run by `cargo test`; cargo-nextest is not installed, and not needed"
-            });
-            machine::make_ready(project, &[Need::Wasm, Need::Native, Need::Lints])
-        })?;
+        self.make_ready(&[Need::Wasm, Need::Native, Need::Lints])?;
         if wants(Part::Lint) {
             self.quick_lints()?;
         }
-        if part != Some(Part::Lint) {
+        if wants(Part::Host) || wants(Part::E2e) {
+            self.steps.take_both(
+                ("build the host", || {
+                    if steps::status(&mut host::cargo(project, "build"))?.success() {
+                        return Ok(());
+                    }
+                    bail!("the host does not compile: the first error above")
+                }),
+                ("build the plugins", || plugins::build(project)),
+            )?;
+        } else if part == Some(Part::Guests) {
             self.steps
                 .take("build the plugins", || plugins::build(project))?;
         }
         if wants(Part::Guests) {
             self.guest_tests()?;
         }
-        if wants(Part::Host) || wants(Part::E2e) {
-            host::build(project, &mut self.steps)?;
-        }
         if wants(Part::Lint) {
             self.clippy()?;
+            self.documentation()?;
         }
         match part {
             None => self.host_tests("test the host, end to end too", Packages::All)?,
@@ -116,6 +137,67 @@ impl Run<'_> {
             self.steps.run(
                 "doc tests of the host",
                 host::cargo(project, "test").arg("--doc"),
+                "the example in the documentation that is named above",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn make_ready(&mut self, needs: &[Need]) -> Result<()> {
+        let (project, nextest) = (self.project, self.nextest);
+        self.steps.take("make ready", || {
+            say(if nextest {
+                "  tests run by cargo-nextest"
+            } else {
+                "  tests run by `cargo test`; cargo-nextest is not installed, and not needed"
+            });
+            machine::make_ready(project, needs)
+        })
+    }
+
+    /// The tests of one of the host's crates. Crates that depend on it are not compiled.
+    fn package(&mut self, name: &str) -> Result<()> {
+        let project = self.project;
+        let metadata = Metadata::read(project, &project.root().join("Cargo.toml"))?;
+        let Some(package) = metadata.members().find(|member| member.name == name) else {
+            let names: Vec<_> = metadata.members().map(|member| &*member.name).collect();
+            bail!("the host has no crate {name}; it has {}", names.join(", "));
+        };
+        // A crate whose tests run plugins asks this one for their folder.
+        let dependencies = package.dependencies.iter();
+        let mut folders = dependencies.filter_map(|dependency| dependency.path.as_ref());
+        if folders.any(|folder| folder.ends_with("xtask")) {
+            self.make_ready(&[Need::Wasm, Need::Native])?;
+            self.steps
+                .take("build the plugins", || plugins::build(project))?;
+        } else {
+            self.make_ready(&[Need::Native])?;
+        }
+        if name == END_TO_END {
+            host::build(project, &mut self.steps)?;
+        }
+        let mut command = if self.nextest {
+            host::cargo_one(project, "nextest", &["run"], name)
+        } else {
+            host::cargo_one(project, "test", &[], name)
+        };
+        let mut has_library = false;
+        for target in &package.targets {
+            match target.kind.first().map(String::as_str) {
+                Some("lib") => {
+                    has_library = true;
+                    command.arg("--lib");
+                }
+                Some("bin") => _ = command.args(["--bin", &target.name]),
+                Some("test") => _ = command.args(["--test", &target.name]),
+                _ => {}
+            }
+        }
+        self.run_tests(&format!("test {name}"), command)?;
+        if has_library && self.names.is_empty() {
+            self.steps.run(
+                &format!("doc tests of {name}"),
+                host::cargo_one(project, "test", &[], name).arg("--doc"),
                 "the example in the documentation that is named above",
             )?;
         }
@@ -149,9 +231,8 @@ impl Run<'_> {
             "cargo fmt --all --manifest-path plugins/with-c/Cargo.toml",
         )?;
         let host = project.root().join("Cargo.toml");
-        let manifests = [&*host, &*guests, &*with_c];
-        if self.cargo_deny {
-            for manifest in manifests {
+        if steps::output(project.cargo("deny").arg("--version")).is_ok() {
+            for manifest in [&*host, &*guests, &*with_c] {
                 self.steps.run(
                     &format!("licences of {}", project.shown(manifest)),
                     project
@@ -165,10 +246,11 @@ impl Run<'_> {
                 )?;
             }
         } else {
-            self.steps.take("licences", || {
-                say("  cargo-deny is not installed: by the check of our own over `cargo metadata`");
-                licences::check(project, &manifests)
-            })?;
+            self.skipped.add(
+                "licences of all dependencies",
+                "cargo-deny is not installed",
+                "cargo install --locked cargo-deny",
+            );
         }
         self.steps
             .take("one set of features", || features::check(project))?;
@@ -197,11 +279,30 @@ impl Run<'_> {
         )
     }
 
+    /// The documentation of the host's crates, private items included. What clippy compiled is used again.
+    fn documentation(&mut self) -> Result<()> {
+        let project = self.project;
+        self.steps.take("documentation of the host", || {
+            let mut command = host::cargo(project, "doc");
+            command
+                .args(["--no-deps", "--document-private-items"])
+                .env("RUSTDOCFLAGS", "-D warnings");
+            let outcome = if steps::status(&mut command)?.success() {
+                Ok(())
+            } else {
+                Err(anyhow!("the first warning of rustdoc above"))
+            };
+            report(outcome, DOCUMENTATION_FAILS)
+        })
+    }
+
     /// The guests' logic, natively: no sandbox, and errors with a line number.
     fn guest_tests(&mut self) -> Result<()> {
+        let mut natively = self.guest_cargo("test", guests::workspace(self.project));
+        self.skipped.collect(&mut natively);
         self.steps.run(
             "test the guests natively",
-            &mut self.guest_cargo("test", guests::workspace(self.project)),
+            &mut natively,
             "the failed test above; it runs without a sandbox, so a debugger works",
         )?;
         self.steps.run(
@@ -228,9 +329,11 @@ impl Run<'_> {
             return Ok(());
         }
         for (what, _) in IN_PYTHON {
-            say(&format!(
-                "  SKIPPED: {what} natively, which takes a python3 of 3.11 or later"
-            ));
+            self.skipped.add(
+                &format!("{what}, natively"),
+                "python3 is older than 3.11 or missing",
+                "install python3 of 3.11 or later",
+            );
         }
         Ok(())
     }
@@ -268,10 +371,20 @@ impl Run<'_> {
                     command.args(["--release", "--locked", "--package", "rlf-tests"]);
                 }
             }
-            command.args(["--lib", "--bins", "--tests", "--no-fail-fast"]);
+            command.args(["--lib", "--bins", "--tests"]);
         }
-        let mend = "the failed tests above; one of them alone: `cargo nextest run --release --workspace NAME`, or \
-                    `cargo test --release --workspace NAME`";
+        self.run_tests(name, command)
+    }
+
+    /// Runs a test runner of the host, on the chosen names.
+    fn run_tests(&mut self, name: &str, mut command: Command) -> Result<()> {
+        self.skipped.collect(&mut command);
+        if !self.nextest {
+            command.args(["--no-fail-fast", "--"]);
+        }
+        command.args(self.names);
+        let mend =
+            "the failed tests above; one of them alone: `cargo xtask test --package CRATE NAME`";
         self.steps.run(name, &mut command, mend)
     }
 }

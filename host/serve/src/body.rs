@@ -184,7 +184,7 @@ async fn take(
 }
 
 /// Reads a value. If it does not fit, the refusal says where and why, in the form of SandboxFusion.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     // Serde would take a list for the fields in their order.
     if body.trim_ascii_start().first() == Some(&b'[')
         && serde_json::from_slice::<IgnoredAny>(body).is_ok()

@@ -53,6 +53,8 @@ mod body;
 mod config;
 mod connection;
 mod exposure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod metrics;
 mod number;
 mod openapi;

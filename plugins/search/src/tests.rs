@@ -4,6 +4,9 @@ use rlf_plugin::{Error, ToolPlugin, error_message};
 
 use crate::Plugin;
 
+#[path = "../../../tests/src/data.rs"]
+mod data;
+
 const RIVERS: &str = r#"{
   "Rhine": ["The Rhine rises in Switzerland.", " It flows into the North Sea."],
   "Danube": "The Danube rises in Germany and flows into the Black Sea.",
@@ -145,14 +148,10 @@ fn what_cannot_be_used_says_why_and_where() {
 /// HotpotQA's corpus, where it is at hand. What 955 of 994 titles find is ours, measured and kept.
 #[test]
 fn the_titles_of_a_real_corpus_find_their_passages() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/data/hotpotqa/corpus.json"
-    );
-    let Ok(corpus) = std::fs::read_to_string(path) else {
-        eprintln!("SKIPPED: ../shared/data/hotpotqa/corpus.json is not there");
+    let Some(path) = data::data("hotpotqa/corpus.json") else {
         return;
     };
+    let corpus = std::fs::read_to_string(path).unwrap();
     with(&corpus, json!({})).unwrap();
     let corpus: Map<String, Value> = serde_json::from_str(&corpus).unwrap();
     let found = |title: &&String| search(title, 1).0.starts_with(&format!("[1] {title}\n"));

@@ -1,7 +1,9 @@
 //! A small store made for these tests, and the ways into a session that they share. Tests of the
-//! published data skip, and say so, where it is not beside the repository.
+//! published data are skipped without it.
 
 mod calculate;
+#[path = "../../../tests/src/data.rs"]
+mod data;
 mod hash;
 mod instruction;
 mod published;
@@ -175,15 +177,7 @@ pub(crate) fn record(session: &mut Session, name: &str, arguments: Value) -> Val
 
 /// The published data, if it is there.
 pub(crate) fn published() -> Option<PathBuf> {
-    let folder = PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/data/tau-retail"
-    ));
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("SKIPPED: ../shared/data/tau-retail is not there");
-    None
+    data::data("tau-retail")
 }
 
 /// Binds the published data and runs `init`; the tasks, which stay outside.

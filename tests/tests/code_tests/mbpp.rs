@@ -48,8 +48,7 @@ for _name, _value in list(globals().items()):
 
 #[tokio::test]
 async fn every_solution_of_mbpp_passes_and_no_mutated_one_does() {
-    let Some(path) = Host::new().shared_data("mbpp/mbpp.jsonl") else {
-        println!("skipped: ../shared/data/mbpp is not on this machine");
+    let Some(path) = rlf_tests::data("mbpp/mbpp.jsonl") else {
         return;
     };
     let text = fs::read_to_string(path).expect("can be read");

@@ -22,7 +22,7 @@ fn template_history() -> DialogueConfig {
     }
 }
 
-fn all_dialogues() -> Vec<Arc<Dialogue>> {
+pub(crate) fn all_dialogues() -> Vec<Arc<Dialogue>> {
     let mut dialogues = Vec::new();
     for history in [History::AsSampled, History::Template] {
         for enable_thinking in [false, true] {
@@ -98,7 +98,7 @@ fn sampled_ids_stay_as_they_were_sampled() {
 }
 
 /// Turns of every kind: good and malformed calls, reasoning, neither, cut, and with control tokens.
-fn turns() -> impl Strategy<Value = Vec<(String, bool, String)>> {
+pub(crate) fn turns() -> impl Strategy<Value = Vec<(String, bool, String)>> {
     let turn = prop::sample::select(vec![
         CALL.to_owned(),
         SMALL_CALL.to_owned(),

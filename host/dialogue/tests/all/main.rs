@@ -1,5 +1,7 @@
 //! One test binary for the crate, one module for each set of promises.
 
+#[path = "../../../../tests/src/data.rs"]
+mod data;
 mod episode;
 mod parser;
 mod support;

@@ -6,7 +6,7 @@ use rlf_dialogue::turn::TurnOutcome;
 use rlf_dialogue::{AnswerRule, Protocol};
 use serde_json::json;
 
-const TOOLS: [&str; 2] = ["f", "g"];
+pub(crate) const TOOLS: [&str; 2] = ["f", "g"];
 
 fn hermes(text: &str) -> ParsedTurn<'_> {
     parser::parse(text, false, Protocol::Hermes.spec(), &TOOLS)
@@ -283,7 +283,7 @@ fn neither_depth_nor_size_breaks_it() {
     }
 }
 
-fn pieces() -> impl Strategy<Value = String> {
+pub(crate) fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<String>(),
         prop::sample::select(vec![

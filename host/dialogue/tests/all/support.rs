@@ -8,9 +8,11 @@ use rlf_dialogue::*;
 use serde_json::{Value, json};
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(name)
+    // From wherever it is included: the fuzz targets use this file too.
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let root = folders.find(|folder| folder.join("host/dialogue").is_dir());
+    let root = root.expect("tests run inside a checkout");
+    root.join("host/dialogue/tests/fixtures").join(name)
 }
 
 /// See `fixtures/make.py`.

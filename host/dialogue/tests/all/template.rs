@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::data::data;
 use crate::support::*;
 use rlf_dialogue::*;
 use serde_json::{Value, json};
@@ -113,14 +114,9 @@ fn prompts_of_episodes_equal_those_of_transformers() {
 #[test]
 fn the_shipped_copies_are_those_of_the_models() {
     for name in ["qwen3.jinja", "qwq.jinja"] {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let original = root.join("shared/data/chat-templates").join(name);
-        match std::fs::read(&original) {
-            Ok(original) => assert!(original == std::fs::read(fixture(name)).unwrap(), "{name}"),
-            Err(_) => eprintln!(
-                "SKIPPED: {} is not here to compare {name} with",
-                original.display()
-            ),
+        if let Some(original) = data(&format!("chat-templates/{name}")) {
+            let original = std::fs::read(original).unwrap();
+            assert!(original == std::fs::read(fixture(name)).unwrap(), "{name}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! One test binary for the crate, one module for each set of promises.
 
 mod any_input;
+#[path = "../../../../tests/src/data.rs"]
+mod data;
 mod demonstrations;
 #[cfg(feature = "parquet")]
 mod parquet;

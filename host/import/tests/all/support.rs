@@ -44,18 +44,6 @@ pub(crate) fn complaint(row: &Value, options: &Options) -> String {
     said.to_owned()
 }
 
-/// A data set beside the repository, if it is there.
-pub(crate) fn data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data")
-        .join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is not here", path.display());
-    None
-}
-
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../dialogue/tests/fixtures")

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::data::data;
 use rlf_dialogue::{Message, Role, Task};
 use rlf_import::{ImportError, read_tasks};
 use serde_json::{Value, json};
@@ -183,18 +184,15 @@ fn a_broken_row_is_named_by_file_line_and_field() {
 
 #[test]
 fn the_real_data_sets_are_read() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     for (file, count) in [
         ("hotpotqa/questions.json", 100),
         ("musique/questions.json", 100),
         ("gsm8k/train.jsonl", 7_473),
         ("mbpp/mbpp.jsonl", 974),
     ] {
-        let path = data.join(file);
-        if !path.is_file() {
-            eprintln!("SKIPPED: {} is not here", path.display());
+        let Some(path) = data(file) else {
             continue;
-        }
+        };
         let tasks = read_tasks(&path).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(tasks.len(), count, "{file}");
         assert!(

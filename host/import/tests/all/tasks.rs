@@ -9,6 +9,7 @@ use rlf_import::{
 };
 use serde_json::{Value, json};
 
+use crate::data::data;
 use crate::support::*;
 
 fn tasks(imported: Vec<Imported>) -> Vec<Task> {

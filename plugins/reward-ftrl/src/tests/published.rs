@@ -7,6 +7,9 @@ use rlf_plugin::testing;
 
 use super::{act, grade, say};
 
+#[path = "../../../../tests/src/data.rs"]
+mod data;
+
 const STEPS: [&str; 4] = ["published", "precision", "solved", "solved-precision"];
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -108,14 +111,10 @@ fn pattern(number: usize, row: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn rows_of_ftrls_data_are_graded_as_ftrl_grades_them() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/data/ftrl-sample/sample.jsonl"
-    );
-    let Ok(rows) = std::fs::read_to_string(path) else {
-        eprintln!("SKIPPED: ../shared/data/ftrl-sample/sample.jsonl is not there");
+    let Some(path) = data::data("ftrl-sample/sample.jsonl") else {
         return;
     };
+    let rows = std::fs::read_to_string(path).unwrap();
     let golden: Vec<&str> = include_str!("sample.jsonl").lines().collect();
     assert_eq!(rows.lines().count(), golden.len());
     for (row, golden) in rows.lines().zip(golden) {

@@ -1,0 +1,18 @@
+//! Entry points for the fuzz targets in `tests/fuzz`. Only cargo-fuzz compiles them.
+
+use crate::{body, protocol, scratch};
+
+/// A file name of a request as a path from the program's root; none if it is refused.
+pub fn path(name: &str) -> Option<String> {
+    scratch::path(name).ok()
+}
+
+/// Whether `body` is a request of `/run_code`.
+pub fn run_code(body: &[u8]) -> bool {
+    body::parse::<protocol::RunCodeRequest>(body).is_ok()
+}
+
+/// Whether `body` is a request of `/run_jupyter`.
+pub fn run_jupyter(body: &[u8]) -> bool {
+    body::parse::<protocol::RunJupyterRequest>(body).is_ok()
+}
