@@ -81,7 +81,7 @@ pub(crate) enum Command {
     },
     /// Very many calls, good and bad: how they ended, and memory at start, middle and end
     Soak {
-        /// How many
+        /// Number of calls
         #[arg(long, default_value_t = 100_000)]
         calls: u64,
         /// Under way side by side
@@ -106,7 +106,7 @@ pub(crate) enum Command {
     Prepare,
 }
 
-/// Where plugins are found.
+/// Directory of plugins.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
     /// Directory of plugins: every `*/plugin.toml` or `*.wasm` in it

@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 use crate::soak::memory_bytes;
 
-/// What is run, by name: with what it prints.
+/// The programs by name, each with its output.
 const PROGRAMS: [(&str, &str, &str); 4] = [
     ("print(1 + 1)", include_str!("code/print.py"), "2\n"),
     (
@@ -44,13 +44,13 @@ const AT_ONCE: [usize; 3] = [1, 2, 64];
 /// Instances that are alive together.
 const ALIVE: [usize; 3] = [64, 1_000, 10_000];
 
-/// What is measured, as the command line has it.
+/// The measurements, as the command line has them.
 pub(super) struct Options<'a> {
     /// Folders with a plugin that runs Python, each a row.
     pub(super) builds: &'a [PathBuf],
     /// Spent on each figure.
     pub(super) time: Duration,
-    /// How many instances are kept alive together at the most.
+    /// Largest number of instances that are kept alive together.
     pub(super) alive: usize,
 }
 
@@ -304,7 +304,7 @@ impl Way for InSandbox<'_> {
     }
 }
 
-/// What instances that have run something and stay alive have to themselves.
+/// Prints the memory of instances that have run something and stay alive.
 fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
     // What was written to: the rest is shared with the image.
     let own = || {

@@ -30,11 +30,11 @@ const SESSIONS: usize = 1_000;
 const PLACES: u32 = 100;
 /// Longest wait until so many are open.
 const MAX_WAIT: Duration = Duration::from_mins(5);
-/// What an idle session may have of its own, and how many should live at once.
+/// Goals: the memory of an idle session, and the number that live at once.
 const GOAL_BYTES: u64 = 1 << 20;
 const GOAL_LIVE: usize = 10_000;
 
-/// What is measured, as the command line has it.
+/// The measurements, as the command line has them.
 pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
     /// Data of tau-bench's retail store.
@@ -45,17 +45,17 @@ pub(super) struct Options<'a> {
     pub(super) python: Option<&'a Path>,
     /// Spent on each figure.
     pub(super) time: Duration,
-    /// How many sessions live together at the most.
+    /// Largest number of sessions that live together.
     pub(super) alive: usize,
 }
 
-/// What is measured, each with the scenario that its sessions play.
+/// The environments to measure, each with the scenario that its sessions play.
 struct Measured {
     runtime: Runtime,
     worlds: Vec<(World, Arc<Scenario>)>,
     /// Or why there are no processes.
     peer: Result<Arc<Processes>, String>,
-    /// As the tables call the processes.
+    /// Name of the processes in the tables.
     peer_title: String,
     time: Duration,
     alive: usize,
@@ -117,7 +117,7 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     })
 }
 
-/// What each act takes. Gives what opening the native component does, in microseconds.
+/// Prints the time of each act. Returns that of opening the native component, in microseconds.
 fn speed(measured: &Measured) -> Option<f64> {
     let Measured { runtime, time, .. } = measured;
     println!(
@@ -205,7 +205,7 @@ fn few_places(measured: &Measured) {
     }
 }
 
-/// What should be, and what is.
+/// Prints the goals, and whether they are reached.
 fn goals(reached: &[Reached], retail_us: Option<f64>) {
     let verdict = |is: bool| if is { "reached" } else { "not reached" };
     println!("\ngoals");

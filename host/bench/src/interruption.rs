@@ -1,4 +1,4 @@
-//! What being able to interrupt a guest costs: figures that need an engine of their own.
+//! The cost of being able to interrupt a guest: figures that need an engine of their own.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rlf_sandbox::engine_configuration;
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Result, Store};
 
-/// What being able to stop a guest costs one that only computes.
+/// The cost of being able to stop a guest that only computes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InterruptionCost {
     /// The best time of the call with the settings of the sandbox.

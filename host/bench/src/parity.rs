@@ -12,13 +12,13 @@ use crate::policy::Workload;
 /// The largest differences between two models with the same weights.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Parity {
-    /// Of log-probabilities of the same tokens, in nats.
+    /// Difference of log-probabilities of the same tokens, in nats.
     pub(crate) forward: f64,
-    /// Of a parameter's gradient, relative to that parameter's largest entry; the worst parameter.
+    /// Difference of a parameter's gradient, relative to that parameter's largest entry; of the worst parameter.
     pub(crate) backward: f64,
-    /// The parameter that is about.
+    /// The worst parameter.
     pub(crate) parameter: String,
-    /// Of logits decoded step by step with a cache.
+    /// Difference of logits decoded step by step with a cache.
     pub(crate) decode: f64,
 }
 

@@ -12,7 +12,7 @@ use rlf_policy::{
     micro_batches,
 };
 
-/// What is measured.
+/// The sizes of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
     /// For the report.
@@ -96,11 +96,11 @@ impl Workload {
 /// One figure: tokens per second, and the plain twin's.
 #[derive(Debug, Clone)]
 pub(crate) struct Rate {
-    /// What was measured.
+    /// The name of the figure.
     pub(crate) what: String,
     /// Tokens per second of the operators that the model uses by default.
     pub(crate) tokens_per_second: f64,
-    /// Of the plain twin, where it is another.
+    /// Tokens per second of the plain twin, if it is another model.
     pub(crate) plain: Option<f64>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Report {
     pub(crate) name: String,
     /// Numbers in the model.
     pub(crate) parameters: usize,
-    /// Where it ran, and with how many threads.
+    /// The device and the number of threads.
     pub(crate) place: String,
     /// The figures.
     pub(crate) rates: Vec<Rate>,

@@ -28,7 +28,7 @@ const PASSAGES: usize = 2_000;
 /// Calls under way, side by side.
 const AT_ONCE: [usize; 3] = [1, 32, 256];
 
-/// What is measured, as the command line has it.
+/// The measurements, as the command line has them.
 pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
     /// An interpreter that has the package `mcp`.
@@ -306,7 +306,7 @@ fn warm(
     Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
-/// What a live instance has to itself, beside what all share.
+/// Prints the memory of a live instance beside what all share.
 fn memory(
     registry: &Registry,
     runtime: &Runtime,
@@ -339,7 +339,7 @@ fn offering<'a>(registry: &'a Registry, tool: &str) -> anyhow::Result<&'a Arc<Pl
     found.with_context(|| format!("no plugin has `{tool}`"))
 }
 
-/// What a tool does at the least: arguments in, text out.
+/// The least that a tool does: arguments in, text out.
 fn native(arguments: &Value) -> String {
     let arguments = arguments.to_string();
     let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();

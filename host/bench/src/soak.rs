@@ -17,7 +17,7 @@ use rlf_sandbox::{InUse, Limits};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 
-/// What is asked of the sandbox, out of 1,000 calls. The rest computes and behaves.
+/// Calls that misbehave, out of 1,000, by tool. The others compute and behave.
 const MISDEEDS: &[(u64, &str)] = &[
     (2, "loop"),
     (5, "sleep"),

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Say how fast this machine is: tokens per second of a small policy, calls per second of the sandbox
     Bench(Bench),
-    /// What prepares one component under limits of its own; started by this program alone
+    /// Prepare one component under limits of its own; started by this program alone
     #[command(name = rlf_sandbox::prepare_process::ARGUMENT, hide = true)]
     Prepare,
 }
@@ -57,7 +57,7 @@ pub(crate) enum Command {
 /// Largest number of tasks or samples.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// Where plugins are found.
+/// Directories of plugins.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
     /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
@@ -75,7 +75,7 @@ pub(crate) struct Train {
     pub(crate) config: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// Where the run goes, instead of the configuration's `output`
+    /// The run's folder, instead of the configuration's `output`
     #[arg(long, value_name = "DIR")]
     pub(crate) run: Option<PathBuf>,
     /// cpu, cuda, cuda:N or auto, instead of the configuration's `device`
@@ -110,7 +110,7 @@ pub(crate) struct Eval {
     /// train, validation or test
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
-    /// How many tasks, instead of the configuration's `eval.tasks`
+    /// Number of tasks, instead of the configuration's `eval.tasks`
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) tasks: Option<usize>,
     /// Samples per task, instead of the configuration's `eval.samples`
@@ -157,7 +157,7 @@ pub(crate) struct Rollout {
 pub(crate) struct Report {
     /// The run directory
     pub(crate) run: PathBuf,
-    /// Where the page goes; RUN/report.html by default
+    /// File of the page; RUN/report.html by default
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -176,7 +176,7 @@ pub(crate) struct Plugin {
     pub(crate) json: bool,
 }
 
-/// Where plugins are found; also after the subcommand.
+/// Directories of plugins; also after the subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectoryGlobal {
     /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
@@ -187,7 +187,7 @@ pub(crate) struct PluginDirectoryGlobal {
     pub(crate) plugins: Option<PathBuf>,
 }
 
-/// What a plugin is given on the command line, over what a configuration says.
+/// Settings of a plugin on the command line; they win over those of a configuration.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginBindings {
     /// Bind data without a configuration: NAME=FILE, may be repeated
@@ -238,7 +238,7 @@ pub(crate) enum PluginCommand {
     Grade {
         /// The plugin's name or alias
         plugin: String,
-        /// What the model answered; leave it out for a trajectory without an answer
+        /// The model's answer; leave it out for a trajectory without one
         #[arg(long, value_name = "TEXT")]
         answer: Option<String>,
         /// The task's reference as JSON, or as plain text
@@ -287,7 +287,7 @@ pub(crate) struct Import {
     /// JSON lines, or one JSON array; Parquet where rlf-host is built with it
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Where the rows go, as JSON lines; a file that is there is replaced when all rows are read, a
+    /// File of the rows, as JSON lines; a file that is there is replaced when all rows are read, a
     /// pipe or device is written to
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
@@ -297,7 +297,7 @@ pub(crate) struct Import {
     /// The environment that the tasks live in, in place of the format's own
     #[arg(long, value_name = "NAME")]
     pub(crate) environment: Option<String>,
-    /// What FTRL's functions see of the code around them: clean, or as the published executor runs them
+    /// The code around FTRL's functions that they see: clean, or as the published executor runs them
     #[arg(long, default_value = "clean", value_name = "clean|published")]
     pub(crate) scoping: String,
     /// Take FTRL's step-level rows, whose conversation has begun, as tasks of one turn
@@ -307,7 +307,7 @@ pub(crate) struct Import {
     /// FILE is then the tasks it was given
     #[arg(long, value_name = "RUN")]
     pub(crate) steps_of: Option<PathBuf>,
-    /// Who speaks for tau-bench's customer: solo, or a model
+    /// The speaker for tau-bench's customer: solo, or a model
     #[arg(long, default_value = "solo", value_name = "solo|model")]
     pub(crate) user: String,
     /// Leave the reasoning of demonstrated turns out
@@ -353,7 +353,7 @@ pub(crate) enum EnvCommand {
     Try {
         /// A Python file or a folder of them, a component, or the name of an environment
         path: PathBuf,
-        /// What the session is opened with: JSON, or @FILE. Default: the state that it begins in by itself
+        /// The task that opens the session: JSON, or @FILE. Default: the environment's own first state
         #[arg(long, value_name = "JSON", conflicts_with = "scenario")]
         task: Option<String>,
         /// Open the task of one of its scenarios
@@ -373,7 +373,7 @@ pub(crate) enum EnvCommand {
     Check {
         /// A Python file or a folder of them, a component, or the name of an environment
         path: PathBuf,
-        /// How often each tool is called with generated arguments
+        /// Calls of each tool with generated arguments
         #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
         inputs: usize,
         #[command(flatten)]
@@ -411,7 +411,7 @@ pub(crate) struct Serve {
 pub(crate) struct Run {
     /// The program's file, or `-` for standard input
     pub(crate) script: PathBuf,
-    /// What the program finds as its arguments
+    /// The program's arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// Its language; by default what its file's extension says, and python for standard input

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What conventional shells expect of a program ended by Ctrl-C.
+/// Exit code of a program ended by Ctrl-C, as shells have it.
 const INTERRUPTED: i32 = 130;
 
 /// Becomes true at the first Ctrl-C (or SIGTERM).

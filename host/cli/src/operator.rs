@@ -1,4 +1,4 @@
-//! What a configuration says of plugins, and on which of its lines.
+//! Settings of plugins in a configuration, each with its line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rlf_tools::tool_manager::ToolManagerConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a configuration says of plugins, the sandbox and the service.
+/// The tables of a configuration about plugins, the sandbox and the service.
 #[derive(Default)]
 pub(crate) struct Operator {
     pub(crate) policies: BTreeMap<String, PluginGrants>,
@@ -25,7 +25,7 @@ pub(crate) struct Operator {
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
     file: Option<(PathBuf, Lines)>,
-    /// Data of a run, which none is here: by alias and slot, the file's name in a run.
+    /// Data that is in a run's folder, and there is no run here: by alias and slot, the file's name.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -43,16 +43,16 @@ struct Part {
 /// One thing that the operator set for a plugin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Setting {
-    /// As the policy has it: `data.corpus`.
+    /// Its key in the plugin's table: `data.corpus`.
     pub(crate) key: String,
     pub(crate) value: toml::Value,
     /// `FILE:LINE`, or the option of the command line.
     pub(crate) at: String,
-    /// It holds for another component than the one that is there.
+    /// Whether it is for another component than the one that is there.
     pub(crate) withdrawn: bool,
 }
 
-/// The operator's word on one plugin.
+/// The operator's settings of one plugin.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PluginSettings {
     pub(crate) policy: PluginGrants,
@@ -109,7 +109,7 @@ impl Operator {
         Ok(operator)
     }
 
-    /// What holds for `plugin`, with data and config from the command line on top.
+    /// The settings of `plugin`; data and config from the command line win.
     pub(crate) fn for_plugin(
         &self,
         plugin: &str,

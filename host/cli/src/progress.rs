@@ -183,7 +183,7 @@ fn describe(summary: &RunSummary) {
     }
 }
 
-/// What the chat template does with earlier turns, and what follows from it.
+/// The treatment of earlier turns by the chat template, and its consequence.
 fn template(summary: &RunSummary) -> String {
     let (origin, changed) = (&summary.template, summary.template_changes.join(", "));
     match (changed.is_empty(), summary.history) {

@@ -75,7 +75,7 @@ pub struct RunConfig {
     /// Pools, threads and cache of the sandbox.
     #[serde(default)]
     pub sandbox: SandboxConfig,
-    /// How calls are made.
+    /// Settings of tool calls.
     #[serde(default)]
     pub tools: ToolManagerConfig,
     /// Sessions of environments.
@@ -93,7 +93,7 @@ pub struct RunConfig {
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,
-    /// How trajectories are graded.
+    /// Rewards and the condition of success.
     pub rewards: RewardsConfig,
     /// Sizes of the decoding engine.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct RunConfig {
     /// Reinforcement learning; none if absent.
     #[serde(default)]
     pub rl: Option<RlConfig>,
-    /// When and how success is measured.
+    /// Times and sizes of evaluations.
     #[serde(default)]
     pub eval: EvalConfig,
     /// Checkpoints and trajectories that the run keeps on disk.
@@ -191,7 +191,7 @@ pub struct TasksConfig {
     pub system: Option<String>,
 }
 
-/// When and how success is measured.
+/// Times and sizes of evaluations.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvalConfig {

@@ -5,7 +5,7 @@ use rlf_train::run::RunError;
 
 use crate::folder::FolderError;
 
-/// Why a run could not begin, or did not end. An interruption is not an error: see [`RunEnd`](crate::RunEnd).
+/// Reasons why a run could not begin, or did not end. An interruption is not an error: see [`RunEnd`](crate::RunEnd).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunFailure {

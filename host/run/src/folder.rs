@@ -18,7 +18,7 @@ pub(crate) fn data_path(run: &Path) -> PathBuf {
     run.join("data")
 }
 
-/// Why a folder cannot hold a new run.
+/// Reasons why a folder cannot hold a new run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
@@ -75,7 +75,7 @@ impl FolderError {
 /// before.
 pub struct NewRunFolder {
     path: PathBuf,
-    /// Where the run is that this one replaces.
+    /// Place of the run that this one replaces.
     aside: Option<PathBuf>,
     /// Whether the folder itself was made for this run.
     made: bool,

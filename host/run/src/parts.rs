@@ -298,7 +298,7 @@ impl RunParts {
         }
     }
 
-    /// Who plays the users of these tasks, or of all; none if they live in no environment.
+    /// Names who plays the users of these tasks, or of all; none if they live in no environment.
     pub fn users(&self, tasks: Option<&[IndexedTask]>) -> Option<UsersMode> {
         let all;
         let tasks = if let Some(tasks) = tasks {

@@ -56,11 +56,11 @@ pub struct RunSummary {
     pub environments: Vec<String>,
     /// Tools that tasks may use beside those of their environment.
     pub tools: Vec<String>,
-    /// Where the chat template comes from.
+    /// Origin of the chat template.
     pub template: String,
     /// Cases in which the template changes earlier turns when it renders them again.
     pub template_changes: Vec<&'static str>,
-    /// What happens to such turns.
+    /// Treatment of such turns.
     pub history: History,
     /// Plugins that grade trajectories.
     pub rewards: Vec<String>,

@@ -25,12 +25,12 @@ use crate::provenance;
 use crate::reporter::{RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
 
-/// What to do with the folder of a run, and how to stop.
+/// Options of [`train`] beside the configuration.
 #[derive(Debug, Clone)]
 pub struct TrainOptions {
-    /// Where plugins are found.
+    /// Directories of plugins.
     pub plugins: PluginSources,
-    /// How the run begins. Default: as a new run.
+    /// The way the run begins. Default: as a new run.
     pub start: RunStart,
     /// After training, also continues SFT from the same start for as long as RL took. Default false.
     pub control: bool,
@@ -50,12 +50,12 @@ impl TrainOptions {
     }
 }
 
-/// How a run begins.
+/// The way a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStart {
     /// In a folder of its own; a run that is already there is an error.
     New,
-    /// In place of a run that is already there.
+    /// Instead of a run that is already there.
     Replace,
     /// From the last checkpoint of the run in the folder.
     Resume {
@@ -64,7 +64,7 @@ pub enum RunStart {
     },
 }
 
-/// How training ended without an error.
+/// The way training ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     /// All steps are done.

@@ -13,7 +13,7 @@ use rlf_rollout::user::{Persona, STOP, Speaker, User, UserError, UserTurn, Utter
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the model is told where `prompt` names no file.
+/// Default instructions of the model, if `prompt` names no file.
 const PROMPT: &str = "\
 You play a person who writes to an assistant in a chat. Who you are and what you want, which the assistant does not know:
 
@@ -28,13 +28,14 @@ How to play this person:
 it earlier.
 ";
 
-/// What a user is asked who speaks first: chat models answer someone.
+/// Question to a user who speaks first, because chat models answer someone.
 const GREETING: &str = "Hello, what can I do for you?";
 
-/// In place of words that the agent did not say; endpoints refuse an empty message.
+/// Stands for a message without words, because endpoints refuse an empty one.
 const NO_WORDS: &str = "(no words)";
 
-/// Who plays users, and how long. The keys of the endpoint are those of [`EndpointConfig`], with its defaults.
+/// The model that plays users, and its limits. The keys of the endpoint are those of [`EndpointConfig`], with its
+/// defaults; they are written out here so that an error in one names its line and the nearest key.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UserConfig {
@@ -53,12 +54,12 @@ pub struct UserConfig {
     pub(crate) max_concurrent: u32,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) extra: Map<String, Value>,
-    /// Messages of the user in one episode; instead of one more they leave. Default 30.
+    /// Largest number of the user's messages in one episode; then the user leaves. Default 30.
     pub(crate) max_turns: u32,
-    /// A reply with this word in it is the user's leaving, and not said to the agent. Default `###STOP###`.
+    /// A reply with this word in it means that the user leaves; the agent does not see it. Default `###STOP###`.
     pub(crate) stop: String,
-    /// A text file: what the model is told, with `{instruction}` where the task's comes, and `{stop}`. Default: a text of
-    /// our own.
+    /// A text file with the model's instructions, with `{instruction}` in the place of the task's, and `{stop}`. Default: a
+    /// text of our own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<PathBuf>,
 }
@@ -144,8 +145,8 @@ fn named(error: &rlf_endpoint::EndpointConfigError) -> anyhow::Error {
     anyhow::anyhow!("user.{error}")
 }
 
-/// Who plays the users of `tasks`; none where no task wants one, and no key is read then. Refuses tasks that want one in
-/// vain.
+/// Opens the model that plays the users of `tasks`. If no task wants one, there is none, and no key is read. Refuses tasks
+/// that want one if none is configured.
 pub(crate) fn open<'a>(
     config: Option<&UserConfig>,
     seed: u64,
@@ -187,7 +188,7 @@ impl ModelUser {
         })
     }
 
-    /// What the endpoint is sent: the conversation from the user's side.
+    /// The messages for the endpoint: the conversation from the user's side.
     fn messages(&self, persona: &Persona, said: &[Utterance]) -> Vec<ChatMessage> {
         let prompt = self.prompt.replace("{instruction}", &persona.instruction);
         let mut messages = vec![ChatMessage::system(prompt)];
@@ -233,7 +234,7 @@ impl ModelUser {
     }
 }
 
-/// What is said after the thoughts of a model whose endpoint does not keep them apart.
+/// The words after the thoughts of a model whose endpoint does not keep them apart.
 fn spoken(text: &str) -> &str {
     match text.rsplit_once("</think>") {
         Some((_, spoken)) => spoken,

@@ -251,7 +251,7 @@ struct Answer {
     text: String,
 }
 
-/// What the machine's own Python answers.
+/// The answer of the machine's own Python.
 fn native(row: &Row, tool: &str, arguments: &Value) -> anyhow::Result<String> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let at = |name: &str| folder.path().join(name);

@@ -16,7 +16,7 @@ use rlf_sandbox::Sandbox;
 
 use crate::arguments::Conformance;
 
-/// How many of what did as expected, and what to say of those that did not.
+/// The number that did as expected, and a line for each that did not.
 #[derive(Default)]
 struct Tally {
     right: usize,

@@ -28,7 +28,7 @@ struct Case {
     seed: u64,
     #[serde(default)]
     fetch: Vec<String>,
-    /// Where its recorder reads it.
+    /// For its recorder.
     #[serde(default, rename = "native")]
     _native: Option<bool>,
     #[serde(default)]
@@ -67,7 +67,7 @@ impl From<Limits> for ProgramLimits {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Expected {
-    /// Why the sandbox differs, for readers.
+    /// The reason why the sandbox differs, for readers.
     #[serde(rename = "because")]
     because: Option<String>,
     ended: Option<String>,
@@ -98,7 +98,7 @@ impl Texts {
 }
 
 impl Expected {
-    /// What is expected of the sandbox: of each key its own, where it has one.
+    /// The expectation of the sandbox: each key's own, if it has one.
     fn or(self, other: Self) -> Self {
         // A part takes the place of the whole too.
         let whole = |own: Option<String>, part: &Option<Texts>, other: Option<String>| {

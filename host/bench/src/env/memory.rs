@@ -19,12 +19,12 @@ const MAX_PROCESSES: usize = 100;
 const SPARE_MAPPINGS: usize = 1_500;
 /// Memory that is left to everybody else on the machine.
 const SPARE_BYTES: u64 = 1 << 30;
-/// How often it is looked whether there is room for more.
+/// Sessions between looks at the memory that is left.
 const LOOKED_EVERY: usize = 100;
-/// Nobody waits longer for one row.
-const LONGEST: Duration = Duration::from_mins(5);
+/// Longest time for one row.
+const MAX_ROW_TIME: Duration = Duration::from_mins(5);
 
-/// What one process, or several, have, in bytes.
+/// Memory of one process or of several, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Memory {
     /// Everything that is mapped and there: what many mappings share is counted once for each.
@@ -75,7 +75,7 @@ impl Memory {
     }
 }
 
-/// How far it went.
+/// The numbers that were reached.
 pub(super) struct Reached {
     pub(super) name: String,
     pub(super) live: usize,
@@ -203,10 +203,10 @@ pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyho
     Ok(())
 }
 
-/// Why there should not be more, if so.
+/// The reason why there should not be more, if there is one.
 fn no_room(began: Instant) -> Option<String> {
-    if began.elapsed() > LONGEST {
-        return Some(format!("it took longer than {} s", LONGEST.as_secs()));
+    if began.elapsed() > MAX_ROW_TIME {
+        return Some(format!("it took longer than {} s", MAX_ROW_TIME.as_secs()));
     }
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let available = bytes(&read("/proc/meminfo"), "MemAvailable:");

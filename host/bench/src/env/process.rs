@@ -24,7 +24,7 @@ pub(super) struct Processes {
     pub(super) script: PathBuf,
     /// The environment.
     pub(super) file: PathBuf,
-    /// What tasks call it.
+    /// Its name in tasks.
     pub(super) server: String,
     pub(super) scenario: Arc<Scenario>,
 }
@@ -126,7 +126,7 @@ pub(super) struct Server {
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     requests: u64,
-    /// What tasks call it.
+    /// Its name in tasks.
     name: String,
     scenario: Arc<Scenario>,
     /// The state that it began in.
@@ -183,7 +183,7 @@ impl Server {
         }
     }
 
-    /// What a tool answers. One that refuses has answered too.
+    /// The answer of a tool. A refusal is an answer too.
     fn call(&mut self, name: &str, arguments: &Value) -> anyhow::Result<Value> {
         self.request("tools/call", &json!({"name": name, "arguments": arguments}))
     }

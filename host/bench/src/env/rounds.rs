@@ -21,7 +21,7 @@ pub(super) enum Act {
     /// The scenario's calls, one after the other.
     Call,
     Snapshot,
-    /// Of the last snapshot.
+    /// Size of the last snapshot.
     Restore,
 }
 
@@ -30,14 +30,14 @@ pub(super) enum Act {
 pub(super) trait Way: Send + Sync {
     async fn open(&self) -> anyhow::Result<Box<dyn Player>>;
 
-    /// How many are opened in a row.
+    /// Number that are opened in a row.
     fn openings(&self) -> usize;
 }
 
 /// A session, in whatever way.
 #[async_trait]
 pub(super) trait Player: Send {
-    /// How long each took, in seconds.
+    /// The seconds that each took.
     async fn turn(&mut self, act: Act) -> anyhow::Result<Vec<f64>>;
 
     /// Puts it back to where it was when this was asked first.

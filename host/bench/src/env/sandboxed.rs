@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::rounds::{Act, IN_A_ROW, Player, Way};
 use super::{Options, RETAIL};
 
-/// How long an earlier sandbox may take to go.
+/// Longest time for an earlier sandbox to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An environment of ours, before it is loaded.

@@ -15,7 +15,7 @@ use rlf_import::{
 use crate::arguments::{Data, DataCommand, Import};
 use crate::warning::warn;
 
-/// Bad rows that are told one by one; the rest are counted.
+/// Largest number of bad rows that are shown one by one; the rest are counted.
 const TOLD: usize = 20;
 
 pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
@@ -31,13 +31,13 @@ pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What files hold, in their order.
+/// The rows of files, in their order.
 #[derive(Default)]
 struct Rows {
     tasks: Vec<Task>,
     demonstrations: Vec<Demonstration>,
     bad: usize,
-    /// What there is to say of them.
+    /// Lines about them, for people.
     told: Vec<String>,
 }
 
@@ -224,7 +224,7 @@ fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     })
 }
 
-/// How many tasks of which kinds were written, for people.
+/// Numbers of written tasks by kind, for people.
 fn kinds(tasks: &[Task], output: &Path) -> Vec<String> {
     let mut told = vec![format!("{} tasks in {}", tasks.len(), output.display())];
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();

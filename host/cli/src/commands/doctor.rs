@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::arguments::Doctor;
 use crate::plugins::sandbox;
 
-/// What guests are compiled for.
+/// Target that guests are compiled for.
 const WASM_TARGET: &str = "wasm32-wasip2";
 
 pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {

@@ -201,7 +201,7 @@ fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
     sources
 }
 
-/// What is tried: a scenario, a task of the command line's, or the state that the environment begins in by itself.
+/// The beginning to try: a scenario, a task from the command line, or the environment's own first state.
 fn begin(
     found: &Found,
     scenarios: &[Scenario],

@@ -25,21 +25,21 @@ use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
 
-/// As `timeout` does, for a program that was stopped by a limit of time.
+/// Exit code for a program that a limit of time stopped, as `timeout` has it.
 const TIMED_OUT: u8 = 124;
-/// Where it could not be run: as `docker` has it, a code that programs hardly have.
+/// Exit code if it could not be run, as `docker` has it: programs hardly use it.
 pub(crate) const NOT_RUN: u8 = 125;
-/// As a process that is killed, for one that was stopped by another limit.
+/// Exit code for a program that another limit stopped, as of a process that is killed.
 const KILLED: u8 = 137;
-/// As a process that SIGINT ends.
+/// Exit code of a process that SIGINT ends.
 const INTERRUPTED: u8 = 130;
-/// As a process that SIGPIPE ends.
+/// Exit code of a process that SIGPIPE ends.
 const UNREAD: u8 = 141;
 
 /// Larger inputs are refused, unless `--files` allows them.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
-/// Who waits longer for the end of standard input is told so.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Wait for the end of standard input after which a note is printed.
+const NOTED_AFTER: Duration = Duration::from_secs(2);
 
 /// Runs the program. An error is why it could not be run, for which the exit code is [`NOT_RUN`].
 pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
@@ -277,7 +277,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     )
 }
 
-/// A policy for a plugin that is not there is no reason to stop looking.
+/// Grants for a plugin that is not there are no reason to stop looking.
 fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
     problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Grants
 }
@@ -304,7 +304,7 @@ fn open(path: &Path) -> anyhow::Result<fs::File> {
 fn read_stdin(most: u64) -> anyhow::Result<Vec<u8>> {
     let (over, waits) = mpsc::channel::<()>();
     thread::spawn(move || {
-        if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if waits.recv_timeout(NOTED_AFTER) == Err(RecvTimeoutError::Timeout) {
             note("waiting for the end of standard input; `< /dev/null` gives the program none");
         }
     });

@@ -15,7 +15,7 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 use crate::warning::warn;
 
-/// What conventional shells expect of a program ended by Ctrl-C.
+/// Exit code of a program ended by Ctrl-C, as shells have it.
 const INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {

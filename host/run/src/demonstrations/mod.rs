@@ -20,7 +20,7 @@ pub enum Demonstration {
 
 /// The demonstrations of a run, by number.
 pub trait DemonstrationSet: Send + Sync {
-    /// How many there are before they repeat.
+    /// Number of demonstrations before they repeat.
     fn different(&self) -> u64;
 
     /// The `number`-th over all epochs, each of which has an order of its own.

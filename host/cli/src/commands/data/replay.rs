@@ -24,9 +24,9 @@ const MAX_NAMED: usize = 10;
 /// Largest number of characters that are shown of a call's result.
 const MAX_SHOWN: usize = 300;
 
-/// Opens every task, plays its gold calls, and keeps where they began in its reference, and where they led if it does
-/// not say. A task whose gold calls cannot be made, or whose reference has another end, is told of; their indices are returned,
-/// and what there is to say of all.
+/// Opens every task, plays its gold calls, and keeps the first state in its reference, and the last one if it has none. Warns
+/// of a task whose gold calls cannot be made, or whose reference has another end; returns the indices of these tasks, and
+/// lines about all.
 pub(super) fn run(
     import: &Import,
     tasks: &mut [Task],
@@ -91,11 +91,11 @@ pub(super) fn run(
     Ok((wrong, told))
 }
 
-/// What came of a task's gold calls.
+/// The result of a task's gold calls.
 struct Replayed {
-    /// Why the row cannot be right.
+    /// The reason why the row cannot be right.
     problem: Option<String>,
-    /// Whether the environment is content with where the task begins.
+    /// Whether the environment judges the first state a success.
     is_idle: bool,
 }
 
@@ -222,7 +222,7 @@ async fn replay(
     Replayed { problem, is_idle }
 }
 
-/// What is wrong with the names of a call's arguments: most tools pass over those that they do not know.
+/// The first argument of a call that its tool does not know; most tools ignore those.
 fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value) -> Option<String> {
     let schema = &session
         .tools()

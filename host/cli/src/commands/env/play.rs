@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::display::printable;
 
-/// What a session is opened with.
+/// The beginning of a session.
 #[derive(Clone)]
 pub(super) struct Begin {
     pub(super) task: Value,
@@ -43,7 +43,7 @@ const COMMANDS: [&str; 10] = [
     "list", "call", "say", "state", "diff", "snapshot", "restore", "undo", "verify", "quit",
 ];
 
-/// What was done and can be undone.
+/// An act that can be undone.
 #[derive(Clone)]
 enum Act {
     Call(String, Value),
@@ -55,7 +55,7 @@ struct Play<'a> {
     name: &'a str,
     begin: Begin,
     session: EnvironmentSession,
-    /// What the acts began from, if not from the task.
+    /// The snapshot that the acts began from, if not from the task.
     base: Option<Snapshot>,
     acts: Vec<Act>,
     /// The state now, and the one before the last act.
@@ -321,7 +321,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// What the last act changed.
+    /// The changes of the last act.
     fn show_difference(&self) {
         for line in difference(&self.before, &self.now) {
             say!("  {}", style(printable(&line)).dim());

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::show_printed;
 
-/// What is graded, as given on the command line.
+/// The answer or trajectory to grade, from the command line.
 pub(super) struct Graded<'a> {
     pub(super) answer: Option<&'a str>,
     pub(super) reference: &'a str,

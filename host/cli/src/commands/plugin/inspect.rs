@@ -20,11 +20,11 @@ use super::signature::signature;
 use crate::display::printable;
 use crate::operator::PluginSettings;
 
-/// How long instances are made to learn what one costs.
+/// Time spent making instances to measure the cost of one.
 const MEASURING: Duration = Duration::from_millis(50);
-/// Of the first column.
+/// Width of the first column.
 const LABEL: usize = 11;
-/// Where nothing is a terminal.
+/// Width if nothing is a terminal.
 const USUAL_WIDTH: usize = 100;
 /// Limits of calls that `programs` has in their place.
 const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
@@ -247,7 +247,7 @@ fn asked(screen: &Screen, info: &ComponentInfo, manifest: &PluginManifest) {
     screen.row("asks for", &list(&asks).replace(", data ", "; data "));
 }
 
-/// What the operator said, each with its place, as `grep` would show it.
+/// The operator's settings, each with its place, as `grep` would show it.
 fn granted(screen: &Screen, configured: &PluginSettings) {
     let PluginSettings {
         settings,
@@ -296,7 +296,7 @@ fn granted(screen: &Screen, configured: &PluginSettings) {
     }
 }
 
-/// What of the world its calls can see and change.
+/// Things outside the sandbox that its calls can see and change.
 fn reaches(screen: &Screen, report: &PluginReport) {
     let open = |gate| report.granted.contains(&gate);
     let mut reached = Vec::new();
