@@ -9,7 +9,10 @@ use rlf_dialogue::task::Task;
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 
-use crate::user::{Persona, STOP, Speaker, TaskUserError, User, UserTurn, Utterance, player_of};
+use crate::user::{
+    Persona, STOP, Speaker, TaskUserError, User, UserTurn, Utterance, check, instruction_of,
+    is_wanted,
+};
 
 /// The messages between the agent and its user so far, and the player of the user.
 #[derive(Debug)]
@@ -26,11 +29,14 @@ impl Conversation {
         user: Option<&Arc<dyn User>>,
         trajectory: &str,
     ) -> Result<Option<Self>, TaskUserError> {
-        let player = player_of(task, user)?;
-        Ok(player.map(|(user, instruction)| Self {
-            user,
+        check(task, user)?;
+        let Some(user) = user.filter(|_| is_wanted(task)) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            user: Arc::clone(user),
             persona: Persona {
-                instruction,
+                instruction: instruction_of(task)?.to_owned(),
                 trajectory: trajectory.to_owned(),
             },
             said: Vec::new(),

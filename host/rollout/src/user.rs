@@ -145,24 +145,25 @@ pub fn is_wanted(task: &Task) -> bool {
 
 /// Refuses a task whose user `user` cannot play.
 pub fn check(task: &Task, user: Option<&Arc<dyn User>>) -> Result<(), TaskUserError> {
-    player_of(task, user).map(drop)
+    if !is_wanted(task) {
+        return Ok(());
+    }
+    if user.is_none() {
+        return Err(TaskUserError::Nobody {
+            task: task.id.clone(),
+        });
+    }
+    instruction_of(task).map(drop)
 }
 
-/// The player of the task's user, and the task's instruction for them; `None` if no model plays the user.
-pub(crate) fn player_of(
-    task: &Task,
-    user: Option<&Arc<dyn User>>,
-) -> Result<Option<(Arc<dyn User>, String)>, TaskUserError> {
-    if !is_wanted(task) {
-        return Ok(None);
-    }
-    let id = || task.id.clone();
-    let user = user.ok_or_else(|| TaskUserError::Nobody { task: id() })?;
+/// The task's instruction for its user.
+pub(crate) fn instruction_of(task: &Task) -> Result<&str, TaskUserError> {
     let instruction = task.setup.get("instruction").and_then(|text| text.as_str());
-    let instruction = instruction
+    instruction
         .filter(|text| !text.trim().is_empty())
-        .ok_or_else(|| TaskUserError::NoInstruction { task: id() })?;
-    Ok(Some((Arc::clone(user), instruction.to_owned())))
+        .ok_or_else(|| TaskUserError::NoInstruction {
+            task: task.id.clone(),
+        })
 }
 
 /// The players of the users of a set of tasks. Results under different modes cannot be compared.
