@@ -1,4 +1,4 @@
-"""What templates draw from, and what one gives.
+"""The material that templates draw from, and the part of a task that one gives.
 
 A template takes a draw and the name of the person it is about, and gives one environment's part of a task. States are
 kept to two or three entities, because a small model has to read the question and the tools' schemas in one context. The

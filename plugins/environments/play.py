@@ -48,7 +48,7 @@ def registered(module):
 
 
 def tools_of(module):
-    """What a model may call, out of `registered`."""
+    """The tools that a model may call, out of `registered`."""
     return {name: about for name, about in registered(module).items() if name not in STATE_TOOLS}
 
 
@@ -66,7 +66,7 @@ class Episode:
             self.modules[name].load_scenario(scenario)
 
     def call(self, tool, arguments):
-        """What NAME-tool answers; raises `Refused` with its message."""
+        """The answer of NAME-tool; raises `Refused` with its message."""
         name, _, function = tool.partition("-")
         if name not in self.modules or function in STATE_TOOLS:
             raise Refused(f"no tool {tool!r} in this episode")

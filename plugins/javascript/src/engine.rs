@@ -16,7 +16,7 @@ use crate::{
     host, modules, raw,
 };
 
-/// What programs may use of the stack before a RangeError, in bytes of linear memory: 8,000 plain calls. Beside it every
+/// Stack that programs may use before a RangeError, in bytes of linear memory: 8,000 plain calls. Beside it every
 /// call takes room on the host's own stack, which the engine cannot see. Functions that call themselves fit into 8 MiB
 /// of that; what nests inside the engine (JSON a hundred thousand deep) takes more of it, and ends at the host's limit.
 const STACK: usize = if cfg!(target_family = "wasm") {
@@ -55,7 +55,7 @@ pub(crate) enum Ended {
     Rejected(Fault),
 }
 
-/// What was thrown.
+/// A thrown value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) kind: String,
@@ -295,7 +295,7 @@ impl<'js> Run<'js, '_> {
         self.hook("turn", ())
     }
 
-    /// How the program ends by `error`, which the program is told of and, where it does not care, standard error.
+    /// Ends the program by `error`, which goes to the program's own handler or, without one, to standard error.
     fn fatal(&self, error: Error) -> Ended {
         if let Some(code) = self.state.exit.get() {
             self.ctx.catch();

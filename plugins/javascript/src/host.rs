@@ -1,4 +1,4 @@
-//! What the engine asks of the host. Outside a component, which is in tests, output is kept and time stands in a
+//! The engine's calls of the host. Outside a component, which is in tests, output is kept and time stands in a
 //! variable.
 
 #[cfg(target_family = "wasm")]

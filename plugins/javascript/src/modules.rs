@@ -1,4 +1,4 @@
-//! What `import` finds: Node's own modules, those that `compile` made, and files of the run. `require` is in the
+//! The modules that `import` finds: Node's own modules, those that `compile` made, and files of the run. `require` is in the
 //! prelude, and shares what is compiled.
 
 use std::{cell::RefCell, rc::Rc};
@@ -20,7 +20,7 @@ use crate::{
 const SCRIPT: u8 = b'c';
 const MODULE: u8 = b'm';
 
-/// What a program in a file of its own is wrapped in, as Node does it. On the first line, so that lines keep their
+/// The wrapper of a program in a file of its own, as Node has it. On the first line, so that lines keep their
 /// numbers; the prelude takes its length off that line's columns.
 pub(crate) const WRAPPER: [&str; 2] = [
     "(function (exports, require, module, __filename, __dirname) {",

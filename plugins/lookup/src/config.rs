@@ -18,7 +18,7 @@ pub(crate) struct Config {
     pub(crate) suggestions: usize,
 }
 
-/// How much the tool's schema says.
+/// The level of detail of the tool's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SchemaLength {

@@ -11,7 +11,7 @@ pub(crate) struct Letters {
 }
 
 impl Letters {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mut letters = Self {
             occurring: 0,
             characters: 0,
@@ -44,7 +44,7 @@ pub(crate) fn nearest(
     if count == 0 {
         return Vec::new();
     }
-    let of_wanted = Letters::of(wanted);
+    let of_wanted = Letters::new(wanted);
     let farthest = (of_wanted.characters / 3).max(1) as usize;
     let mut found: Vec<(usize, usize)> = letters
         .iter()

@@ -153,7 +153,7 @@ impl Table {
         if !(self.keys.push(key) && self.folded.push(&folded)) {
             return Err(TableError::TooLarge);
         }
-        self.letters.push(Letters::of(&folded));
+        self.letters.push(Letters::new(&folded));
         let texts = &self.folded;
         self.index
             .insert_unique(hash, row, |other| self::hash(texts.get(*other as usize)));

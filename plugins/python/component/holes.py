@@ -5,21 +5,21 @@ heap; a run that allocated there would copy a page for nearly every object. What
 pages that are new anyway.
 """
 
-_MOST = 400_000
-_LARGEST = 1 << 18
+_MAX_OBJECTS = 400_000
+_MAX_SIZE = 1 << 18
 _SMALL = 4096
 
 
 def fill():
     """Objects of every size that fill what is free below the heap's top, to be kept for good."""
-    kept = [None] * _MOST
+    kept = [None] * _MAX_OBJECTS
     count = 0
     # A fresh megabyte lies at the top.
     probe = bytes(1 << 20)
     top = id(probe)
     del probe
-    size = _LARGEST
-    while size >= 0 and count < _MOST:
+    size = _MAX_SIZE
+    while size >= 0 and count < _MAX_OBJECTS:
         filler = bytes(size)
         if id(filler) < top:
             kept[count] = filler

@@ -49,7 +49,7 @@ def replace_recorded(path, expected):
 
 
 def expected_in_sandbox(case):
-    """What a case expects of the sandbox: what is recorded, but where it says that it differs."""
+    """A case's expectations of the sandbox: the recorded ones, except where the case says that they differ."""
     expected, differs = dict(case.get("expected", {})), dict(case.get("sandbox", {}))
     differs.pop("because", None)
     for key in differs:

@@ -19,7 +19,7 @@ TIMEOUT_S = 60
 
 
 def run(path, case):
-    """What the program does under this python3, in a folder of its own."""
+    """The program's behaviour under this python3, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as site:
         root = pathlib.Path(os.path.realpath(folder))
         arguments = case.get("arguments", ["main.py"])

@@ -126,6 +126,7 @@ PROGRAMS = {
     "a hook": "import sys\nsys.excepthook = lambda *seen: print('hook', seen[1])\n1 / 0\n",
     "a hook that exits": "import sys\nsys.excepthook = lambda *seen: sys.exit(5)\n1 / 0\n",
     "a hook that fails": "import sys\ndef hook(*seen):\n    raise ValueError('hook')\nsys.excepthook = hook\n1 / 0\n",
+    "a hook that is none": "import sys\nsys.excepthook = None\n1 / 0\n",
     "no hook": "import sys\ndel sys.excepthook\n1 / 0\n",
     "an exit in an exit": "import sys\ntry:\n    sys.exit(1)\nfinally:\n    sys.exit(2)\n",
     "an exit with a list": "raise SystemExit([1])\n",

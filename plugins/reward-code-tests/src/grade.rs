@@ -15,7 +15,7 @@ use crate::row::{Python, Row, Stream, Tests};
 use crate::streams;
 use crate::weak::WeakRun;
 
-/// Of files, and again of output, from all candidates of a round: well under what one call may be answered
+/// Bytes of files, and again of output, from all candidates of a round: well under what one call may be answered
 /// (`hostcall_bytes`), and read, which takes many times as much, under the memory of a call.
 const RETURNED: u64 = 3 << 20;
 
@@ -361,7 +361,7 @@ enum Ran {
     Broke,
 }
 
-/// Of what is handed to the host at once, in bytes: half of what `hostcall_bytes` allows unless the operator says otherwise.
+/// Bytes that are handed to the host at once: half of what `hostcall_bytes` allows unless the operator says otherwise.
 const HANDED: usize = 8 << 20;
 
 /// As many programs from the first as may be handed over at once, one at least; and the others.

@@ -223,7 +223,7 @@ impl Assertion {
             return false;
         };
         let equals = |expected: &Value| {
-            Plain::read(&of_json(expected))
+            Plain::read(&from_json(expected))
                 .is_ok_and(|expected| value.equals(&expected) == Some(true))
         };
         equals(&self.expected)
@@ -232,7 +232,7 @@ impl Assertion {
 }
 
 /// JSON as plain data.
-fn of_json(value: &Value) -> Value {
+fn from_json(value: &Value) -> Value {
     match value {
         Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
             (Some(_), _, _) => value.clone(),
@@ -240,13 +240,13 @@ fn of_json(value: &Value) -> Value {
             (_, _, float) => json!(["f", format!("{:016x}", float.unwrap_or(f64::NAN).to_bits())]),
         },
         Value::Array(items) => {
-            let items = items.iter().map(of_json);
+            let items = items.iter().map(from_json);
             Value::Array(std::iter::once(json!("l")).chain(items).collect())
         }
         Value::Object(fields) => {
             let pairs = fields
                 .iter()
-                .flat_map(|(name, value)| [json!(name), of_json(value)]);
+                .flat_map(|(name, value)| [json!(name), from_json(value)]);
             Value::Array(std::iter::once(json!("d")).chain(pairs).collect())
         }
         other => other.clone(),

@@ -63,26 +63,26 @@ impl Row {
         match reference {
             Value::String(text) => match serde_json::from_str(text) {
                 Ok(inner @ (Value::Object(_) | Value::Array(_))) => Self::read(&inner),
-                _ => Self::of_tests(vec![text.clone()], &Map::new()),
+                _ => Self::from_tests(vec![text.clone()], &Map::new()),
             },
-            Value::Array(_) => Self::of_tests(texts(reference, "the reference")?, &Map::new()),
-            Value::Object(row) => Self::of_object(row),
+            Value::Array(_) => Self::from_tests(texts(reference, "the reference")?, &Map::new()),
+            Value::Object(row) => Self::from_object(row),
             _ => Err(format!("the reference is {reference}, but {FORMS}")),
         }
     }
 
-    fn of_object(row: &Map<String, Value>) -> Result<Self, String> {
+    fn from_object(row: &Map<String, Value>) -> Result<Self, String> {
         if let Some(inner) = row.get("ground_truth") {
             return Self::read(inner);
         }
         if row.contains_key("test_list") {
             let mut tests = listed(row, "test_list")?;
             tests.extend(listed(row, "challenge_test_list")?);
-            return Self::of_tests(tests, row);
+            return Self::from_tests(tests, row);
         }
         let asserts = row.get("assert_case").is_some_and(|value| !value.is_null());
         if !asserts && (row.contains_key("inputs") || row.contains_key("outputs")) {
-            return Self::of_pairs(row);
+            return Self::from_pairs(row);
         }
         if let (Some(_), Some(entry)) = (row.get("test"), row.get("entry_point")) {
             let entry = string(entry, "entry_point")?;
@@ -94,7 +94,7 @@ impl Row {
             } else {
                 test.to_owned()
             };
-            return Self::of_tests(vec![test], row);
+            return Self::from_tests(vec![test], row);
         }
         for key in ["tests", "assert_case", "asserts"] {
             if let Some(tests) = row.get(key) {
@@ -105,14 +105,14 @@ impl Row {
                         tests: Tests::Streams(streams),
                     });
                 }
-                return Self::of_tests(texts(tests, key)?, row);
+                return Self::from_tests(texts(tests, key)?, row);
             }
         }
         let keys: Vec<&str> = row.keys().map(String::as_str).collect();
         Err(format!("the reference has the keys {keys:?}, but {FORMS}"))
     }
 
-    fn of_tests(tests: Vec<String>, row: &Map<String, Value>) -> Result<Self, String> {
+    fn from_tests(tests: Vec<String>, row: &Map<String, Value>) -> Result<Self, String> {
         if tests.iter().all(|test| test.trim().is_empty()) {
             return Err(format!("the row has no tests; {FORMS}"));
         }
@@ -155,7 +155,7 @@ impl Row {
         })
     }
 
-    fn of_pairs(row: &Map<String, Value>) -> Result<Self, String> {
+    fn from_pairs(row: &Map<String, Value>) -> Result<Self, String> {
         let list = |key: &str| match row.get(key) {
             Some(Value::Array(items)) => Ok(items),
             _ => Err(format!("`{key}` is no list; {FORMS}")),

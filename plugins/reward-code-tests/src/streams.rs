@@ -13,7 +13,7 @@ pub(crate) fn program(code: &str, stream: &Stream, limits: Limits, seed: u64) ->
         .limits(limits)
 }
 
-/// How one run ended. What it printed counts only if it got to its end, be it by `sys.exit()`. An error where the
+/// The result of one run. Its output counts only if it got to its end, be it by `sys.exit()`. An error where the
 /// right output is longer than what is kept of any: nobody could pass that.
 pub(crate) fn test(report: &Report, stream: &Stream) -> Result<Test, String> {
     use rlf_plugin::execute::Outcome;

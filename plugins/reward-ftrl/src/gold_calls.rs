@@ -6,7 +6,7 @@ use rlf_plugin::{Event, Trajectory};
 use crate::assignment::assign;
 use crate::reference::GoldCall;
 
-/// Of two assignments that weigh the same the one with earlier calls is taken. It is less than any difference
+/// Weight that prefers earlier calls among assignments that weigh the same. It is less than any difference
 /// between two similarities of calls with fewer than ten thousand arguments.
 const EARLIER: f64 = 1e-9;
 

@@ -122,7 +122,7 @@ enum StepReward {
 
 impl StepReward {
     /// The value of `calls` calls, at least one, of which `solved` solved a sub-answer.
-    fn of(self, calls: usize, solved: usize) -> f64 {
+    fn value(self, calls: usize, solved: usize) -> f64 {
         let (calls, solved) = (calls as f64, solved as f64);
         match self {
             Self::Published => 2.0 * solved / (calls + 1.0),
@@ -146,7 +146,7 @@ fn init(config: Config) -> Result<Config, String> {
 fn ftrl(task: &Task, trajectory: &Trajectory, config: &Config) -> Result<Terms, String> {
     let reference = task.reference_value().map_err(|error| error.to_string())?;
     let reference = Reference::read(&reference, config.matching)?;
-    let episode = Episode::of(trajectory, &reference, config);
+    let episode = Episode::new(trajectory, &reference, config);
     let mut terms = Terms::new()
         .term("solve_f1", episode.solve_f1())
         .term("solve_p", episode.solve_p())

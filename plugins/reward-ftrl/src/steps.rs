@@ -28,7 +28,7 @@ pub(crate) struct Episode {
 }
 
 impl Episode {
-    pub(crate) fn of(trajectory: &Trajectory, reference: &Reference, config: &Config) -> Self {
+    pub(crate) fn new(trajectory: &Trajectory, reference: &Reference, config: &Config) -> Self {
         let outcomes: BTreeMap<&str, &CallResult> = trajectory
             .outcomes()
             .map(|outcome| (outcome.call_id.as_str(), outcome))
@@ -56,7 +56,7 @@ impl Episode {
                 solved += usize::from(solves(&mut unsolved, name, observed.as_deref()));
             }
             let reward = if calls > 0 {
-                config.step.of(calls, solved)
+                config.step.value(calls, solved)
             } else if acted {
                 0.0
             } else {

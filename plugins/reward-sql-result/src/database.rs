@@ -27,7 +27,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// The one that a task names or makes.
-    pub(crate) fn of(reference: &Reference, limits: &Limits) -> Result<Self, String> {
+    pub(crate) fn new(reference: &Reference, limits: &Limits) -> Result<Self, String> {
         match (&reference.schema, &reference.database) {
             (Some(script), None) => Self::from_script(script, limits),
             (None, Some(name)) => Self::named(name, limits),

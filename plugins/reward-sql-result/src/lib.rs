@@ -100,7 +100,7 @@ struct Reference {
 /// Compares the answer's query with the reference query.
 #[reward]
 fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<Terms, String>> {
-    match Expected::of(task, limits) {
+    match Expected::new(task, limits) {
         Ok(expected) => group
             .iter()
             .map(|trajectory| Ok(expected.grade(trajectory, limits)))
@@ -120,9 +120,9 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(task: &Task, limits: &Limits) -> Result<Self, String> {
+    fn new(task: &Task, limits: &Limits) -> Result<Self, String> {
         let reference = reference(task)?;
-        let database = Database::of(&reference, limits).map_err(|why| wrong(task, &why))?;
+        let database = Database::new(&reference, limits).map_err(|why| wrong(task, &why))?;
         let result = database
             .query(&reference.sql, limits)
             .map_err(|stopped| wrong(task, &format!("its reference query {stopped}")))?;

@@ -149,9 +149,9 @@ pub trait Environment: Sized + 'static {
 pub struct Scenario {
     /// Names it in reports.
     pub id: String,
-    /// What the session is opened with.
+    /// The task that the session is opened with.
     pub task: Value,
-    /// What the session is opened with.
+    /// The seed that the session is opened with.
     pub seed: u64,
     /// Names and arguments of the calls, in order.
     pub calls: Vec<(String, Value)>,

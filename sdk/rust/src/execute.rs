@@ -161,7 +161,7 @@ impl Report {
         matches!(self.outcome, Some(Outcome::Completed))
     }
 
-    /// What stopped the program at its end, if it did not complete: an exception that it raised or that
+    /// The exception that ended the program, if it did not complete: an exception that it raised or that
     /// its source did not parse.
     pub fn exception(&self) -> Option<&Exception> {
         match &self.outcome {

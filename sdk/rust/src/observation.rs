@@ -24,7 +24,7 @@ pub struct Json<T>(pub T);
 impl Observation {
     /// One part of text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(Content::Text(text.into()))
+        Self::from_content(Content::Text(text.into()))
     }
 
     /// One part of text that says what failed and how to mend it.
@@ -45,7 +45,7 @@ impl Observation {
         self
     }
 
-    fn of(content: Content) -> Self {
+    fn from_content(content: Content) -> Self {
         Self {
             content: vec![content],
             failed: false,
@@ -73,7 +73,7 @@ impl<T: IntoObservation, E: Display> IntoObservation for Result<T, E> {
 impl<T: Serialize> IntoObservation for Json<T> {
     fn into_observation(self) -> Observation {
         match serde_json::to_string(&self.0) {
-            Ok(json) => Observation::of(Content::Structured(json)),
+            Ok(json) => Observation::from_content(Content::Structured(json)),
             Err(error) => {
                 Observation::failure(format!("the result cannot be written as JSON: {error}"))
             }
@@ -83,7 +83,7 @@ impl<T: Serialize> IntoObservation for Json<T> {
 
 impl IntoObservation for Value {
     fn into_observation(self) -> Observation {
-        Observation::of(Content::Structured(self.to_string()))
+        Observation::from_content(Content::Structured(self.to_string()))
     }
 }
 

@@ -161,7 +161,7 @@ macro_rules! plugin {
         pub struct Plugin;
 
         impl $crate::ToolPlugin for Plugin {
-            const TOOLS: &'static [$crate::tool::Entry] = &[$($crate::tool::Entry::of::<$tool>()),+];
+            const TOOLS: &'static [$crate::tool::Entry] = &[$($crate::tool::Entry::for_tool::<$tool>()),+];
 
             fn run_init(config: &str) -> ::std::result::Result<(), $crate::Error> {
                 let init: fn(&str) -> ::std::result::Result<(), $crate::Error> = $init;

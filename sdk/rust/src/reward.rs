@@ -158,7 +158,7 @@ impl Trajectory {
         self.extra_value("unjudged")
     }
 
-    /// What the environment gave on the way, in order: the index of an event, and the reward of the call that ended there, or
+    /// The environment's rewards on the way, in order: the index of an event, and the reward of the call that ended there, or
     /// of the words that were said there.
     pub fn step_rewards(&self) -> Vec<(u32, f64)> {
         let said: Option<Vec<(u32, f64)>> = self.extra_value("step-rewards-of-words");
@@ -173,7 +173,7 @@ impl Trajectory {
         rewards
     }
 
-    /// What the host says of it beside the contract's records, by name.
+    /// A value that the host adds to the contract's records, by name.
     fn extra_value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let (_, json) = self.extra.iter().find(|(candidate, _)| candidate == name)?;
         serde_json::from_str(json).ok()

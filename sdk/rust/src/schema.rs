@@ -8,7 +8,7 @@ use crate::Error;
 
 /// The schema of a struct of arguments: draft 2020-12, in one piece, without what only a code
 /// generator reads (`$schema`, `title`, the numeric `format`s).
-pub(crate) fn of_arguments<A: JsonSchema>() -> Result<Value, Error> {
+pub(crate) fn for_arguments<A: JsonSchema>() -> Result<Value, Error> {
     let generator = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_schema_is_short_in_one_piece_and_in_the_order_of_the_fields() {
         assert_eq!(
-            of_arguments::<Arguments>().unwrap().to_string(),
+            for_arguments::<Arguments>().unwrap().to_string(),
             concat!(
                 r#"{"type":"object","properties":{"#,
                 r#""query":{"type":"string","description":"What to look for, in words."},"#,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn arguments_that_are_not_an_object_are_refused() {
-        let error = of_arguments::<Vec<u32>>().unwrap_err();
+        let error = for_arguments::<Vec<u32>>().unwrap_err();
         assert!(crate::error_message(&error).contains("named fields"));
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn invoke(request: &tools::Request) -> Result<tools::Response, Error>
     })
 }
 
-/// Of other tools, tests know only what answers for them.
+/// The definitions of other tools: none, because tests know only what answers for them.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn tools() -> Vec<crate::ToolDefinition> {
     Vec::new()

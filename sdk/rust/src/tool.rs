@@ -77,7 +77,7 @@ pub struct Entry {
 
 impl Entry {
     /// The entry of a tool.
-    pub const fn of<T: Tool>() -> Self {
+    pub const fn for_tool<T: Tool>() -> Self {
         Self {
             definition: T::definition,
             call: T::call,
@@ -98,7 +98,7 @@ pub fn define<A: JsonSchema>(
     Ok(ToolDefinition {
         name: name.to_owned(),
         description: description.to_owned(),
-        input_schema: crate::schema::of_arguments::<A>()?.to_string(),
+        input_schema: crate::schema::for_arguments::<A>()?.to_string(),
         output_schema: None,
         hints,
         extra: Vec::new(),

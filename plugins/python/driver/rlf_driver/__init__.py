@@ -1,4 +1,4 @@
-"""What a program can notice of its interpreter, in plain Python, the same in every build of CPython.
+"""All that a program can notice of its interpreter, in plain Python, the same in every build of CPython.
 
 The README beside this package says who calls it and how values cross. In order of reading: `run` has a program's whole
 life, `session` a notebook's; `streams`, `files`, `modules` and `library` are what they live on, `stack` is what they see
@@ -25,7 +25,7 @@ _LANGUAGES = [(ID, platform.python_version(), True)]
 
 
 def configure(config):
-    """What `init` is told: `(0, None)`, or `(1, error)`."""
+    """Takes what `init` is given: `(0, None)`, or `(1, error)`."""
     return answer(ID, environment.configure, config)
 
 
@@ -73,7 +73,7 @@ class Session:
 
 
 def answer(language, function, *arguments):
-    """What `function` returns, as a result of WIT."""
+    """The result of `function`, as a result of WIT."""
     if language != ID:
         return ERROR, (NOT_FOUND, unknown(language))
     try:
@@ -85,5 +85,5 @@ def answer(language, function, *arguments):
 
 
 def unknown(language):
-    """What to say about a language that this is not."""
+    """The message about a language that this is not."""
     return f"there is no language {language!r} here, only {ID!r}"

@@ -1,4 +1,4 @@
-"""What a notebook shows beside text: MIME bundles, by the methods that IPython asks objects for."""
+"""Rich output of a notebook: MIME bundles, by the methods that IPython asks objects for."""
 
 from .sound import __builtins__  # isort: skip
 
@@ -60,7 +60,7 @@ def rich(thing):
 
 
 def ask(thing, method):
-    """What the object's method returns, None where it has none. What it raises is shown and ends nothing else."""
+    """The result of the object's method, None where it has none. An exception is shown and ends nothing else."""
     function = getattr(thing, method, None)
     if not callable(function):
         return None

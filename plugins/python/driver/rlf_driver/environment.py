@@ -37,7 +37,7 @@ def collect():
 
 
 def configure(config):
-    """What `init` is told, as JSON: with `environment`, files to load; nothing else is looked at."""
+    """Takes what `init` is given, as JSON: with `environment`, files to load; nothing else is looked at."""
     told = json.loads(config).get("environment")
     if told is None:
         return
@@ -71,7 +71,7 @@ def load(environment, told):
         opened = init_files.end()
         streams.connect(None)
         sys.stdin = stdin
-    if opened:
+    if opened and "error" not in answer:
         write(2, f"{NO_SNAPSHOT}{opened}; the file system of a session is another one, so do this in a tool\n".encode())
     return answer
 
@@ -112,7 +112,7 @@ class EnvironmentSession:
 
     @classmethod
     def open(cls, seed):
-        """That of an instance, as whose program it runs."""
+        """Opens the session of this instance, which runs as its program."""
         run.prepare([""], b"", (), seed)
         return cls(_loaded[0])
 

@@ -18,7 +18,7 @@ _READ = os.O_RDONLY
 _PIECE = 1 << 20
 
 ROOT = "/"
-"""Where paths begin. Tests under the machine's own python3 put it elsewhere."""
+"""The root of all paths. Tests under the machine's own python3 put it elsewhere."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM}
 

@@ -27,13 +27,13 @@ _CHANGES = {
 }
 _STREAMS = {name for name in ("write", "isatty", "fstat", "read", "dup", "dup2") if hasattr(posix, name)}
 _FIRST = {"io.open": "file", "rename": "src", "replace": "src"} | dict.fromkeys(_STREAMS, "fd")
-"""What the first parameter is called, where not `path`."""
+"""Names of first parameters other than `path`."""
 
 _state = {"on": False, "files": frozenset(), "write": None, "first": None}
 
 
 class _Folder:
-    """What `os.scandir` gives for a folder without files."""
+    """The result of `os.scandir` for a folder without files."""
 
     def __init__(self, path, names):
         self.entries = iter([_Entry(path, name) for name in names])
@@ -93,7 +93,7 @@ def _missing(path):
 
 
 def _read(name, path):
-    """What a question is answered, as the system would where nothing was made."""
+    """Answers a question as a system without files would."""
     at = _known(path)
     if name == "access":
         return at in _FOLDERS

@@ -19,7 +19,7 @@ def compile_module(name, source):
 
 
 def file_of(name):
-    """What tracebacks call the module."""
+    """The name of the module in tracebacks."""
     return name.replace(".", "/") + ".py"
 
 
@@ -59,7 +59,7 @@ class Modules(importlib.abc.InspectLoader):
 
 
 def dots(name):
-    """Where the names of the packages end that the module `name` lies in."""
+    """The ends of the names of the packages that contain the module `name`."""
     return [index for index, letter in enumerate(name) if letter == "."]
 
 

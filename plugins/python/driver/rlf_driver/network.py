@@ -1,4 +1,4 @@
-"""What `socket` lacks where CPython was built for a system without a network.
+"""The names that `socket` lacks where CPython was built for a system without a network.
 
 Programs that try their luck find an error as on a machine that is cut off, and not a missing function.
 """

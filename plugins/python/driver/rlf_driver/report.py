@@ -1,4 +1,4 @@
-"""What became of a program, as python3 tells it."""
+"""The end of a program, reported as python3 does."""
 
 from .sound import __builtins__  # isort: skip
 
@@ -12,6 +12,7 @@ _TracebackException = traceback.TracebackException
 _excepthook = sys.excepthook
 _unraisablehook = sys.unraisablehook
 _cache = linecache.cache
+_ABSENT = object()
 
 
 def _type_of_ignored():
@@ -84,8 +85,8 @@ def plain(text):
 def uncaught(error):
     """Shows `error` as python3 does at its end. Returns its description, and the exit of a hook that exits, if it does."""
     description, exit = describe(error), None
-    hook = getattr(sys, "excepthook", None)
-    if hook is None:
+    hook = getattr(sys, "excepthook", _ABSENT)
+    if hook is _ABSENT:
         show("sys.excepthook is missing\n" + description[2])
     elif hook is _excepthook:
         show(description[2])

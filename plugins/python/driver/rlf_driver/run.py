@@ -15,7 +15,7 @@ from . import files, library, modules, report, streams
 from .wit import COMPLETED, EXITED, REJECTED
 
 NAME = "main.py"
-"""What a program without arguments is called."""
+"""The name of a program without arguments."""
 
 _compile, _exec = compile, exec
 _settrace, _setprofile, _setrecursionlimit = sys.settrace, sys.setprofile, sys.setrecursionlimit
@@ -32,7 +32,7 @@ _BY_STDIN, STDIN = "-", "<stdin>"
 """The argument for a program on standard input, and what it is called."""
 
 _exits_of_threads = []
-"""What `threading` calls at the end, as the snapshot has it: nothing that a program could see."""
+"""The functions that `threading` calls at the end, as the snapshot has them: none does what a program could see."""
 
 _mains = []
 """The module `__main__` of the program that runs; here alone, so that its end can be its end."""
@@ -43,7 +43,7 @@ ATTEMPTS = range(3)
 
 
 class _Nobody:
-    """Whom programs of the warm-up print to."""
+    """A host for programs of the warm-up, which drops what they print."""
 
     @staticmethod
     def write(descriptor, data):
@@ -116,7 +116,7 @@ def quiet():
 
 
 def end(searches):
-    """What python3 does last, in the order of `Py_FinalizeEx`: exit functions, those of threads first; the flush of both
+    """Ends the program as python3 does, in the order of `Py_FinalizeEx`: exit functions, those of threads first; the flush of both
     streams; then the end of everything that `__main__` named, which closes files that are still open and calls `__del__`.
     With one of `searches` also of what only refers to itself. With two as python3 does it: that ends first, then all that
     is left ends together, while every name still means what it meant. All that was printed is sent when this returns,
@@ -180,7 +180,7 @@ def forget_main():
 
 
 def searches(program):
-    """How often to search for objects that only refer to themselves before a program is over. Each costs a tenth of a
+    """The number of searches for objects that only refer to themselves before a program is over. Each costs a tenth of a
     short run, and nearly no program has any object whose end does more than free memory."""
     _, source, _, _, placed, fetched, offered, _, _ = program
     if any(word in source for word in _ENDS) or "yield" in source and any(word in source for word in _IN_GENERATORS):

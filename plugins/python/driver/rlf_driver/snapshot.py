@@ -1,4 +1,4 @@
-"""What happens once, before the snapshot that every run starts from is taken."""
+"""Preparation, done once before the snapshot that every run starts from is taken."""
 
 from .sound import __builtins__  # isort: skip
 

@@ -143,7 +143,7 @@ def _is_closed(stream):
 
 
 def _flushing(stream):
-    """What python3 says, and of which object, where standard output cannot be flushed."""
+    """The words of python3, and the object they are about, if standard output cannot be flushed."""
     if sys.version_info < (3, 13):
         return None, stream
     return "Exception ignored while flushing sys.stdout" if sys.version_info >= (3, 14) else "Exception ignored on flushing sys.stdout", None

@@ -11,7 +11,7 @@ INVALID_ARGUMENTS, NOT_FOUND, DENIED, EXHAUSTED, UNAVAILABLE, CANCELLED, INTERNA
 
 
 class Refused(Exception):
-    """What is wrong with a request; the program has not run."""
+    """A request that is wrong; the program has not run."""
 
     def __init__(self, case, message):
         super().__init__(message)

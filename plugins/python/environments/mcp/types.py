@@ -1,4 +1,4 @@
-"""What a tool may return besides plain values."""
+"""Results of tools besides plain values."""
 
 from typing import Any, Literal, Optional
 

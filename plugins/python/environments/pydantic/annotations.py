@@ -40,7 +40,7 @@ _FORWARD = typing.ForwardRef
 
 
 class Names:
-    """Where the names in annotations that are text are looked up."""
+    """The namespaces of names in annotations that are text."""
 
     def __init__(self, module=None, local=None, config=None):
         self.globals = vars(sys.modules[module]) if module in sys.modules else {}

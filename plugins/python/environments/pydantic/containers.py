@@ -27,7 +27,7 @@ def listed(value):
 
 
 class Sequenced(Node):
-    """What a list, a set and a tuple of any length share."""
+    """The base of a list, a set and a tuple of any length."""
 
     ALLOWED = frozenset(("min_length", "max_length", "strict"))
 

@@ -1,4 +1,4 @@
-"""What goes wrong: in a value (`ValidationError`, with pydantic's own texts) or in how a model is written."""
+"""Errors: in a value (`ValidationError`, with pydantic's own texts) or in how a model is written."""
 
 import json
 
@@ -115,7 +115,7 @@ class Line:
 
 
 class Invalid(Exception):
-    """What validation raises inside this package; `ValidationError` is made of it at the edge."""
+    """The exception of validation inside this package; `ValidationError` is made of it at the edge."""
 
     def __init__(self, lines):
         self.lines = lines
@@ -151,7 +151,7 @@ def _part(part):
 
 
 class ValidationError(ValueError):
-    """Why a value does not fit: all that is wrong with it, each with its place."""
+    """All errors of a value, each with its place."""
 
     def __init__(self, title, lines=(), hide_input=False):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a field of a model is: its type, its default and its rules."""
+"""A field of a model: its type, its default and its rules."""
 
 import inspect
 from copy import deepcopy

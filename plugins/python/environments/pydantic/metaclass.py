@@ -1,4 +1,4 @@
-"""What becomes of a class body: its fields, its private attributes, its validators."""
+"""The parts of a class body: its fields, its private attributes, its validators."""
 
 import sys
 import typing
@@ -159,7 +159,7 @@ def field_of(annotation, default):
 
 
 def decorated(model):
-    """What decorators left, over all bases; a later one of the same name takes the place."""
+    """The marks of decorators, over all bases; a later one of the same name takes the place."""
     found = {}
     for kind in reversed(model.__mro__):
         for name, value in kind.__dict__.items():

@@ -86,7 +86,7 @@ class ModelNode(Node):
         return instance
 
     def data(self, value, state, config):
-        """What the fields are taken from."""
+        """The object that the fields are taken from."""
         if isinstance(value, dict):
             return value
         if state.from_attributes or config.get("from_attributes"):

@@ -7,7 +7,7 @@ LAX, STRICT, EXACT = range(3)
 
 
 class State:
-    """What travels along with a value through its validation."""
+    """The context of a value during its validation."""
 
     __slots__ = ("context", "exactness", "fields_set", "from_attributes", "json", "strict")
 

@@ -87,7 +87,7 @@ class UUIDNode(Node):
 
 
 def uuid_fault(value):
-    """Why a text is no UUID, in the words of the library that pydantic reads them with."""
+    """The reason why a text is no UUID, in the words of the library that pydantic reads them with."""
     text = value if isinstance(value, str) else value.decode("utf-8", "replace")
     for place, sign in enumerate(text):
         if sign not in "0123456789abcdefABCDEF-":

@@ -11,7 +11,7 @@ from .undefined import PydanticUndefined
 
 
 class RecordNode(Node):
-    """What both share: named fields, each with a node, found once they are needed, for a record may hold its own kind."""
+    """The base of both: named fields, each with a node, found once they are needed, for a record may hold its own kind."""
 
     titled = False
 

@@ -11,7 +11,7 @@ _INTEGER = re.compile(r"[+-]?\d+(?:_\d+)*(?:\.0*)?", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:(?:\d+(?:_\d+)*)?\.?(?:\d+(?:_\d+)*)?(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 _TRUE = frozenset(("1", "on", "t", "true", "y", "yes"))
 _FALSE = frozenset(("0", "off", "f", "false", "n", "no"))
-_MOST_DIGITS = 4300
+_MAX_DIGITS = 4300
 
 
 class NoneNode(Node):
@@ -76,7 +76,7 @@ def decoded(value):
 
 
 class Numeric(Node):
-    """What whole and real numbers share: bounds."""
+    """The base of whole and real numbers: bounds."""
 
     BOUNDS = (("multiple_of", "multipleOf"), ("le", "maximum"), ("lt", "exclusiveMaximum"), ("ge", "minimum"), ("gt", "exclusiveMinimum"))  # fmt: skip
     ALLOWED = frozenset(("gt", "ge", "lt", "le", "multiple_of", "strict"))
@@ -156,7 +156,7 @@ class IntNode(Numeric):
             if not _INTEGER.fullmatch(text):
                 raise invalid("int_parsing", value)
             digits = text.partition(".")[0]
-            if len(digits) > _MOST_DIGITS:
+            if len(digits) > _MAX_DIGITS:
                 raise invalid("int_parsing_size", value)
             return int(digits)
         if type(value).__name__ == "Decimal":

@@ -127,7 +127,7 @@ def mapping(value, how, key=None, item=None):
 
 
 def jsonable(value, how):
-    """What JSON has for a value that is neither scalar nor container."""
+    """The JSON form of a value that is neither scalar nor container."""
     if isinstance(value, enum.Enum):
         return plain(value.value, how)
     if isinstance(value, (bool, int, float, str)):

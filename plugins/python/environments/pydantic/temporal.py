@@ -68,7 +68,7 @@ _WATERSHED = 20_000_000_000
 
 
 class Unreadable(ValueError):
-    """Why a text is no date or time."""
+    """The reason why a text is no date or time."""
 
 
 def read_date(text):
@@ -160,7 +160,7 @@ def number(text):
 
 
 class Temporal(Node):
-    """What the four types share: bounds, and how they are described."""
+    """The base of the four types: bounds, and how they are described."""
 
     ALLOWED = frozenset(("gt", "ge", "lt", "le", "strict"))
 

@@ -1,4 +1,4 @@
-"""What goes back to the host: texts of JSON that are valid whatever a tool put into them."""
+"""Answers to the host: texts of JSON that are valid whatever a tool put into them."""
 
 import json
 

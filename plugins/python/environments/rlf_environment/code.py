@@ -1,4 +1,4 @@
-"""What the code of a file keeps between calls, beside the object that has its state: variables of its module, attributes of its
+"""The values that the code of a file keeps between calls, beside the object that has its state: variables of its module, attributes of its
 classes and functions, defaults that a function changes, and variables that a function has from the one it was made in."""
 
 import collections
@@ -94,7 +94,7 @@ def outer(function):
 
 
 def attributes(cls):
-    """What a class has that a method may change: neither methods nor descriptors."""
+    """The attributes of a class that a method may change: neither methods nor descriptors."""
     return {
         name: value
         for name, value in vars(cls).items()

@@ -15,7 +15,7 @@ def same(one, other):
 
 
 def difference(found, wanted, place=""):
-    """Where two states differ first, in words; `None` where they are the same."""
+    """The first difference of two states, in words; `None` where they are the same."""
     if same(found, wanted):
         return None
     if isinstance(found, dict) and isinstance(wanted, dict):

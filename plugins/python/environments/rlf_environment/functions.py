@@ -69,7 +69,7 @@ def published(name, arguments, code):
 
 
 def executor_globals():
-    """What the executor's own file has at its top and the sandbox has too; a tool's body sees these by accident."""
+    """The names at the top of the executor's own file that the sandbox has too; a tool's body sees these by accident."""
     from copy import deepcopy
     from hashlib import sha256
     from time import sleep

@@ -73,7 +73,7 @@ class Server:
 
 
 def plain(value):
-    """What JSON has for a state: models, dates and sets in it become what their dumps are."""
+    """The JSON form of a state: models, dates and sets in it become what their dumps are."""
     from pydantic.serialization import to_jsonable_python
 
     return to_jsonable_python(ordered(value))
@@ -147,7 +147,7 @@ def where(fault, file):
 
 
 def hint(fault):
-    """How to mend what a sandbox does not have."""
+    """Advice about a module that the sandbox does not have."""
     if isinstance(fault, ImportError) and fault.name and not fault.name.startswith(("pydantic", "mcp")):
         return f"; the sandbox has the standard library, pydantic and mcp, but neither a network nor {fault.name!r}"
     return ""

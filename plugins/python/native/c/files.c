@@ -5,7 +5,7 @@
 
 #include "host.h"
 
-enum { LONGEST_NAME = 255, SMALLEST_ROOM = 256 };
+enum { MAX_NAME = 255, MIN_ROOM = 256 };
 
 static struct node root = { .is_folder = true, .names = 1, .number = 1, .parent = &root };
 static uint64_t last_number = 1;
@@ -126,7 +126,7 @@ __wasi_errno_t files_find(struct node *start, const char *path, size_t length, s
         const char *slash = memchr(path, '/', (size_t)(end - path));
         if (!slash) slash = end;
         uint32_t n = (uint32_t)(slash - path);
-        if (n > LONGEST_NAME) return __WASI_ERRNO_NAMETOOLONG;
+        if (n > MAX_NAME) return __WASI_ERRNO_NAMETOOLONG;
         if (!place->node) return __WASI_ERRNO_NOENT;
         node = place->node;
         if (!node->is_folder) return __WASI_ERRNO_NOTDIR;
@@ -241,7 +241,7 @@ static __wasi_errno_t make_room(struct node *file, uint64_t size) {
     if (size > INT32_MAX) return __WASI_ERRNO_FBIG;
     size_t room = file->room + file->room / 2;
     if (room < size) room = (size_t)size;
-    if (room < SMALLEST_ROOM) room = SMALLEST_ROOM;
+    if (room < MIN_ROOM) room = MIN_ROOM;
     uint8_t *data = realloc(file->data, room);
     if (!data && room > size) data = realloc(file->data, room = (size_t)size);
     if (!data) return __WASI_ERRNO_NOSPC;

@@ -19,7 +19,7 @@ typedef exports_rlf_plugin_interpreter_list_file_t list_file_t;
 typedef exports_rlf_plugin_interpreter_list_compiled_t list_compiled_t;
 typedef exports_rlf_plugin_interpreter_limits_t limits_t;
 
-enum { MOST_ENTRIES = 100000 };
+enum { MAX_ENTRIES = 100000 };
 
 // What can only fail for want of memory, or where the driver broke its word. There is no way on from either.
 static void *must(void *pointer) {
@@ -67,7 +67,7 @@ static PyObject *limits(const limits_t *l) {
     return must(Py_BuildValue("(IKIK)", l->wall_ms, l->memory_bytes, l->output_bytes, l->file_bytes));
 }
 
-static void limit_files(const limits_t *l) { files_limit(l->file_bytes ? l->file_bytes : UINT64_MAX, MOST_ENTRIES); }
+static void limit_files(const limits_t *l) { files_limit(l->file_bytes ? l->file_bytes : UINT64_MAX, MAX_ENTRIES); }
 
 // --------------------------------------------------------------------------------------- from Python
 
@@ -232,7 +232,7 @@ bool exports_rlf_plugin_interpreter_static_session_open(string_t *language, list
                                                         exports_rlf_plugin_interpreter_own_session_t *opened,
                                                         error_t *problem) {
     join_written_pages();
-    files_limit(UINT64_MAX, MOST_ENTRIES);
+    files_limit(UINT64_MAX, MAX_ENTRIES);
     PyObject *arguments[] = { text(language), files(placed->ptr, placed->len),
                               modules(offered->ptr, offered->len), must(PyLong_FromUnsignedLongLong(seed)) };
     interpreter_plugin_string_free(language);

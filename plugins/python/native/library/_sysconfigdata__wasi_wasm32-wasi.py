@@ -1,4 +1,4 @@
-"""What `sysconfig` says of the build, without the folders of the machine that made it. Nothing can be compiled here."""
+"""The variables of `sysconfig` for this build, without the folders of the machine that made it. Nothing can be compiled here."""
 
 build_time_vars = {
     "ABIFLAGS": "",

@@ -28,8 +28,8 @@ pub(crate) fn mirrors() -> Vec<String> {
             continue;
         };
         let uris = match file.extension().and_then(|extension| extension.to_str()) {
-            Some("list") => of_lines(&text),
-            Some("sources") => of_stanzas(&text),
+            Some("list") => line_uris(&text),
+            Some("sources") => stanza_uris(&text),
             _ => continue,
         };
         mirrors.extend(uris);
@@ -51,7 +51,7 @@ fn is_debian(uri: &str) -> bool {
 }
 
 /// The URIs in the format with one source a line: `deb [options] URI suite component..`.
-fn of_lines(text: &str) -> Vec<String> {
+fn line_uris(text: &str) -> Vec<String> {
     let uri = |line: &str| {
         let rest = line.trim().strip_prefix("deb")?;
         let rest = rest.strip_prefix("-src").unwrap_or(rest);
@@ -69,7 +69,7 @@ fn of_lines(text: &str) -> Vec<String> {
 }
 
 /// The URIs in the format with stanzas (deb822): `URIs:` with one or more, also on lines that continue it.
-fn of_stanzas(text: &str) -> Vec<String> {
+fn stanza_uris(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for stanza in text.split("\n\n") {
         let (mut uris, mut is_enabled, mut is_uris) = (Vec::new(), true, false);
@@ -100,7 +100,7 @@ fn without_slash(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_debian, mirrors, of_lines, of_stanzas};
+    use super::{is_debian, mirrors, line_uris, stanza_uris};
 
     #[test]
     fn a_line_names_one_mirror() {
@@ -108,7 +108,7 @@ mod tests {
                     deb http://one.example/debian/ bookworm main\n\
                     deb [arch=amd64 signed-by=/k.gpg] https://two.example/debian bookworm main\n\
                     deb-src http://three.example/debian bookworm main\ndebug http://no.example/debian\n";
-        let found = of_lines(text);
+        let found = line_uris(text);
         assert_eq!(
             found,
             [
@@ -124,7 +124,7 @@ mod tests {
         let text = "Types: deb\n# URIs: http://commented.example/debian\nURIs: http://one.example/debian\n http://two.example/debian/\n\
                     Suites: bookworm\n\nEnabled: no\nURIs: http://off.example/debian\n\nuris: http://three.example/debian\n";
         assert_eq!(
-            of_stanzas(text),
+            stanza_uris(text),
             [
                 "http://one.example/debian",
                 "http://two.example/debian",

@@ -19,7 +19,7 @@ PRINTED = 24 << 10
 
 
 class _Nowhere(io.RawIOBase):
-    """Where a candidate's own output goes."""
+    """Takes a candidate's own output."""
 
     def writable(self):
         return True

@@ -17,7 +17,7 @@ from json import dumps, loads
 
 from rlf_values import Refused, build, encode
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 HOLE = "_hole_{}"
 
 # Asked of what the candidate returned where that happens to be no plain data, such as a generator.
@@ -179,8 +179,8 @@ class Split:
     # What the candidate's run is told.
 
     def emit(self, kind, node):
-        if len(self.steps) == MOST_STEPS:
-            raise Bad(f"more than {MOST_STEPS} steps")
+        if len(self.steps) == MAX_STEPS:
+            raise Bad(f"more than {MAX_STEPS} steps")
         self.steps.append((kind, node))
         return len(self.steps) - 1
 
@@ -301,7 +301,7 @@ class Split:
     # An assertion: holes, and what is left around them.
 
     def around(self, node, truth=False):
-        """What is left of a node around its holes. With `truth` nobody looks at more of it than whether it is true."""
+        """The rest of a node around its holes. With `truth` only its truth value is used."""
         if not isinstance(node, ast.AST) or not self.tainted(node):
             return node
         if isinstance(node, ast.Name) and node.id in self.deferred:
@@ -425,8 +425,8 @@ class Split:
         items = []
         for item in self.evaluate(node):
             items.append(item)
-            if len(items) > MOST_STEPS:
-                raise Bad(f"a loop over more than {MOST_STEPS} items")
+            if len(items) > MAX_STEPS:
+                raise Bad(f"a loop over more than {MAX_STEPS} items")
         return items
 
     def check(self, statement):
@@ -454,7 +454,7 @@ class Split:
             self.verdicts[number] = self.judged(rest)
 
     def comparison(self, rest):
-        """How the host's side can tell by itself, else that the judge must."""
+        """The comparison that the host's side makes by itself, or that the judge must make."""
         if self.values is not None:
             return {}
 
@@ -659,7 +659,7 @@ class Split:
                 raise Bad(f"test {self.unit} asks nothing of the candidate: {row['tests'][self.unit][:200]}")
 
     def plan(self):
-        """What the reward has to know, as JSON can hold it."""
+        """The plan for the reward, as JSON can hold it."""
         return {
             "asserts": self.asserts,
             "weak": [{"unit": unit, "why": why} for unit, why in sorted(self.weak.items())],

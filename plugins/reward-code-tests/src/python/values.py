@@ -9,14 +9,14 @@ import sys
 from json import dumps, loads
 from struct import pack, unpack
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of containers in each other."""
 
-LARGEST = 1 << 18
+MAX_VALUES = 1 << 18
 """Leaves and containers of one value, together."""
 
 
-LONGEST = 2_000
+MAX_ITEMS = 2_000
 """Values of an iterator that are sent; of one that has more, these and that there are more."""
 
 
@@ -104,7 +104,7 @@ def _imported(kind, table):
 
 
 def _part(value, kind):
-    """What an object of a subclass is where it compares as its base does; `Refused` where it does not."""
+    """The base's part of an object of a subclass that compares as its base does; `Refused` for any other."""
     for base in type.__dict__["__mro__"].__get__(kind):
         if base in _PARTS:
             return _PARTS[base](value)
@@ -123,7 +123,7 @@ def _given(iterator):
     """Values of an iterator, and whether there are more."""
     items = []
     for item in iterator:
-        if len(items) == LONGEST:
+        if len(items) == MAX_ITEMS:
             return items, True
         items.append(item)
     return items, False
@@ -131,20 +131,20 @@ def _given(iterator):
 
 def encode(value):
     """The JSON text of plain data; `Refused` where it is none."""
-    left = LARGEST
+    left = MAX_VALUES
     above = set()
 
     def walk(value, depth):
         nonlocal left
         left -= 1
         if left < 0:
-            raise Refused(f"more than {LARGEST} values in one")
+            raise Refused(f"more than {MAX_VALUES} values in one")
         kind = type(value)
         leaf = _LEAVES.get(kind) or _imported(kind, _IMPORTED_LEAVES)
         if leaf is not None:
             return leaf(value)
-        if depth == DEEPEST:
-            raise Refused(f"nested more than {DEEPEST} deep")
+        if depth == MAX_DEPTH:
+            raise Refused(f"nested more than {MAX_DEPTH} deep")
         if id(value) in above:
             raise Refused(f"a {kind.__name__} that contains itself")
         above.add(id(value))
@@ -187,7 +187,7 @@ def _from(module, name, build=lambda kind, *items: kind(*items)):
 
 def _unended(*items):
     yield from items
-    raise ValueError(f"only the first {LONGEST} values of this iterator are known")
+    raise ValueError(f"only the first {MAX_ITEMS} values of this iterator are known")
 
 
 def _record(name, *items, known={}):

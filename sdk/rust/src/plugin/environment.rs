@@ -26,7 +26,7 @@ pub trait EnvironmentPlugin {
 #[doc(hidden)]
 pub struct Environments<P>(PhantomData<P>);
 
-/// What stands behind one handle of the host's. The host calls a session one call at a time, and a
+/// The session behind one handle of the host's. The host calls a session one call at a time, and a
 /// component is not entered again during a call, so that no borrow meets another.
 #[doc(hidden)]
 pub struct Session<P: EnvironmentPlugin>(RefCell<P::Session>);

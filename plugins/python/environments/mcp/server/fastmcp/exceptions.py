@@ -1,4 +1,4 @@
-"""What goes wrong with a tool."""
+"""Errors of tools."""
 
 
 class FastMCPError(Exception):

@@ -62,7 +62,7 @@ def is_async(function):
 
 
 def awaited(coroutine):
-    """What a coroutine returns."""
+    """The result of a coroutine."""
     import asyncio
 
     return asyncio.run(coroutine)
