@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use rlf_tests::Host;
 use serde_json::Value;
 
 use crate::bench::{Bench, metric, term};
