@@ -21,7 +21,7 @@ use rlf_plugins::safe_text::make_string_safe;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::interpreter::{self, Interpreter, RunSpec};
+use crate::interpreter::{self, Interpreter, ProgramOptions};
 use crate::language::{PYTHON, language};
 use crate::program::{Compiled, File, Program};
 use crate::tool;
@@ -47,7 +47,7 @@ pub(crate) struct FunctionSources {
     pub(crate) sources: BTreeMap<String, String>,
 }
 
-/// Why a function cannot be offered, and what to do about it.
+/// The reason why a function cannot be offered, and the advice how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionProblem {
     pub(crate) what: String,
@@ -188,9 +188,9 @@ impl FunctionSources {
             modules: vec![module.clone()],
             ..Program::default()
         };
-        let spec = RunSpec {
+        let spec = ProgramOptions {
             label: format!("{}: find {name}", plugin.name()),
-            ..RunSpec::default()
+            ..ProgramOptions::default()
         };
         let report = interpreter::run(plugin, PYTHON, program, spec)
             .await
@@ -233,7 +233,7 @@ impl FunctionSources {
         self.folder.join(format!("{name}.py")).display().to_string()
     }
 
-    /// What is wrong with a file, without the name that it has inside.
+    /// The error in a file, without the name that the file has inside.
     fn broken(&self, name: &str, error: &str) -> FunctionProblem {
         let error = error.replace(&module(name), name);
         FunctionProblem {
@@ -251,10 +251,10 @@ impl FunctionSources {
     }
 }
 
-/// What an import showed.
+/// The result of an import.
 #[derive(Deserialize)]
 struct Found {
-    /// What the module raised.
+    /// The exception that the module raised.
     error: Option<String>,
     /// The type of what has the function's name.
     kind: Option<String>,

@@ -25,7 +25,7 @@ const MAX_LOADERS: usize = 4;
 /// The plugins of a run, and the problems of those that are not there.
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
-    /// Where each plugin came from, by its name.
+    /// The source of each plugin, by its name.
     jobs: BTreeMap<String, Job>,
     /// To load plugins again that were replaced on disk.
     kinds: Kinds,
@@ -42,14 +42,14 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// What a plugin is, and what its author asks for.
+/// A plugin's component, and what its author asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
+pub struct PluginIdentity {
     /// The file.
     pub path: PathBuf,
     /// Its hash, which grants are bound to, and what it imports and exports.
     pub component: ComponentInfo,
-    /// What its author says of it.
+    /// The author's manifest.
     pub manifest: PluginManifest,
 }
 
@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    /// What lies there now, read and not run.
+    /// The files as they are now, read and not run.
     pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
         let own_name = self.own_name();
         let problem = |kind, what: String, mend: &str| Problem {
@@ -133,7 +133,7 @@ impl Job {
 }
 
 impl Registry {
-    /// Loads every plugin of a directory, and those that policies name by path. What cannot be
+    /// Loads every plugin of a directory, and those that grants name by path. What cannot be
     /// loaded is among the [problems](Self::problems); nothing here fails as a whole.
     ///
     /// Blocks while components compile: seconds where nothing is cached.
@@ -201,7 +201,7 @@ impl Registry {
         self.kinds
     }
 
-    /// What was loaded, with how to load it again.
+    /// Every loaded plugin, with the job that loads it again.
     pub(crate) fn with_jobs(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Job)> {
         self.plugins
             .iter()
@@ -228,13 +228,13 @@ impl Registry {
         job.run_apart(kinds, sandbox).map(Arc::new)
     }
 
-    /// What the plugin `name` of a directory is and asks for, read from its files alone: nothing of it is
+    /// Identifies the plugin `name` of a directory, from its files alone: nothing of it is
     /// compiled or run, whatever it is granted.
     pub fn identify(
         directory: &Path,
         grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<Identity, Problem> {
+    ) -> Result<PluginIdentity, Problem> {
         let problem = |path: &Path, kind, what: String, mend: String| Problem {
             plugin: name.to_owned(),
             path: path.to_owned(),
@@ -282,19 +282,19 @@ impl Registry {
                 String::new(),
             )
         })?;
-        Ok(Identity {
+        Ok(PluginIdentity {
             path: found.component_path,
             component,
             manifest: found.manifest,
         })
     }
 
-    /// What was loaded, sorted by name.
+    /// Every loaded plugin, sorted by name.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
     }
 
-    /// What was not loaded and why, sorted by name. Tools refused for their name are here too.
+    /// Every plugin that was not loaded, with the reason, sorted by name. Tools refused for their name are here too.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -309,7 +309,7 @@ impl Registry {
         &self.refused_tools
     }
 
-    /// Why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
+    /// Explains why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
     /// what there is instead.
     pub fn explain_missing(&self, name: &str, kind: PluginKind) -> String {
         let about = |problem: &&Problem| problem.plugin == name || problem.plugin == "*";

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use rlf_interpreters::interpreter::RunSpec;
-use rlf_interpreters::program::{File, Program, RunError, RunReport};
+use rlf_interpreters::interpreter::ProgramOptions;
+use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::{Clock, Ended, Output, Stopped};
 
@@ -69,9 +69,9 @@ pub(crate) async fn run(
         ..Program::default()
     };
     let place = service.run_place(&mut patience).await?;
-    let spec = RunSpec {
+    let spec = ProgramOptions {
         label: id,
-        ..RunSpec::default()
+        ..ProgramOptions::default()
     };
     let report = interpreter.run(program, spec).await;
     drop(place);
@@ -114,19 +114,21 @@ pub(crate) fn noted(mut response: Response, note: Note) -> Response {
 
 /// What a client is told of a program that was not run: the request is wrong, or worth repeating, or a sandbox's
 /// error with this message.
-pub(crate) fn not_run(error: RunError) -> Result<String, Refusal> {
+pub(crate) fn not_run(error: ProgramError) -> Result<String, Refusal> {
     match error {
-        RunError::InvalidArguments(what) => Err(Refusal::invalid("value_error", &[], what)),
-        RunError::Unavailable(what) => Err(Refusal::later(format!(
+        ProgramError::InvalidArguments(what) => Err(Refusal::invalid("value_error", &[], what)),
+        ProgramError::Unavailable(what) => Err(Refusal::later(format!(
             "the machine has no room for a program: {what}"
         ))),
-        RunError::Exhausted(what) | RunError::NotFound(what) | RunError::Broken(what) => Ok(what),
+        ProgramError::Exhausted(what)
+        | ProgramError::NotFound(what)
+        | ProgramError::Broken(what) => Ok(what),
     }
 }
 
 /// A run as the protocol has it: one command, which a limit other than time ends as a signal ends a process. `time`
 /// is what it had.
-fn result(report: &RunReport, time: Duration) -> Result<CommandRunResult, Refusal> {
+fn result(report: &ProgramReport, time: Duration) -> Result<CommandRunResult, Refusal> {
     let took = report.wall.saturating_sub(report.queued);
     let (end, said) = match &report.stopped {
         None => (End::Finished(report.exit_code()), String::new()),
@@ -261,8 +263,8 @@ mod tests {
     #[test]
     fn requests_that_cannot_be_are_told_from_machines_that_are_full() {
         let status = |error| not_run(error).unwrap_err().status().as_u16();
-        assert_eq!(status(RunError::InvalidArguments("a path".into())), 422);
-        assert_eq!(status(RunError::Unavailable("full".into())), 504);
-        assert_eq!(not_run(RunError::Broken("x".into())).unwrap(), "x");
+        assert_eq!(status(ProgramError::InvalidArguments("a path".into())), 422);
+        assert_eq!(status(ProgramError::Unavailable("full".into())), 504);
+        assert_eq!(not_run(ProgramError::Broken("x".into())).unwrap(), "x");
     }
 }

@@ -30,7 +30,7 @@ use crate::result_cache::ResultCache;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolManagerConfig {
-    /// Calls of one tool that may run at once, where its plugin's policy does not say. More wait,
+    /// Calls of one tool that may run at once, where its plugin's grants do not say. More wait,
     /// inside their deadline. Default: 256.
     pub max_concurrency: usize,
     /// Bytes of results kept of tools that declare themselves deterministic, so that the same call
@@ -38,7 +38,7 @@ pub struct ToolManagerConfig {
     /// call takes milliseconds. Default: 0, which is off.
     pub cache_bytes: usize,
     /// Whether later calls are served by a plugin's new component where its file is replaced while the
-    /// run goes on, if its policy allows that one. Calls under way end on the old one, and the hash of the
+    /// run continues, if its grants allow that one. Calls under way end on the old one, and the hash of the
     /// component that served is kept with each call. Default: true.
     pub reload: bool,
     /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
@@ -57,7 +57,7 @@ impl Default for ToolManagerConfig {
     }
 }
 
-/// Why tools cannot be offered.
+/// The reason why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
     /// No plugin has it.
@@ -65,31 +65,31 @@ pub enum ToolError {
     NoSuchTool {
         /// The name asked for.
         name: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A limit that would let nothing run.
+    /// A limit that lets nothing run.
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
-    /// A plugin is to call what there is not.
+    /// A plugin is granted a tool that does not exist.
     #[error("[plugins.{plugin}] `tools`: {error}")]
     Opened {
         /// The plugin that calls.
         plugin: String,
-        /// What is not there.
+        /// The missing tool.
         error: Box<Self>,
     },
-    /// A plugin is to run programs in what there is not.
+    /// A plugin is granted an interpreter that does not exist.
     #[error("[plugins.{plugin}] `execute`: there is no interpreter `{name}`{hint}")]
     NoSuchInterpreter {
         /// The plugin that runs programs.
         plugin: String,
-        /// What its policy names.
+        /// The name in its grants.
         name: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A share that is none.
+    /// A number that is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
 }
@@ -125,7 +125,7 @@ struct Inner {
     interpreters: BTreeMap<String, Arc<Plugin>>,
 }
 
-/// What one attempt has in common with the next.
+/// The data that one attempt shares with the next.
 struct Attempt<'a> {
     arguments: &'a str,
     /// The plugin as it is when the call is made: see [`Plugin::latest`].
@@ -195,7 +195,7 @@ impl ToolManager {
         Ok(manager)
     }
 
-    /// Checks that the interpreters which a policy opens are there.
+    /// Checks that the interpreters which the grants open are there.
     fn check_execute(&self, plugin: &Plugin) -> Result<(), ToolError> {
         let interpreters = &self.inner.interpreters;
         let missing =
@@ -223,7 +223,7 @@ impl ToolManager {
         })
     }
 
-    /// Keeps the files that calls leave behind (`files.outputs` of a grants) under this folder, which is made
+    /// Keeps the files that calls leave behind (`files.outputs` of the grants) under this folder, which is made
     /// when there are any.
     #[must_use]
     pub fn keeping_outputs_in(self, folder: &Path) -> Self {
