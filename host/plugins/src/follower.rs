@@ -15,10 +15,11 @@ use std::time::{Duration, SystemTime};
 
 use rlf_sandbox::Sandbox;
 
+use crate::job::Job;
 use crate::kind::Kinds;
 use crate::manifest::{MANIFEST_FILE, PluginKind};
 use crate::plugin::Plugin;
-use crate::registry::{Job, Registry};
+use crate::registry::Registry;
 
 /// Interval between two looks at the files.
 const EVERY: Duration = Duration::from_secs(1);

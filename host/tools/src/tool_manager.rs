@@ -9,22 +9,21 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
 use rlf_plugins::arguments::canonical_json;
-use rlf_plugins::bindings::types;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::gates::{NestedCalls, Nesting, ProgramRunner};
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::offered_tools::LoadedTool;
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
-use rlf_plugins::plugin::{Plugin, ToolRequest};
+use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
-use rlf_sandbox::{BoxFuture, Caller, LEVELS};
+use rlf_sandbox::{BoxFuture, Caller};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
-use crate::outputs::{Outputs, listed};
+use crate::outputs::Outputs;
 use crate::result_cache::ResultCache;
+use crate::tool::{Attempt, Tool};
 
 /// `[tools]` of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,16 +93,6 @@ pub enum ToolError {
     TrapShare(f64),
 }
 
-/// A tool and what is kept about it.
-#[derive(Debug)]
-struct Tool {
-    plugin: Arc<Plugin>,
-    loaded: LoadedTool,
-    /// On each level of nesting its own, so that a call never waits for those that it is made by.
-    permits: [Semaphore; LEVELS],
-    counters: CallCounters,
-}
-
 /// Calls tools. Shared by all trajectories; cheap to clone and to call, and calls never wait for each
 /// other except where a limit says so.
 #[derive(Debug, Clone)]
@@ -123,20 +112,6 @@ struct Inner {
     missing: BTreeMap<String, String>,
     /// Plugins that run programs, by name.
     interpreters: BTreeMap<String, Arc<Plugin>>,
-}
-
-/// The data that one attempt shares with the next.
-struct Attempt<'a> {
-    arguments: &'a str,
-    /// The plugin as it is when the call is made: see [`Plugin::latest`].
-    plugin: &'a Arc<Plugin>,
-    /// The guest that makes the call, if one does.
-    caller: Option<Caller>,
-    /// Handed to the gate `tools`, where the plugin has it.
-    nesting: Option<Arc<Nesting>>,
-    deadline: Instant,
-    seed: u64,
-    number: u32,
 }
 
 impl ToolManager {
@@ -475,98 +450,6 @@ impl NestedCalls for ToolManager {
             .iter()
             .filter_map(|plugin| self.inner.interpreters.get(plugin))
             .find_map(|plugin| plugin.interpreter(language))
-    }
-}
-
-impl Tool {
-    fn name(&self) -> &str {
-        &self.loaded.definition.name
-    }
-
-    async fn attempt(
-        &self,
-        call: &ToolCall,
-        context: &TurnContext,
-        attempt: &Attempt<'_>,
-        outputs: Option<&Arc<Outputs>>,
-    ) -> CallEnd {
-        let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
-        let Ok(_permit) = self.permit(level, attempt.deadline).await else {
-            let deadline = match attempt.plugin.kind() {
-                PluginKind::Interpreter => "programs.deadline_ms",
-                PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => "limits.wall_ms",
-            };
-            return CallEnd::by_infrastructure(
-                Ended::Timeout,
-                format!(
-                    "waited longer than {deadline} for one of the places of tool `{}`; raise \
-                     max_concurrency or {deadline} of [plugins.{}]",
-                    self.name(),
-                    self.plugin.name()
-                ),
-            );
-        };
-        let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
-        let request = ToolRequest {
-            name: self.loaded.own_name.clone(),
-            // A program may see in which order they were written; a component may not.
-            arguments: if is_interpreter {
-                call.arguments.to_string()
-            } else {
-                attempt.arguments.to_owned()
-            },
-            context: types::CallContext {
-                call_id: call.call_id.clone(),
-                attempt: attempt.number,
-                trajectory_id: context.trajectory_id.clone(),
-                turn: context.turn,
-                seed: attempt.seed,
-                budget_ms: u32::try_from(attempt.plugin.call_deadline().as_millis())
-                    .unwrap_or(u32::MAX),
-                extra: Vec::new(),
-            },
-            deadline: attempt.deadline,
-            caller: attempt.caller.clone(),
-            nesting: attempt.nesting.clone(),
-        };
-        let (end, files) = attempt.plugin.call_tool(request).await;
-        self.counters.count_host_writes(&files);
-        if end.ended != Ended::Ok || files.outputs.is_empty() {
-            return end;
-        }
-        let kept = match outputs {
-            Some(outputs) => Arc::clone(outputs).keep(&call.call_id, files.outputs).await,
-            None => Ok(format!(
-                "left {}, which nobody keeps",
-                listed(&files.outputs)
-            )),
-        };
-        match kept {
-            Ok(said) => end.with_detail(said),
-            Err(error) => {
-                let what = format!("its files cannot be kept: {error}");
-                CallEnd::by_infrastructure(Ended::Unavailable, what)
-            }
-        }
-    }
-
-    /// A place to run in on a level of nesting, if there is one before the deadline.
-    async fn permit(
-        &self,
-        level: usize,
-        deadline: Instant,
-    ) -> Result<Option<SemaphorePermit<'_>>, ()> {
-        // What nests deeper is refused by the sandbox.
-        let Some(permits) = self.permits.get(level) else {
-            return Ok(None);
-        };
-        if let Ok(permit) = permits.try_acquire() {
-            return Ok(Some(permit));
-        }
-        match tokio::time::timeout_at(deadline.into(), permits.acquire()).await {
-            Ok(Ok(permit)) => Ok(Some(permit)),
-            _ => Err(()),
-        }
     }
 }
 
