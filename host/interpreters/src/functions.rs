@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::interpreter::{self, Interpreter, ProgramOptions};
 use crate::language::{PYTHON, language};
-use crate::program::{Compiled, File, Program};
+use crate::program::{CompileError, Compiled, File, Program};
 use crate::tool;
 
 /// The list of definitions in a folder.
@@ -156,12 +156,13 @@ impl FunctionSources {
         for (name, source) in &self.sources {
             let compiled = interpreter::compile(plugin, PYTHON, &module(name), source).await;
             let compiled = match compiled {
-                Ok(Ok(compiled)) => compiled,
-                Ok(Err(exception)) => {
-                    let error = format!("{}: {}", exception.kind, exception.message);
-                    return Err(self.broken(name, &error));
+                Ok(compiled) => compiled,
+                Err(error @ CompileError::Rejected(_)) => {
+                    return Err(self.broken(name, &error.to_string()));
                 }
-                Err(error) => return Err(self.untried(name, &error.to_string())),
+                Err(CompileError::Program(error)) => {
+                    return Err(self.untried(name, &error.to_string()));
+                }
             };
             self.find(plugin, name, &compiled).await?;
             modules.insert(name.clone(), compiled);

@@ -12,7 +12,7 @@ use rlf_sandbox::{CallReport, CallSpec, Clock, Ended as SandboxEnded, Stopped, T
 
 use crate::language::{Language, indices, languages};
 use crate::program::{
-    Compiled, Exception, Program, ProgramError, ProgramOutcome, ProgramReport, check_fetched,
+    CompileError, Compiled, Program, ProgramError, ProgramOutcome, ProgramReport, check_fetched,
 };
 
 /// The circumstances of a run: its deadline, its name in logs, its live output.
@@ -76,13 +76,8 @@ impl Interpreter {
         run(&self.serving(), &self.language.id, program, spec).await
     }
 
-    /// Compiles a module for programs to import. Nothing of it runs. The inner error is what is wrong
-    /// with the source.
-    pub async fn compile(
-        &self,
-        name: &str,
-        source: &str,
-    ) -> Result<Result<Compiled, Exception>, ProgramError> {
+    /// Compiles a module for programs to import. Nothing of it runs.
+    pub async fn compile(&self, name: &str, source: &str) -> Result<Compiled, CompileError> {
         compile(&self.serving(), &self.language.id, name, source).await
     }
 }
@@ -123,7 +118,7 @@ pub(crate) async fn compile(
     language: &str,
     name: &str,
     source: &str,
-) -> Result<Result<Compiled, Exception>, ProgramError> {
+) -> Result<Compiled, CompileError> {
     let indices = indices(plugin)?;
     let spec = ProgramOptions {
         label: format!("{}: compile {name}", plugin.name()),
@@ -141,8 +136,9 @@ pub(crate) async fn compile(
         })
         .await;
     match report.outcome {
-        Ok(compiled) => Ok(compiled.map(Into::into).map_err(Into::into)),
-        Err(stopped) => Err(ProgramError::from_stopped(stopped)),
+        Ok(Ok(compiled)) => Ok(compiled.into()),
+        Ok(Err(exception)) => Err(CompileError::Rejected(exception.into())),
+        Err(stopped) => Err(ProgramError::from_stopped(stopped).into()),
     }
 }
 

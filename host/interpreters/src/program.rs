@@ -233,6 +233,17 @@ pub enum ProgramError {
     Unavailable(String),
 }
 
+/// The reason why a module was not compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// The source is wrong.
+    #[error("{}: {}", .0.kind, .0.message)]
+    Rejected(Exception),
+    /// Nothing is known of the source.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
 impl ProgramError {
     pub(crate) fn from_guest(error: types::Error) -> Self {
         match error {

@@ -9,7 +9,7 @@ use rlf_plugins::gates::{ProgramAnswer, ProgramRunner};
 use rlf_sandbox::{BoxFuture, Stopped};
 
 use crate::interpreter::{Interpreter, ProgramOptions};
-use crate::program::{Program, ProgramError, ProgramReport, report_to_guest};
+use crate::program::{CompileError, Program, ProgramError, ProgramReport, report_to_guest};
 
 impl ProgramRunner for Interpreter {
     fn compile<'a>(
@@ -19,9 +19,9 @@ impl ProgramRunner for Interpreter {
     ) -> BoxFuture<'a, ProgramAnswer<Result<code::Compiled, code::Exception>>> {
         Box::pin(async move {
             Ok(match self.compile(name, source).await {
-                Ok(Ok(compiled)) => Ok(Ok(compiled.into())),
-                Ok(Err(exception)) => Ok(Err(exception.into())),
-                Err(error) => Err(answer(error)?),
+                Ok(compiled) => Ok(Ok(compiled.into())),
+                Err(CompileError::Rejected(exception)) => Ok(Err(exception.into())),
+                Err(CompileError::Program(error)) => Err(answer(error)?),
             })
         })
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use rlf_dialogue::tool::Ended;
 use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
 use rlf_interpreters::notebook::{CellReport, NotebookRequest};
-use rlf_interpreters::program::{Compiled, File, Program, ProgramOutcome};
+use rlf_interpreters::program::{CompileError, Compiled, File, Program, ProgramOutcome};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::Output;
 use serde::Deserialize;
@@ -242,8 +242,10 @@ async fn compile(
     let mut compiled = Vec::new();
     for (name, source) in modules {
         let module = interpreter.compile(&name, &source).await;
-        let module = module.map_err(|error| error.to_string())?;
-        compiled.push(module.map_err(|exception| format!("{name}: {}", exception.traceback))?);
+        compiled.push(module.map_err(|error| match error {
+            CompileError::Rejected(exception) => format!("{name}: {}", exception.traceback),
+            CompileError::Program(error) => error.to_string(),
+        })?);
     }
     Ok(compiled)
 }
