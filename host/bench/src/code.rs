@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
+use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
 use rlf_interpreters::notebook::NotebookRequest;
 use rlf_interpreters::program::Program;
 use rlf_plugins::grants::PluginGrants;
@@ -259,7 +259,7 @@ impl Way for InSandbox<'_> {
                 code,
                 ..Program::default()
             };
-            let report = interpreter.run(program, RunSpec::default()).await?;
+            let report = interpreter.run(program, ProgramOptions::default()).await?;
             let stdout = report.stdout.head();
             ensure!(
                 report.exit_code() == Some(0) && stdout.ends_with(printed.as_bytes()),
@@ -324,9 +324,9 @@ fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> 
                     .interpreter
                     .open_notebook(
                         request,
-                        RunSpec {
+                        ProgramOptions {
                             label: "bench".to_owned(),
-                            ..RunSpec::default()
+                            ..ProgramOptions::default()
                         },
                     )
                     .await?;

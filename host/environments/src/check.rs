@@ -30,20 +30,20 @@ use crate::request::{SessionOrigin, Time};
 use crate::session::EnvironmentSession;
 use crate::slot::state_hash;
 
-/// What came of one scenario, or of one tool.
+/// The result for one scenario, or for one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The scenario's id, or the tool's name.
     pub name: String,
     /// Calls that were made.
     pub calls: usize,
-    /// How many of them failed, as the environment says.
+    /// Number of calls that failed, as the environment says.
     pub failed: usize,
     /// Promises that were not kept.
     pub problems: Vec<String>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
     /// One for each scenario.
@@ -215,7 +215,7 @@ impl Environments {
             .collect())
     }
 
-    /// Calls a tool with generated arguments, each time in a world of its own.
+    /// Calls a tool with generated arguments, each time in a session of its own.
     async fn try_tool(
         &self,
         name: &str,
@@ -358,7 +358,7 @@ impl Check<'_> {
         }
     }
 
-    /// That asking changes nothing, and that a snapshot is all of the session: the session that is restored from it.
+    /// Checks that asking changes nothing, and that a snapshot holds the whole session. Returns the session restored from it.
     async fn keeps_still(
         &mut self,
         place: &str,
@@ -440,7 +440,7 @@ impl Check<'_> {
     }
 }
 
-/// What an outcome says against the environment: a model's mistakes do not.
+/// The fault of the environment in an outcome, if any. A model's mistakes are none.
 fn broken(outcome: &CallOutcome) -> Option<String> {
     match outcome.ended {
         Ended::Ok | Ended::Failed | Ended::InvalidArguments => None,

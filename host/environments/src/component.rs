@@ -15,10 +15,10 @@ use wasmtime::component::ResourceAny;
 use crate::loader::EnvironmentIndices;
 use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, gone, in_time};
 
-/// Where the answer to a request goes.
+/// The channel for the answer to a request.
 type Reply<T> = oneshot::Sender<Result<T, types::Error>>;
 
-/// What is asked of a session.
+/// A request to a session.
 enum Request {
     Call {
         name: String,
@@ -199,7 +199,7 @@ impl ComponentSession {
         Err(self.end().await)
     }
 
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     async fn end(&mut self) -> Stopped {
         let Some(guest) = self.guest.take() else {
             return gone();

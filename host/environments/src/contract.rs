@@ -1,4 +1,4 @@
-//! What an environment says, checked: messages and verdicts in the host's types.
+//! An environment's messages and verdicts, checked and in the host's types.
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::trajectory::Verdict;

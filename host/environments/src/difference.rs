@@ -1,4 +1,4 @@
-//! What changed between two states, leaf by leaf.
+//! The changes between two states, leaf by leaf.
 
 use serde_json::Value;
 

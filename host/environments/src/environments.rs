@@ -23,7 +23,7 @@ use crate::slot::Slot;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnvironmentConfig {
-    /// How long a session may wait for its trajectory before its instance is freed, with a snapshot in its place. Key
+    /// Time that a session may wait for its trajectory before a snapshot replaces its instance. Key
     /// `idle_ms`, default 60,000 ms. How many have an instance at once is `sandbox.sessions`.
     #[serde(rename = "idle_ms", with = "rlf_plugins::milliseconds")]
     pub idle: Duration,
@@ -37,7 +37,7 @@ impl Default for EnvironmentConfig {
     }
 }
 
-/// Why a session could not be opened.
+/// The reason why a session could not be opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// No plugin is such an environment.
@@ -45,7 +45,7 @@ pub enum OpenError {
     NoSuchEnvironment {
         /// The name asked for.
         name: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
     /// The environment does not take the task.
@@ -61,7 +61,7 @@ pub enum OpenError {
     Broke {
         /// Its name.
         environment: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
@@ -126,7 +126,7 @@ impl Environments {
         self.find(name).map(|environment| &environment.plugin)
     }
 
-    /// The seed of a task's world: the same in every run and for every sample, so that what its gold calls lead to is too.
+    /// The seed of a task's environment: the same in every run and for every sample, so that its gold calls lead to the same state.
     pub fn seed(task: &Task) -> u64 {
         seed::derive(0, "environment", &[&task.source, &task.id])
     }
@@ -172,12 +172,12 @@ impl Environments {
             .map_err(broke)
     }
 
-    /// What the pool of sessions did so far.
+    /// Counts of the pool of sessions so far.
     pub fn sessions(&self) -> SessionCounts {
         self.inner.pool.counts()
     }
 
-    /// How the calls of each environment ended so far.
+    /// Counts of calls so far, by environment.
     pub fn counts(&self) -> BTreeMap<String, CallCounts> {
         (self.inner.by_name.iter())
             .map(|(name, environment)| (name.clone(), environment.counters.snapshot()))

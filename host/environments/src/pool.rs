@@ -13,10 +13,10 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The unit in which memory is set aside.
 const UNIT: u64 = 64 << 10;
-/// What a session that waits is taken to have of its own, beside what it has grown by.
+/// Bytes counted for a session that waits, beside what it has grown by.
 const IDLE_BYTES: u64 = 512 << 10;
 
-/// How long whoever waits for room waits before looking around again.
+/// Interval between checks for a free place.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Counts of what the pool did.
@@ -55,7 +55,7 @@ pub(crate) struct SessionPool {
     memory: Arc<Semaphore>,
     slots: Mutex<HashMap<u64, Weak<dyn Evictable>>>,
     next: AtomicU64,
-    /// Someone stopped running, and can be evicted.
+    /// Notified when a session stops running, and so can be evicted.
     freed: Notify,
     pub(crate) opened: AtomicU64,
     pub(crate) evicted: AtomicU64,
@@ -77,12 +77,12 @@ impl Drop for NoteIdle<'_> {
 pub(crate) struct Reservation {
     _place: OwnedSemaphorePermit,
     memory: OwnedSemaphorePermit,
-    /// What the instance had when it was new, in bytes.
+    /// Memory of the instance when it was new, in bytes.
     pub(crate) baseline: u64,
 }
 
 impl Reservation {
-    /// What it has set aside, in bytes.
+    /// The memory that it has set aside, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.memory.num_permits() as u64 * UNIT
     }
@@ -106,7 +106,7 @@ impl SessionPool {
         })
     }
 
-    /// How long a session may wait before its instance is freed.
+    /// Time that a session may wait before its instance is freed.
     pub(crate) fn idle(&self) -> Duration {
         self.idle
     }
@@ -140,12 +140,12 @@ impl SessionPool {
             .remove(&number);
     }
 
-    /// Someone stopped running.
+    /// Wakes waiting sessions, because one stopped running.
     pub(crate) fn note_idle(&self) {
         self.freed.notify_waiters();
     }
 
-    /// Says so when it is dropped: made before a session is locked, so that whoever is woken finds it unlocked.
+    /// Wakes waiting sessions when it is dropped. It is made before a session is locked, so that they find it unlocked.
     pub(crate) fn note_idle_at_the_end(&self) -> NoteIdle<'_> {
         NoteIdle(self)
     }

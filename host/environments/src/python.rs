@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use rlf_interpreters::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
 use rlf_interpreters::language::{PYTHON, language};
 use rlf_interpreters::notebook::{Notebook, NotebookRequest};
-use rlf_interpreters::program::{Outcome, RunError};
+use rlf_interpreters::program::{ProgramError, ProgramOutcome};
 use rlf_plugins::bindings::{environment, types};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::ProgramLimits;
@@ -104,10 +104,10 @@ impl PythonSession {
             seed: origin.seed(),
             ..NotebookRequest::default()
         };
-        let spec = RunSpec {
+        let spec = ProgramOptions {
             label: label.to_owned(),
             lifetime: Some(LIFETIME),
-            ..RunSpec::default()
+            ..ProgramOptions::default()
         };
         let opened = within(time.wall, interpreter.open_notebook(request, spec)).await?;
         let notebook = match opened {
@@ -269,8 +269,8 @@ impl PythonSession {
         self.plugin
             .keep_printed(report.stdout.captured(), report.stderr.captured());
         let answer = match (report.outcome, report.value) {
-            (Some(Outcome::Completed), Some(value)) => value,
-            (Some(Outcome::Raised(error) | Outcome::Rejected(error)), _) => {
+            (Some(ProgramOutcome::Completed), Some(value)) => value,
+            (Some(ProgramOutcome::Raised(error) | ProgramOutcome::Rejected(error)), _) => {
                 let what = format!("{}: {}", error.kind, error.message);
                 return Ok(Err(types::Error::Internal(what)));
             }
@@ -314,7 +314,7 @@ fn guest_error(failed: Failed) -> types::Error {
     }
 }
 
-fn stopped_by(error: &RunError) -> Stopped {
+fn stopped_by(error: &ProgramError) -> Stopped {
     Stopped::unavailable(error.to_string())
 }
 

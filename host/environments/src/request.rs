@@ -1,4 +1,4 @@
-//! What is asked of an instance that serves a session: from what it begins, how long it may take, what it answers.
+//! Requests to the instance of a session: the origin of the session, time limits, answers.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use rlf_plugins::plugin::Plugin;
 use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
 use tokio::sync::oneshot;
 
-/// What an environment answers, or why its instance was stopped.
+/// An environment's answer, or the reason why its instance was stopped.
 pub(crate) type Answer<T> = Result<Result<T, types::Error>, Stopped>;
 
 /// The longest that an instance serves one session. One that is older comes back from a snapshot.
 pub(crate) const LIFETIME: Duration = rlf_sandbox::MAX_DURATION;
 
-/// What one request may take.
+/// The time limits of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Time {
     /// CPU time, and again time as the guest sees it.
@@ -40,21 +40,21 @@ impl Time {
     }
 }
 
-/// How a session comes to be.
+/// The origin of a session.
 #[derive(Debug, Clone)]
 pub(crate) enum SessionOrigin {
-    /// As the task has it.
+    /// A task, from its beginning.
     Open {
         /// JSON.
         task: String,
-        /// Of everything random.
+        /// Seed of everything random.
         seed: u64,
     },
-    /// As an earlier one was.
+    /// An earlier session, from its snapshot.
     Restore {
-        /// What that one gave.
+        /// The earlier session's snapshot.
         snapshot: Vec<u8>,
-        /// As it was opened with.
+        /// The seed that it was opened with.
         seed: u64,
     },
 }
@@ -67,15 +67,15 @@ impl SessionOrigin {
     }
 }
 
-/// What a session begins with.
+/// The beginning of a session.
 pub(crate) struct Started {
-    /// What the environment says first; nothing of a session that goes on.
+    /// The environment's first messages and tools; none for a session that continues.
     pub(crate) start: Option<environment::Start>,
     /// Canonical JSON.
     pub(crate) state: String,
 }
 
-/// What a call, or something that was said, came to.
+/// The result of a call, or of something that was said.
 pub(crate) struct Stepped {
     pub(crate) step: Result<environment::Step, types::Error>,
     /// Canonical JSON, after it.
@@ -114,7 +114,7 @@ pub(crate) async fn within<T>(
         })
 }
 
-/// Nobody knows why it ended.
+/// The error where it is unknown why the instance ended.
 pub(crate) fn gone() -> Stopped {
     Stopped::unavailable("the session's instance is gone")
 }

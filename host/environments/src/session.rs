@@ -1,4 +1,4 @@
-//! What a trajectory does in its world: calls, words, and the judgement of where they led.
+//! One trajectory's session in an environment: calls, words, and the verdict on the state they led to.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -25,20 +25,20 @@ use crate::contract::{message_from_guest, verdict_from_guest};
 use crate::pool::SessionPool;
 use crate::request::Time;
 use crate::slot::{Action, Opened, SessionError, Slot};
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::snapshot::{SessionSnapshot, SnapshotError};
 
-/// Where an episode led.
+/// The end of an episode.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Ending {
+pub struct EpisodeEnd {
     /// Canonical state.
     pub state: Option<Value>,
-    /// How the environment judges it.
+    /// The environment's verdict.
     pub verdict: Option<Verdict>,
-    /// Why one of them is not there.
+    /// The reason why one of them is missing.
     pub problem: Option<String>,
 }
 
-/// A trajectory's world. Dropping it frees what it has.
+/// One trajectory's copy of an environment. Dropping it frees its instance.
 #[derive(Debug)]
 pub struct EnvironmentSession {
     slot: Arc<Slot>,
@@ -51,7 +51,7 @@ pub struct EnvironmentSession {
     terminated: bool,
     /// Hash of the last state.
     state: String,
-    /// Why the trajectory cannot go on.
+    /// The reason why the trajectory cannot continue.
     lost: Option<String>,
     /// Calls that were stopped, by name and arguments.
     stopped: BTreeSet<(String, String)>,
@@ -103,7 +103,7 @@ impl EnvironmentSession {
         })
     }
 
-    /// What the environment says first.
+    /// The environment's first messages.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -123,7 +123,7 @@ impl EnvironmentSession {
         self.terminated
     }
 
-    /// Why the trajectory cannot go on, if it cannot.
+    /// The reason why the trajectory cannot continue, if it cannot.
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
@@ -177,7 +177,7 @@ impl EnvironmentSession {
             return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
         }
         let (name, most) = (tool.own_name.clone(), limits.result_bytes);
-        // As the model wrote them: a world in Python may see the order of keys.
+        // As the model wrote them: an environment in Python may see the order of keys.
         let arguments_as_written = call.arguments.to_string();
         let act = |attempt| Action::Call {
             name: name.clone(),
@@ -213,7 +213,7 @@ impl EnvironmentSession {
         }
     }
 
-    /// Acts in its world, and again where the machine had no room or no time for it: what is stopped has had no effect.
+    /// Acts in the environment, and again after an infrastructure failure: what is stopped has had no effect.
     async fn act(
         &self,
         act: impl Fn(u32) -> Action,
@@ -300,7 +300,7 @@ impl EnvironmentSession {
         (end, step.reward)
     }
 
-    /// Tells it what the model said without calling a tool. An error says why the trajectory cannot go on.
+    /// Tells it what the model said without calling a tool. An error says why the trajectory cannot continue.
     pub async fn say(
         &mut self,
         text: &str,
@@ -345,8 +345,8 @@ impl EnvironmentSession {
         Ok((reply, heard))
     }
 
-    /// What the guest knows of one act. Its seed is the same for the same acts in the same world; the names say whose they
-    /// are, and no world may depend on them.
+    /// The guest's context of one action. The seed is the same for the same actions in the same environment. No environment
+    /// may depend on the ids.
     fn context(&self, call_id: &str, attempt: u32, turn: &TurnContext) -> types::CallContext {
         let number = self.acts.to_string();
         let time = Time::for_plugin(&self.slot.plugin);
@@ -367,10 +367,10 @@ impl EnvironmentSession {
     }
 
     /// Everything that the session is, to be restored in this or another instance of the same component.
-    pub async fn snapshot(&self) -> Result<Snapshot, String> {
+    pub async fn snapshot(&self) -> Result<SessionSnapshot, String> {
         let data = self.ask(|| self.slot.snapshot()).await?;
-        Ok(Snapshot {
-            component: self.slot.plugin.world_hash(),
+        Ok(SessionSnapshot {
+            component: self.slot.plugin.environment_identity(),
             tools: self.tools().cloned().collect(),
             acts: self.acts,
             data,
@@ -378,8 +378,8 @@ impl EnvironmentSession {
     }
 
     /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
-    pub async fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        snapshot.check(&self.slot.plugin.world_hash())?;
+    pub async fn restore(&mut self, snapshot: &SessionSnapshot) -> Result<(), SnapshotError> {
+        snapshot.check(&self.slot.plugin.environment_identity())?;
         let tools =
             loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
         match self.slot.restore(snapshot.data.clone()).await {
@@ -397,7 +397,7 @@ impl EnvironmentSession {
         }
     }
 
-    /// How the environment judges the state it is in.
+    /// The environment's verdict on its state.
     pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
         let verdict = self
             .ask(|| self.slot.verify(answer, reference.to_string()))
@@ -405,8 +405,8 @@ impl EnvironmentSession {
         verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
     }
 
-    /// Where the episode led: the state, and how the environment judges it.
-    pub async fn end(&self, answer: Option<&str>, reference: &Value) -> Ending {
+    /// The end of the episode: the state, and the environment's verdict.
+    pub async fn end(&self, answer: Option<&str>, reference: &Value) -> EpisodeEnd {
         let state = self.state().await.and_then(|text| {
             rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
         });
@@ -416,7 +416,7 @@ impl EnvironmentSession {
             .flatten()
             .next()
             .cloned();
-        Ending {
+        EpisodeEnd {
             state: state.ok(),
             verdict: verdict.ok(),
             problem,
@@ -456,7 +456,7 @@ fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<Loa
     check_tools(tools, plugin.grants(), checking)
 }
 
-/// What a session told, or why it did not.
+/// A session's answer, or the reason why there is none.
 fn told<T>(answer: Result<Result<T, types::Error>, SessionError>) -> Result<T, String> {
     match answer {
         Ok(Ok(told)) => Ok(told),
@@ -477,7 +477,7 @@ fn took_effect(end: &CallEnd) -> bool {
     matches!(end.ended, Ended::Ok | Ended::Failed)
 }
 
-/// What the model reads of a call that was stopped: its own words, and that it changed nothing.
+/// The end of a call that was stopped, as the model reads it: the reason, and that the call changed nothing.
 fn without_effect(mut end: CallEnd) -> CallEnd {
     if let Some(observation) = &mut end.observation {
         for part in &mut observation.content {

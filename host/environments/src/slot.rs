@@ -17,7 +17,7 @@ use crate::live::LiveSession;
 use crate::pool::{Evictable, Reservation, SessionPool};
 use crate::request::{SessionOrigin, Started, Stepped, Time};
 
-/// What is done to a session and leaves a trace in it.
+/// An action that can change a session.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     Call {
@@ -42,7 +42,7 @@ pub(crate) struct Slot {
     inner: tokio::sync::Mutex<Inner>,
     /// Since when it has an instance that nobody uses.
     waiting: Mutex<Option<Instant>>,
-    /// What it has set aside while it waits, in the pool's units.
+    /// Memory that it has set aside while it waits, in the pool's units.
     held: AtomicUsize,
 }
 
@@ -52,7 +52,7 @@ struct Inner {
     snapshot: Option<Vec<u8>>,
     /// Since the snapshot, or since it was opened.
     log: Vec<Action>,
-    /// Of the state after the log.
+    /// Hash of the state after the log.
     state: String,
     watched: bool,
     broke: bool,
@@ -61,13 +61,13 @@ struct Inner {
 /// A session that begins.
 pub(crate) struct Opened {
     pub(crate) slot: Arc<Slot>,
-    /// What the environment says first.
+    /// The environment's first messages.
     pub(crate) start: environment::Start,
     /// Hash of the state.
     pub(crate) state: String,
 }
 
-/// Why a session cannot go on.
+/// The reason why a session cannot continue.
 pub(crate) enum SessionError {
     /// The guest was stopped in what was asked of it now; the session is as it was before.
     Stopped(Stopped),
@@ -169,7 +169,7 @@ impl Slot {
                 return Ok((Err(error), inner.state.clone()));
             }
             Err(stopped) => {
-                // The memory that it was stopped in is nobody's to go on with.
+                // Nobody can continue with the memory that it was stopped in.
                 self.drop_instance(&mut inner);
                 return Err(SessionError::Stopped(stopped));
             }
@@ -202,7 +202,7 @@ impl Slot {
         self.after(&mut inner, state)
     }
 
-    /// What the session thinks of its own end.
+    /// The environment's verdict.
     pub(crate) async fn verify(
         self: &Arc<Self>,
         answer: Option<&str>,

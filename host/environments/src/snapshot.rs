@@ -1,4 +1,4 @@
-//! What a session is kept as: the environment's own bytes and the tools on offer, under the hash of the component that wrote
+//! A session outside of an instance: the environment's own bytes and the tools on offer, under the hash of the component that wrote
 //! them, because only that component is known to read them.
 
 use rlf_dialogue::tool::ToolDefinition;
@@ -9,18 +9,18 @@ const MAGIC: &str = "rlf-host session 2";
 
 /// A session at rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct SessionSnapshot {
     /// BLAKE3 of the component, hexadecimal; of an environment in Python, of the interpreter and its files.
     pub component: String,
     /// As the model sees them.
     pub tools: Vec<ToolDefinition>,
-    /// How often the session had been acted in.
+    /// Number of actions in the session so far.
     pub acts: u64,
     /// The environment's own.
     pub data: Vec<u8>,
 }
 
-/// Why a snapshot cannot be used.
+/// The reason why a snapshot cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The bytes are something else.
@@ -44,7 +44,7 @@ pub enum SnapshotError {
     Refused(String),
 }
 
-impl Snapshot {
+impl SessionSnapshot {
     /// As a file: five lines of text, of which the second is the BLAKE3 of all that follows, then the environment's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools = serde_json::to_string(&self.tools).unwrap_or_else(|_| "[]".into());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_file_gives_back_what_was_written() {
-        let snapshot = Snapshot {
+        let snapshot = SessionSnapshot {
             component: "ab12".into(),
             tools: vec![
                 serde_json::from_str(r#"{"name": "a", "description": "b\nc", "input-schema": {}}"#)
@@ -110,11 +110,11 @@ mod tests {
             data: b"\n\x00two\nlines".to_vec(),
         };
         let written = snapshot.to_bytes();
-        assert_eq!(Snapshot::from_bytes(&written), Ok(snapshot));
+        assert_eq!(SessionSnapshot::from_bytes(&written), Ok(snapshot));
         for at in 0..written.len() {
             let mut damaged = written.clone();
             damaged[at] ^= 1;
-            let read = Snapshot::from_bytes(&damaged);
+            let read = SessionSnapshot::from_bytes(&damaged);
             let says = if at <= MAGIC.len() {
                 SnapshotError::Foreign
             } else {
@@ -138,9 +138,12 @@ mod tests {
             with(b"ab\n{\n0\n"),
             with(b"ab\n[]\nx\n"),
         ] {
-            assert_eq!(Snapshot::from_bytes(&foreign), Err(SnapshotError::Foreign));
+            assert_eq!(
+                SessionSnapshot::from_bytes(&foreign),
+                Err(SnapshotError::Foreign)
+            );
         }
-        let snapshot = Snapshot {
+        let snapshot = SessionSnapshot {
             component: "a".into(),
             tools: Vec::new(),
             acts: 0,

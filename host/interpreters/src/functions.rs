@@ -21,9 +21,9 @@ use rlf_plugins::safe_text::make_string_safe;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::interpreter::{self, Interpreter, RunSpec};
+use crate::interpreter::{self, Interpreter, ProgramOptions};
 use crate::language::{PYTHON, language};
-use crate::program::{Compiled, File, Program};
+use crate::program::{CompileError, Compiled, File, Program};
 use crate::tool;
 
 /// The list of definitions in a folder.
@@ -47,7 +47,7 @@ pub(crate) struct FunctionSources {
     pub(crate) sources: BTreeMap<String, String>,
 }
 
-/// Why a function cannot be offered, and what to do about it.
+/// The reason why a function cannot be offered, and the advice how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionProblem {
     pub(crate) what: String,
@@ -156,12 +156,13 @@ impl FunctionSources {
         for (name, source) in &self.sources {
             let compiled = interpreter::compile(plugin, PYTHON, &module(name), source).await;
             let compiled = match compiled {
-                Ok(Ok(compiled)) => compiled,
-                Ok(Err(exception)) => {
-                    let error = format!("{}: {}", exception.kind, exception.message);
-                    return Err(self.broken(name, &error));
+                Ok(compiled) => compiled,
+                Err(error @ CompileError::Rejected(_)) => {
+                    return Err(self.broken(name, &error.to_string()));
                 }
-                Err(error) => return Err(self.untried(name, &error.to_string())),
+                Err(CompileError::Program(error)) => {
+                    return Err(self.untried(name, &error.to_string()));
+                }
             };
             self.find(plugin, name, &compiled).await?;
             modules.insert(name.clone(), compiled);
@@ -188,9 +189,9 @@ impl FunctionSources {
             modules: vec![module.clone()],
             ..Program::default()
         };
-        let spec = RunSpec {
+        let spec = ProgramOptions {
             label: format!("{}: find {name}", plugin.name()),
-            ..RunSpec::default()
+            ..ProgramOptions::default()
         };
         let report = interpreter::run(plugin, PYTHON, program, spec)
             .await
@@ -233,7 +234,7 @@ impl FunctionSources {
         self.folder.join(format!("{name}.py")).display().to_string()
     }
 
-    /// What is wrong with a file, without the name that it has inside.
+    /// The error in a file, without the name that the file has inside.
     fn broken(&self, name: &str, error: &str) -> FunctionProblem {
         let error = error.replace(&module(name), name);
         FunctionProblem {
@@ -251,10 +252,10 @@ impl FunctionSources {
     }
 }
 
-/// What an import showed.
+/// The result of an import.
 #[derive(Deserialize)]
 struct Found {
-    /// What the module raised.
+    /// The exception that the module raised.
     error: Option<String>,
     /// The type of what has the function's name.
     kind: Option<String>,

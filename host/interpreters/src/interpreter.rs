@@ -11,18 +11,20 @@ use rlf_plugins::registry::Registry;
 use rlf_sandbox::{CallReport, CallSpec, Clock, Ending, Stopped, Tee};
 
 use crate::language::{Language, indices, languages};
-use crate::program::{Compiled, Exception, Outcome, Program, RunError, RunReport, check_fetched};
+use crate::program::{
+    CompileError, Compiled, Program, ProgramError, ProgramOutcome, ProgramReport, check_fetched,
+};
 
-/// How a run stands in the world around it.
+/// The circumstances of a run: its deadline, its name in logs, its live output.
 #[derive(Debug, Clone, Default)]
-pub struct RunSpec {
+pub struct ProgramOptions {
     /// Names it in logs.
     pub label: String,
-    /// Earlier than the policy's, where the caller has less time left.
+    /// A deadline earlier than that of the grants, where the caller has less time left.
     pub deadline: Option<Instant>,
-    /// How long a notebook may be open, in place of the policy's deadline.
+    /// Time that a notebook may be open, instead of the deadline of the grants.
     pub lifetime: Option<Duration>,
-    /// Who is shown what it prints, as it prints it.
+    /// The receiver of its output while it runs.
     pub tee: Option<Tee>,
 }
 
@@ -45,7 +47,7 @@ impl Interpreter {
         }
     }
 
-    /// What it runs.
+    /// The language that it runs.
     pub fn language(&self) -> &Language {
         &self.language
     }
@@ -66,17 +68,16 @@ impl Interpreter {
 
     /// Runs a program from start to end, in an instance of its own. An error is what is wrong with the
     /// request; what the program did is in the report.
-    pub async fn run(&self, program: Program, spec: RunSpec) -> Result<RunReport, RunError> {
+    pub async fn run(
+        &self,
+        program: Program,
+        spec: ProgramOptions,
+    ) -> Result<ProgramReport, ProgramError> {
         run(&self.serving(), &self.language.id, program, spec).await
     }
 
-    /// Compiles a module for programs to import. Nothing of it runs. The inner error is what is wrong
-    /// with the source.
-    pub async fn compile(
-        &self,
-        name: &str,
-        source: &str,
-    ) -> Result<Result<Compiled, Exception>, RunError> {
+    /// Compiles a module for programs to import. Nothing of it runs.
+    pub async fn compile(&self, name: &str, source: &str) -> Result<Compiled, CompileError> {
         compile(&self.serving(), &self.language.id, name, source).await
     }
 }
@@ -86,8 +87,8 @@ pub(crate) async fn run(
     plugin: &Plugin,
     language: &str,
     program: Program,
-    spec: RunSpec,
-) -> Result<RunReport, RunError> {
+    spec: ProgramOptions,
+) -> Result<ProgramReport, ProgramError> {
     program.check(&plugin.grants().programs)?;
     let indices = indices(plugin)?;
     let call = call_spec(plugin, &program.limits, program.seed, spec);
@@ -117,11 +118,11 @@ pub(crate) async fn compile(
     language: &str,
     name: &str,
     source: &str,
-) -> Result<Result<Compiled, Exception>, RunError> {
+) -> Result<Compiled, CompileError> {
     let indices = indices(plugin)?;
-    let spec = RunSpec {
+    let spec = ProgramOptions {
         label: format!("{}: compile {name}", plugin.name()),
-        ..RunSpec::default()
+        ..ProgramOptions::default()
     };
     let call = call_spec(plugin, &ProgramLimits::default(), 0, spec);
     let (language, name, source) = (language.to_owned(), name.to_owned(), source.to_owned());
@@ -135,8 +136,9 @@ pub(crate) async fn compile(
         })
         .await;
     match report.outcome {
-        Ok(compiled) => Ok(compiled.map(Into::into).map_err(Into::into)),
-        Err(stopped) => Err(RunError::from_stopped(stopped)),
+        Ok(Ok(compiled)) => Ok(compiled.into()),
+        Ok(Err(exception)) => Err(CompileError::Rejected(exception.into())),
+        Err(stopped) => Err(ProgramError::from_stopped(stopped).into()),
     }
 }
 
@@ -145,7 +147,7 @@ pub(crate) fn call_spec(
     plugin: &Plugin,
     wanted: &ProgramLimits,
     seed: u64,
-    spec: RunSpec,
+    spec: ProgramOptions,
 ) -> CallSpec {
     let grants = &plugin.grants().programs;
     let most_memory = plugin.template().max_memory_bytes();
@@ -162,14 +164,14 @@ pub(crate) fn call_spec(
     }
 }
 
-/// What became of a run, whether the guest returned or was stopped.
+/// The report of a run, whether the guest returned or was stopped.
 fn report_of<R>(
     report: CallReport<Result<R, types::Error>>,
-    read: impl FnOnce(R) -> (Outcome, Vec<code::File>),
+    read: impl FnOnce(R) -> (ProgramOutcome, Vec<code::File>),
     grants: &ProgramGrants,
     wanted: &ProgramLimits,
-) -> Result<RunReport, RunError> {
-    let mut run = RunReport {
+) -> Result<ProgramReport, ProgramError> {
+    let mut run = ProgramReport {
         stopped: None,
         outcome: None,
         stdout: report.stdout,
@@ -188,18 +190,18 @@ fn report_of<R>(
             run.outcome = Some(outcome);
             run.files = files.into_iter().map(Into::into).collect();
         }
-        Ok(Err(error)) => return Err(RunError::from_guest(error)),
+        Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
         // `os._exit` and the like: an end like others.
         Err(Stopped {
             ended: Ending::Exited { code },
             ..
-        }) => run.outcome = Some(Outcome::Exited(code)),
+        }) => run.outcome = Some(ProgramOutcome::Exited(code)),
         Err(stopped) => run.stopped = Some(in_words_of_programs(stopped)),
     }
     Ok(run)
 }
 
-/// What stopped a program, with the name that [`ProgramGrants`] has for the limit: an instance has other ones.
+/// The reason why a program was stopped, with the limit's name in [`ProgramGrants`]: an instance has other names.
 pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
     stopped.reason = stopped.reason.replace("the plugin", "the program");
     if let Some(limit) = &mut stopped.limit {
@@ -228,7 +230,7 @@ pub struct Interpreters {
 
 impl Interpreters {
     /// All that are loaded. Where several run a language, the plugin that is called like it does, else the first
-    /// by name; those that only serve functions (`functions` of a grants) are left out.
+    /// by name; those that only serve functions (`functions` of their grants) are left out.
     pub fn new(registry: &Registry) -> Self {
         let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
         let run_programs = registry

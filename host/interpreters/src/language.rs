@@ -9,7 +9,7 @@ use rlf_plugins::offered_tools::shown;
 use rlf_plugins::plugin::Plugin;
 use serde::Serialize;
 
-use crate::program::RunError;
+use crate::program::ProgramError;
 
 /// Most languages of one interpreter.
 pub const MAX_LANGUAGES: usize = 16;
@@ -28,7 +28,7 @@ pub struct Language {
     pub sessions: bool,
 }
 
-/// What is kept of a loaded interpreter, as [`Plugin::exports`] gives it.
+/// The data of a loaded interpreter, as [`Plugin::exports`] gives it.
 pub(crate) struct Loaded {
     pub(crate) indices: Arc<interpreter::GuestIndices>,
     /// Set when the interpreter has said what it runs.
@@ -49,11 +49,11 @@ pub fn language<'a>(plugin: &'a Plugin, id: &str) -> Option<&'a Language> {
 }
 
 /// The exports of an interpreter.
-pub(crate) fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>, RunError> {
+pub(crate) fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>, ProgramError> {
     match plugin.exports::<Loaded>() {
         Some(loaded) => Ok(Arc::clone(&loaded.indices)),
         // Replaced on disk by something else.
-        None => Err(RunError::Unavailable(format!(
+        None => Err(ProgramError::Unavailable(format!(
             "plugin `{}` is no interpreter",
             plugin.name()
         ))),

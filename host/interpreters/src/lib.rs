@@ -1,6 +1,6 @@
 //! Interpreters of plugins: programs that models and rewards have written, notebooks, and functions as tools.
 //!
-//! A program that a model wrote is data until it is here. How it went is in a [`RunReport`](program::RunReport): the
+//! A program that a model wrote is data until it is here. How it went is in a [`ProgramReport`](program::ProgramReport): the
 //! output, the exit, the files, also where it had to be stopped. Each program has a fresh instance. Programs make no calls,
 //! so a caller that waits for one waits for nobody else, and they have a pool of their own.
 //!
@@ -24,7 +24,7 @@
 //! use std::path::Path;
 //!
 //! use rlf_interpreters::InterpreterLoader;
-//! use rlf_interpreters::interpreter::{Interpreters, RunSpec};
+//! use rlf_interpreters::interpreter::{Interpreters, ProgramOptions};
 //! use rlf_interpreters::program::Program;
 //! use rlf_plugins::registry::Registry;
 //! use rlf_sandbox::{Sandbox, SandboxConfig};
@@ -36,7 +36,7 @@
 //! let interpreters = Interpreters::new(&registry);
 //! let python = interpreters.get("python").ok_or("no plugin runs Python")?;
 //! let program = Program { code: "print(6 * 7)".into(), ..Program::default() };
-//! let report = python.run(program, RunSpec::default()).await?;
+//! let report = python.run(program, ProgramOptions::default()).await?;
 //! println!("{}", report.stdout.captured().text);
 //! # Ok(()) }
 //! ```

@@ -13,6 +13,7 @@ use rlf_plugins::outcome::CallEnd;
 use rlf_plugins::plugin::{Exports, Plugin, ToolList, ToolRequest};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_plugins::programs::ProgramLimits;
+use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_sandbox::{BoxFuture, FilesReport, Pool};
 
 use crate::functions::{self, FunctionSources, Functions};
@@ -45,7 +46,7 @@ impl KindLoader for InterpreterLoader {
             .transpose()
             .map_err(|what| refused("functions", what))?;
         let environment = (grants.environment.as_ref())
-            .map(|environment| environment.read())
+            .map(PythonEnvironment::read)
             .transpose()
             .map_err(|what| refused("environment", what))?;
         let programs = &grants.programs;

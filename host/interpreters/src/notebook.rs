@@ -14,26 +14,25 @@ use tokio::task::JoinHandle;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-use crate::interpreter::{Interpreter, RunSpec, call_spec, in_words_of_programs};
+use crate::interpreter::{Interpreter, ProgramOptions, call_spec, in_words_of_programs};
 use crate::language::indices;
-use crate::program::{Compiled, File, Outcome, RunError, check_fetched, check_given};
+use crate::program::{Compiled, File, ProgramError, ProgramOutcome, check_fetched, check_given};
 
-/// What a notebook starts with.
+/// The beginning of a notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotebookRequest {
-    /// Lie there when it starts.
+    /// Files that exist when it starts.
     pub files: Vec<File>,
-    /// What cells can import beside the library.
+    /// Modules that cells can import beside the library.
     pub modules: Vec<Compiled>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// What the notebook may use in all its cells of memory, output and files. Its time is that of the policy for each
-    /// cell.
+    /// Limits of memory, output and files for all cells together. Each cell has the time of the grants.
     pub limits: ProgramLimits,
 }
 
 impl NotebookRequest {
-    fn check(&self, grants: &ProgramGrants) -> Result<(), RunError> {
+    fn check(&self, grants: &ProgramGrants) -> Result<(), ProgramError> {
         let files = self.files.iter().map(|file| file.data.len());
         let modules = self.modules.iter().map(|module| module.data.len());
         check_given(grants, files.chain(modules).sum::<usize>() as u64)
@@ -49,24 +48,24 @@ pub struct Display {
     pub data: Vec<u8>,
 }
 
-/// What is known of a cell that is over.
+/// The report of a cell.
 #[derive(Debug, Clone)]
 pub struct CellReport {
-    /// How it ended by itself; nothing where it was stopped.
-    pub outcome: Option<Outcome>,
-    /// What stopped it and its notebook, if something did.
+    /// How it ended by itself; `None` if it was stopped.
+    pub outcome: Option<ProgramOutcome>,
+    /// The reason why it and its notebook were stopped, if they were.
     pub stopped: Option<Stopped>,
     /// Value of a trailing expression, as text.
     pub value: Option<String>,
-    /// What it showed beside its value, in order.
+    /// Rich output beside its value, in order.
     pub displays: Vec<Display>,
-    /// What it printed.
+    /// Standard output.
     pub stdout: Output,
-    /// What it printed as errors.
+    /// Standard error.
     pub stderr: Output,
-    /// CPU time; of a cell that was stopped, none.
+    /// CPU time; zero if the cell was stopped.
     pub cpu: Duration,
-    /// What it took of its time: CPU time or time as it saw it, whichever is more; of a cell that was stopped, none.
+    /// The time that counts against its limit: CPU time or virtual time, whichever is more; zero if the cell was stopped.
     pub time: Duration,
     /// Most memory that the notebook has had so far, in bytes; of a cell that was stopped, 0.
     pub memory: u64,
@@ -129,14 +128,14 @@ impl Drop for Notebook {
 }
 
 impl Interpreter {
-    /// Opens a notebook, for `spec.deadline` at the longest, or as long as the policy lets a run take.
+    /// Opens a notebook, until `spec.deadline` or for as long as the grants let a run take.
     pub async fn open_notebook(
         &self,
         request: NotebookRequest,
-        spec: RunSpec,
-    ) -> Result<Notebook, RunError> {
+        spec: ProgramOptions,
+    ) -> Result<Notebook, ProgramError> {
         if !self.language().sessions {
-            return Err(RunError::NotFound(format!(
+            return Err(ProgramError::NotFound(format!(
                 "there are no notebooks in {}",
                 self.language().id
             )));
@@ -185,8 +184,8 @@ impl Interpreter {
         };
         match is_open.await {
             Ok(Ok(())) => Ok(notebook),
-            Ok(Err(error)) => Err(RunError::from_guest(error)),
-            Err(_) => Err(RunError::from_stopped(notebook.end().await.0)),
+            Ok(Err(error)) => Err(ProgramError::from_guest(error)),
+            Err(_) => Err(ProgramError::from_stopped(notebook.end().await.0)),
         }
     }
 }
@@ -251,7 +250,7 @@ impl Notebook {
         &mut self,
         code: &str,
         limits: ProgramLimits,
-    ) -> Result<CellReport, RunError> {
+    ) -> Result<CellReport, ProgramError> {
         let (answer, answered) = oneshot::channel();
         let time = self.grants.time(&limits);
         let request = Request::Cell {
@@ -284,7 +283,7 @@ impl Notebook {
                         memory: executed.memory,
                     });
                 }
-                Ok(Err(error)) => return Err(RunError::from_guest(error)),
+                Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
                 Err(_) => {}
             }
         }
@@ -293,7 +292,7 @@ impl Notebook {
     }
 
     /// Takes files; missing ones are left out. An error where the notebook was stopped, or they are more than is allowed.
-    pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, RunError> {
+    pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, ProgramError> {
         let (answer, answered) = oneshot::channel();
         let (paths, time) = (paths.to_vec(), self.grants.time);
         let request = Request::Fetch {
@@ -303,14 +302,14 @@ impl Notebook {
         };
         let _ = self.requests.send(request).await;
         let Ok(files) = answered.await else {
-            return Err(RunError::from_stopped(self.end().await.0));
+            return Err(ProgramError::from_stopped(self.end().await.0));
         };
         let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
         check_fetched(&self.grants, bytes, &ProgramLimits::default())?;
         Ok(files.into_iter().map(Into::into).collect())
     }
 
-    /// Why there is no answer, and what was printed meanwhile.
+    /// The reason why there is no answer, and the output meanwhile.
     async fn end(&mut self) -> (Stopped, [Output; 2]) {
         let gone = || Stopped::unavailable("the notebook is over");
         let Some(guest) = self.guest.take() else {

@@ -1,4 +1,4 @@
-//! What an interpreter runs, and what is known of it when it is over.
+//! Programs for an interpreter, and the report of a run.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 /// A file by its path, with `/` between names, relative to the root of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Where it lies.
+    /// Its path.
     pub path: String,
-    /// What it holds.
+    /// Its contents.
     pub data: Vec<u8>,
 }
 
 /// A module that programs can import, for the interpreter that compiled it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// What it is imported by.
+    /// The name that imports it.
     pub name: String,
-    /// The interpreter's business.
+    /// The compiled code, in the interpreter's own format.
     pub data: Vec<u8>,
 }
 
@@ -36,22 +36,22 @@ pub struct Program {
     pub code: String,
     /// The first names the program, in tracebacks too; none is the interpreter's own name for it.
     pub arguments: Vec<String>,
-    /// What it reads from standard input.
+    /// Standard input.
     pub stdin: Vec<u8>,
-    /// Lie there when it starts.
+    /// Files that exist when it starts.
     pub files: Vec<File>,
     /// Paths of files that are taken when it is over; missing ones are left out.
     pub fetch: Vec<String>,
-    /// What it can import beside the library.
+    /// Modules that it can import beside the library.
     pub modules: Vec<Compiled>,
-    /// Of everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// What it may use.
+    /// Limits.
     pub limits: ProgramLimits,
 }
 
 impl Program {
-    pub(crate) fn check(&self, grants: &ProgramGrants) -> Result<(), RunError> {
+    pub(crate) fn check(&self, grants: &ProgramGrants) -> Result<(), ProgramError> {
         let files: usize = self.files.iter().map(|file| file.data.len()).sum();
         let modules: usize = self.modules.iter().map(|module| module.data.len()).sum();
         check_given(
@@ -94,11 +94,11 @@ impl Program {
 }
 
 /// Refuses more than a program may be given.
-pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), RunError> {
+pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), ProgramError> {
     if bytes <= grants.file_bytes {
         return Ok(());
     }
-    Err(RunError::Exhausted(format!(
+    Err(ProgramError::Exhausted(format!(
         "code, input, files and modules have {bytes} bytes; {} are allowed (programs.file_bytes)",
         grants.file_bytes
     )))
@@ -109,12 +109,12 @@ pub(crate) fn check_fetched(
     grants: &ProgramGrants,
     bytes: u64,
     wanted: &ProgramLimits,
-) -> Result<(), RunError> {
+) -> Result<(), ProgramError> {
     let max = (wanted.file_bytes.unwrap_or(u64::MAX)).min(grants.file_bytes);
     if bytes <= max {
         return Ok(());
     }
-    Err(RunError::Exhausted(format!(
+    Err(ProgramError::Exhausted(format!(
         "the files that were asked for have {bytes} bytes; {max} are allowed (file_bytes)"
     )))
 }
@@ -124,15 +124,15 @@ pub(crate) fn check_fetched(
 pub struct Exception {
     /// Its class, such as `ZeroDivisionError`.
     pub kind: String,
-    /// What it says.
+    /// Its message.
     pub message: String,
     /// As the interpreter prints it.
     pub traceback: String,
 }
 
-/// How a program ended by itself.
+/// The end of a program that was not stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProgramOutcome {
     /// Ran off its end.
     Completed,
     /// Asked to exit with this status.
@@ -143,8 +143,8 @@ pub enum Outcome {
     Rejected(Exception),
 }
 
-impl Outcome {
-    /// What a process would have left with.
+impl ProgramOutcome {
+    /// The exit code that a process would have had.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Completed => 0,
@@ -153,7 +153,7 @@ impl Outcome {
         }
     }
 
-    /// What nobody caught, if that is how it ended.
+    /// The exception that nobody caught, if that is how it ended.
     pub fn exception(&self) -> Option<&Exception> {
         match self {
             Self::Raised(exception) | Self::Rejected(exception) => Some(exception),
@@ -162,16 +162,16 @@ impl Outcome {
     }
 }
 
-/// What is known of a program that is over.
+/// The report of a program.
 #[derive(Debug, Clone)]
-pub struct RunReport {
-    /// How it ended by itself; nothing where it was stopped.
-    pub outcome: Option<Outcome>,
-    /// What stopped it, if something did.
+pub struct ProgramReport {
+    /// How it ended by itself; `None` if it was stopped.
+    pub outcome: Option<ProgramOutcome>,
+    /// The reason why it was stopped, if it was.
     pub stopped: Option<Stopped>,
-    /// What it printed.
+    /// Standard output.
     pub stdout: Output,
-    /// What it printed as errors, tracebacks included.
+    /// Standard error, tracebacks included.
     pub stderr: Output,
     /// The files that were asked for and were there.
     pub files: Vec<File>,
@@ -185,10 +185,10 @@ pub struct RunReport {
     pub memory_peak: u64,
 }
 
-impl RunReport {
-    /// What a process would have left with; nothing where it was stopped.
+impl ProgramReport {
+    /// The exit code that a process would have had; `None` if it was stopped.
     pub fn exit_code(&self) -> Option<i32> {
-        self.outcome.as_ref().map(Outcome::exit_code)
+        self.outcome.as_ref().map(ProgramOutcome::exit_code)
     }
 
     /// In the words that calls end in: `ok` where a process would have left with 0, `failed` where with another code.
@@ -200,7 +200,7 @@ impl RunReport {
         }
     }
 
-    /// Whose doing its end was.
+    /// The side that caused its end.
     pub fn fault(&self) -> Fault {
         match &self.stopped {
             // A program that breaks its interpreter is the doing of who wrote it.
@@ -213,9 +213,9 @@ impl RunReport {
     }
 }
 
-/// Why nothing was run, or not to an end that says anything of the program.
+/// The reason why nothing was run, or not to an end that says anything of the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
+pub enum ProgramError {
     /// The request cannot be: a path that leads out, for instance.
     #[error("{0}")]
     InvalidArguments(String),
@@ -228,12 +228,23 @@ pub enum RunError {
     /// The interpreter broke.
     #[error("{0}")]
     Broken(String),
-    /// Something was missing that is nobody's doing.
+    /// An infrastructure failure.
     #[error("{0}")]
     Unavailable(String),
 }
 
-impl RunError {
+/// The reason why a module was not compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// The source is wrong.
+    #[error("{}: {}", .0.kind, .0.message)]
+    Rejected(Exception),
+    /// Nothing is known of the source.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+impl ProgramError {
     pub(crate) fn from_guest(error: types::Error) -> Self {
         match error {
             types::Error::InvalidArguments(text) => Self::InvalidArguments(text),
@@ -288,7 +299,7 @@ impl From<code::Exception> for Exception {
     }
 }
 
-/// A program can raise what it likes; whoever reads of it has other programs to read of.
+/// Shortens the text of an exception: a program can raise any amount of it.
 fn shortened(mut text: String) -> String {
     const MOST: usize = 64 << 10;
     if text.len() > MOST {
@@ -309,7 +320,7 @@ impl From<Exception> for code::Exception {
     }
 }
 
-impl From<code::Outcome> for Outcome {
+impl From<code::Outcome> for ProgramOutcome {
     fn from(outcome: code::Outcome) -> Self {
         match outcome {
             code::Outcome::Completed => Self::Completed,
@@ -320,19 +331,19 @@ impl From<code::Outcome> for Outcome {
     }
 }
 
-impl From<Outcome> for code::Outcome {
-    fn from(outcome: Outcome) -> Self {
+impl From<ProgramOutcome> for code::Outcome {
+    fn from(outcome: ProgramOutcome) -> Self {
         match outcome {
-            Outcome::Completed => Self::Completed,
-            Outcome::Exited(status) => Self::Exited(status),
-            Outcome::Raised(exception) => Self::Raised(exception.into()),
-            Outcome::Rejected(exception) => Self::Rejected(exception.into()),
+            ProgramOutcome::Completed => Self::Completed,
+            ProgramOutcome::Exited(status) => Self::Exited(status),
+            ProgramOutcome::Raised(exception) => Self::Raised(exception.into()),
+            ProgramOutcome::Rejected(exception) => Self::Rejected(exception.into()),
         }
     }
 }
 
 /// A report as plugins are given it.
-pub(crate) fn report_to_guest(report: RunReport) -> code::Report {
+pub(crate) fn report_to_guest(report: ProgramReport) -> code::Report {
     let captured = |output: &Output| code::Captured {
         head: output.head().to_vec(),
         tail: output.tail(),

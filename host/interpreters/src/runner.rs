@@ -8,8 +8,8 @@ use rlf_plugins::bindings::types::Error;
 use rlf_plugins::gates::{ProgramAnswer, ProgramRunner};
 use rlf_sandbox::{BoxFuture, Stopped};
 
-use crate::interpreter::{Interpreter, RunSpec};
-use crate::program::{Program, RunError, RunReport, report_to_guest};
+use crate::interpreter::{Interpreter, ProgramOptions};
+use crate::program::{CompileError, Program, ProgramError, ProgramReport, report_to_guest};
 
 impl ProgramRunner for Interpreter {
     fn compile<'a>(
@@ -19,9 +19,9 @@ impl ProgramRunner for Interpreter {
     ) -> BoxFuture<'a, ProgramAnswer<Result<code::Compiled, code::Exception>>> {
         Box::pin(async move {
             Ok(match self.compile(name, source).await {
-                Ok(Ok(compiled)) => Ok(Ok(compiled.into())),
-                Ok(Err(exception)) => Ok(Err(exception.into())),
-                Err(error) => Err(answer(error)?),
+                Ok(compiled) => Ok(Ok(compiled.into())),
+                Err(CompileError::Rejected(exception)) => Ok(Err(exception.into())),
+                Err(CompileError::Program(error)) => Err(answer(error)?),
             })
         })
     }
@@ -33,33 +33,32 @@ impl ProgramRunner for Interpreter {
         deadline: Instant,
     ) -> BoxFuture<'_, ProgramAnswer<Report>> {
         Box::pin(async move {
-            let spec = RunSpec {
+            let spec = ProgramOptions {
                 label,
                 deadline: Some(deadline),
-                ..RunSpec::default()
+                ..ProgramOptions::default()
             };
             report(self.run(Program::from_guest(program), spec).await)
         })
     }
 }
 
-/// What the plugin is answered, or the end of its own call.
-fn answer(error: RunError) -> Result<Error, Stopped> {
+/// The answer to the plugin, or the end of its own call.
+fn answer(error: ProgramError) -> Result<Error, Stopped> {
     Ok(match error {
-        RunError::InvalidArguments(text) => Error::InvalidArguments(text),
-        RunError::NotFound(text) => Error::NotFound(text),
-        RunError::Exhausted(text) => Error::Exhausted(text),
-        RunError::Broken(text) => Error::Internal(text),
-        RunError::Unavailable(text) => {
+        ProgramError::InvalidArguments(text) => Error::InvalidArguments(text),
+        ProgramError::NotFound(text) => Error::NotFound(text),
+        ProgramError::Exhausted(text) => Error::Exhausted(text),
+        ProgramError::Broken(text) => Error::Internal(text),
+        ProgramError::Unavailable(text) => {
             let reason = format!("a program could not be run: {text}");
             return Err(Stopped::unavailable(reason));
         }
     })
 }
 
-/// What a plugin is told of a run; or the end of its own call, where something was missing that is neither
-/// its doing nor the program's.
-fn report(run: Result<RunReport, RunError>) -> ProgramAnswer<Report> {
+/// The report of a run for a plugin, or the end of its own call after an infrastructure failure.
+fn report(run: Result<ProgramReport, ProgramError>) -> ProgramAnswer<Report> {
     match run {
         Ok(report) if report.fault() == Fault::Infrastructure => {
             // Its caller's deadline is its own, and the machine may not be to blame for a short one.

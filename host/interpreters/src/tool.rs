@@ -10,9 +10,9 @@ use rlf_plugins::safe_text::make_string_safe;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::interpreter::{Interpreter, RunSpec};
+use crate::interpreter::{Interpreter, ProgramOptions};
 use crate::language::{Language, language};
-use crate::program::{Outcome, Program, RunError, RunReport};
+use crate::program::{Program, ProgramError, ProgramOutcome, ProgramReport};
 
 /// The tool that runs programs of a language, as models are shown it.
 pub(crate) fn definition(language: &Language) -> ToolDefinition {
@@ -73,7 +73,7 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, request: ToolRequest) -> CallEnd 
         ..Program::default()
     };
     match run(&Interpreter::pinned_to(plugin, language), program, &request).await {
-        Ok(report) => of_report(&report),
+        Ok(report) => end_from_report(&report),
         Err(end) => end,
     }
 }
@@ -83,29 +83,29 @@ pub(crate) async fn run(
     interpreter: &Interpreter,
     program: Program,
     request: &ToolRequest,
-) -> Result<RunReport, CallEnd> {
-    let spec = RunSpec {
+) -> Result<ProgramReport, CallEnd> {
+    let spec = ProgramOptions {
         label: request.context.call_id.clone(),
         deadline: Some(request.deadline),
-        ..RunSpec::default()
+        ..ProgramOptions::default()
     };
     interpreter.run(program, spec).await.map_err(|error| {
         let text = error.to_string();
         match error {
-            RunError::Unavailable(_) => CallEnd::by_infrastructure(Ended::Unavailable, text),
-            RunError::Broken(_) => CallEnd::by_plugin(text),
-            RunError::InvalidArguments(_) | RunError::NotFound(_) | RunError::Exhausted(_) => {
-                CallEnd::by_model(
-                    Ended::InvalidArguments,
-                    invalid_arguments(&make_string_safe(text)),
-                )
-            }
+            ProgramError::Unavailable(_) => CallEnd::by_infrastructure(Ended::Unavailable, text),
+            ProgramError::Broken(_) => CallEnd::by_plugin(text),
+            ProgramError::InvalidArguments(_)
+            | ProgramError::NotFound(_)
+            | ProgramError::Exhausted(_) => CallEnd::by_model(
+                Ended::InvalidArguments,
+                invalid_arguments(&make_string_safe(text)),
+            ),
         }
     })
 }
 
-/// What the model reads of a program that is over: what it printed, and what went wrong.
-fn of_report(report: &RunReport) -> CallEnd {
+/// The end of a call that ran a program. The model reads its output, and what went wrong.
+fn end_from_report(report: &ProgramReport) -> CallEnd {
     let stopped = report.stopped.as_ref().map(CallEnd::from_stopped);
     if let Some(end) = stopped
         .as_ref()
@@ -125,9 +125,9 @@ fn of_report(report: &RunReport) -> CallEnd {
         text.push_str(part);
     }
     let said = match (&stopped, &report.outcome) {
-        (Some(end), _) => Some(said_from_stopped(end)),
+        (Some(end), _) => Some(stop_message(end)),
         // An exception has said so itself.
-        (None, Some(Outcome::Exited(code))) if *code != 0 && !text.is_empty() => {
+        (None, Some(ProgramOutcome::Exited(code))) if *code != 0 && !text.is_empty() => {
             Some(format!("(the program left with code {code})"))
         }
         (None, _) => None,
@@ -165,8 +165,8 @@ fn of_report(report: &RunReport) -> CallEnd {
     }
 }
 
-/// What stopped a program, in the words for calls of tools.
-fn said_from_stopped(end: &CallEnd) -> String {
+/// The reason why a program was stopped, in the words for calls of tools.
+fn stop_message(end: &CallEnd) -> String {
     match &end.observation {
         _ if end.ended == Ended::Trap => {
             "error: the program broke the interpreter (its recursion may be too deep)".to_owned()

@@ -1,4 +1,4 @@
-//! What a plugin asks for against what it is granted: the check that stands before anything of it
+//! Checks a plugin's requests against its grants, before anything of it
 //! is compiled or run.
 
 use std::collections::BTreeSet;
@@ -7,10 +7,10 @@ use rlf_sandbox::{CONTRACT, ComponentInfo};
 
 use crate::gates::AVAILABLE;
 use crate::grants::PluginGrants;
-use crate::manifest::{Gate, PluginKind, PluginManifest};
+use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::problem::{LoadRefusal, ProblemKind};
 
-/// What is let in: the policy as it holds for this component.
+/// A plugin that may be loaded, with the grants that hold for this component.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Admitted {
     pub(crate) kind: PluginKind,
@@ -72,7 +72,7 @@ fn changed(alias: &str, grants: &PluginGrants, component: &ComponentInfo) -> Str
     )
 }
 
-/// What the component is: what it exports, which the manifest must not contradict.
+/// The kind of the component, by its exports. The manifest must not contradict them.
 fn kind(manifest: &PluginManifest, component: &ComponentInfo) -> Result<PluginKind, LoadRefusal> {
     let exported: Vec<(PluginKind, &str)> = PluginKind::ALL
         .into_iter()
@@ -139,14 +139,14 @@ fn gates(
 ) -> Result<(), LoadRefusal> {
     // What it would use: gates that it imports, and those that it need not import.
     let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
-    let imported: BTreeSet<Gate> = component
+    let imported: BTreeSet<GateName> = component
         .imports
         .iter()
-        .filter_map(|import| Gate::of_import(import))
+        .filter_map(|import| GateName::from_import(import))
         .chain(asked_alone.copied())
         .collect();
-    let not_asked: Vec<Gate> = imported.difference(&manifest.gates).copied().collect();
-    let not_granted: Vec<Gate> = imported.difference(&grants.gates).copied().collect();
+    let not_asked: Vec<GateName> = imported.difference(&manifest.gates).copied().collect();
+    let not_granted: Vec<GateName> = imported.difference(&grants.gates).copied().collect();
     if !not_asked.is_empty() {
         return Err(LoadRefusal::new(
             ProblemKind::Gates,
@@ -189,7 +189,7 @@ fn gates(
         ));
     }
     // Granted, and nothing stands behind it yet.
-    let imported: Vec<Gate> = imported
+    let imported: Vec<GateName> = imported
         .into_iter()
         .filter(|gate| !AVAILABLE.contains(gate))
         .collect();
@@ -267,7 +267,7 @@ fn data(
     ))
 }
 
-fn list(gates: &[Gate]) -> String {
+fn list(gates: &[GateName]) -> String {
     backquoted(&gates.iter().map(|gate| gate.as_str()).collect::<Vec<_>>())
 }
 
@@ -279,7 +279,7 @@ fn backquoted(names: &[&str]) -> String {
         .join(", ")
 }
 
-fn quoted(gates: &BTreeSet<Gate>) -> String {
+fn quoted(gates: &BTreeSet<GateName>) -> String {
     gates
         .iter()
         .map(|gate| format!("\"{}\"", gate.as_str()))
@@ -468,11 +468,11 @@ mod tests {
         let admitted = admit("p", &manifest(asks), &granted, &plain).unwrap();
         assert_eq!(
             admitted.grants.gates,
-            BTreeSet::from([Gate::RealClock, Gate::RealRandom])
+            BTreeSet::from([GateName::RealClock, GateName::RealRandom])
         );
         // Who does not ask gets neither.
         let admitted = admit("p", &manifest("gates = [\"real-clock\"]"), &granted, &plain).unwrap();
-        assert_eq!(admitted.grants.gates, BTreeSet::from([Gate::RealClock]));
+        assert_eq!(admitted.grants.gates, BTreeSet::from([GateName::RealClock]));
         assert_eq!(
             admitted.notices,
             ["`real-random` is granted, but the plugin does not ask for it"]
@@ -495,8 +495,8 @@ mod tests {
         ) {
             // The last two are used by asking for them.
             let used = imported | asked & 0b11_0000;
-            let pick = |bits: usize| -> BTreeSet<Gate> {
-                Gate::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, g)| g).collect()
+            let pick = |bits: usize| -> BTreeSet<GateName> {
+                GateName::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, g)| g).collect()
             };
             let imports: Vec<String> =
                 pick(imported).iter().map(|gate| format!("rlf:plugin/{}@0.1.0", gate.as_str())).collect();

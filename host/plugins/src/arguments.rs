@@ -11,14 +11,13 @@ use crate::schema::{MAX_STEPS, Size, ToolSchema};
 
 /// Deepest nesting of arguments that reach validation.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
-/// Where more could be wrong than this, it is not said what is: to collect mistakes costs memory for
-/// each.
+/// Mistakes are not explained if a schema makes more checks than this: each mistake costs memory.
 const MAX_EXPLAINED_CHECKS: u64 = 200_000;
 /// Longest explanation that a model is given, in characters.
 pub const MAX_EXPLANATION_CHARS: usize = 500;
-/// How many mistakes are explained at once.
+/// Number of mistakes that are explained at once.
 const MAX_MISTAKES: usize = 3;
-/// How much of a wrong value is quoted, in characters.
+/// Characters of a wrong value that are quoted.
 const MAX_QUOTE_CHARS: usize = 60;
 
 /// Validates arguments, in at most [`MAX_STEPS`]. What is wrong is one text that a model can act on:
@@ -53,7 +52,7 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
     Err(shorten(&text, MAX_EXPLANATION_CHARS))
 }
 
-/// How large arguments are; an error of those that are nested too deeply for anything to look at.
+/// The size of arguments, or an error if they are nested too deeply to look at.
 pub(crate) fn measured(arguments: &Value) -> Result<Size, String> {
     let mut size = Size::default();
     if size.measure(arguments, MAX_ARGUMENT_DEPTH) {
@@ -184,7 +183,7 @@ fn explain(error: &ValidationError<'_>, schema: &Value, arguments: &Value) -> St
     }
 }
 
-/// What the whole of the arguments is called.
+/// The name of the arguments as a whole.
 const ROOT: &str = "arguments";
 
 fn unexpected_arguments(at: &str, unexpected: &[String], known: &[&str]) -> String {

@@ -1,6 +1,6 @@
 //! The exports of `rlf:plugin` as typed Rust calls, generated from the contract.
 //!
-//! One world with the exports of every kind: a component is called through the indices of the
+//! One WIT world with the exports of every kind: a component is called through the indices of the
 //! interface it does export, so the kinds share their types. The imports (`log`, `data`, WASI) are
 //! the sandbox's business.
 

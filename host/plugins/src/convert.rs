@@ -8,21 +8,21 @@ use serde_json::Value;
 use crate::bindings::types;
 use crate::safe_text::{make_string_safe, make_value_safe};
 
-/// What a guest returned that the contract does not allow.
+/// A value from a guest that the contract does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContractError {
     /// Text that should be JSON and is not.
     #[error("{place} is not one JSON value: {what}")]
     NotJson {
-        /// Where it stood.
+        /// Its place.
         place: String,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
     /// A share outside 0 to 1.
     #[error("{place} is {value}, not between 0 and 1")]
     NoShare {
-        /// Where it stood.
+        /// Its place.
         place: String,
         /// The number.
         value: String,
@@ -30,7 +30,7 @@ pub enum ContractError {
     /// NaN or an infinity.
     #[error("{place} is {value}, not a finite number")]
     NotFinite {
-        /// Where it stood.
+        /// Its place.
         place: String,
         /// The number.
         value: String,
@@ -98,7 +98,7 @@ pub fn content_from_guest(part: types::Content) -> Result<Content, ContractError
     })
 }
 
-/// What a guest returned, checked.
+/// A guest's observation, checked.
 pub fn observation_from_guest(
     observation: types::Observation,
 ) -> Result<Observation, ContractError> {
@@ -119,7 +119,7 @@ pub fn observation_from_guest(
     })
 }
 
-/// How many bytes a guest's observation holds, names included.
+/// The bytes of a guest's observation, names included.
 pub fn observation_bytes(observation: &types::Observation) -> usize {
     let content = observation.content.iter().map(|part| match part {
         types::Content::Text(text) | types::Content::Structured(text) => text.len(),
@@ -139,7 +139,7 @@ pub fn observation_bytes(observation: &types::Observation) -> usize {
 }
 
 /// A definition as the plugin gave it, schemas parsed but not checked.
-/// What a guest says of a tool, its schemas parsed.
+/// A guest's definition of a tool, its schemas parsed.
 pub fn definition_from_guest(
     definition: types::ToolDefinition,
 ) -> Result<ToolDefinition, ContractError> {
@@ -228,7 +228,7 @@ pub fn observation_to_guest(observation: &Observation) -> types::Observation {
     }
 }
 
-/// How a call ended, as guests read it.
+/// The end of a call, as guests read it.
 pub fn ended_to_guest(ended: Ended) -> types::Ended {
     match ended {
         Ended::Ok => types::Ended::Ok,

@@ -1,4 +1,4 @@
-//! How many calls there were, how they ended and how long they took: kept by tool and by reward,
+//! Counts of calls, their ends and their time: kept by tool and by reward,
 //! read by the trainer's metrics and its check of health.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -67,7 +67,7 @@ impl CallCounters {
     }
 }
 
-/// What was counted up to some moment. Serialises as one flat object: the endings that occurred
+/// The counts at some moment. Serialises as one flat object: the endings that occurred
 /// by name, then `infrastructure`, `retried`, `cached`, what was written to directories of the host where
 /// anything was, and `wall_s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,7 +79,7 @@ pub struct CallCounts {
     pub retried: u64,
     /// Calls answered from the cache of results.
     pub cached: u64,
-    /// What was made, written, moved, changed or removed in a directory of the host, in operations.
+    /// Operations that made, wrote, moved, changed or removed something in a directory of the host.
     pub host_writes: u64,
     /// Bytes written to files there.
     pub host_bytes_written: u64,
@@ -88,22 +88,22 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// How many calls ended this way.
-    pub fn of(&self, ended: Ended) -> u64 {
+    /// The number of calls that ended this way.
+    pub fn ended(&self, ended: Ended) -> u64 {
         self.ended[ended as usize]
     }
 
-    /// How many calls there were. One that was cancelled does not count.
+    /// The number of calls, without those that were cancelled.
     pub fn total(&self) -> u64 {
-        self.ended.iter().sum::<u64>() - self.of(Ended::Cancelled)
+        self.ended.iter().sum::<u64>() - self.ended(Ended::Cancelled)
     }
 
     /// The share of calls that trapped.
     pub fn trap_share(&self) -> f64 {
-        self.of(Ended::Trap) as f64 / self.total().max(1) as f64
+        self.ended(Ended::Trap) as f64 / self.total().max(1) as f64
     }
 
-    /// What came after `earlier`, a snapshot of the same counters.
+    /// The counts since `earlier`, a snapshot of the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl CallCounts {
         }
     }
 
-    /// An error if a plugin with these counts traps too often to go on with.
+    /// An error if a plugin with these counts traps too often to continue with.
     pub fn check_health(
         &self,
         plugin: &str,
@@ -145,7 +145,7 @@ impl CallCounts {
         }
         Err(Unhealthy {
             plugin: plugin.into(),
-            traps: self.of(Ended::Trap),
+            traps: self.ended(Ended::Trap),
             calls: self.total(),
             max_trap_share,
             last_trap: last_trap.unwrap_or_default(),
@@ -156,8 +156,11 @@ impl CallCounts {
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for ended in Ended::ALL.into_iter().filter(|ended| self.of(*ended) > 0) {
-            map.serialize_entry(ended.as_str(), &self.of(ended))?;
+        for ended in Ended::ALL
+            .into_iter()
+            .filter(|ended| self.ended(*ended) > 0)
+        {
+            map.serialize_entry(ended.as_str(), &self.ended(ended))?;
         }
         map.serialize_entry("infrastructure", &self.infrastructure)?;
         map.serialize_entry("retried", &self.retried)?;
@@ -187,7 +190,7 @@ pub struct Unhealthy {
     pub calls: u64,
     /// The share that is allowed.
     pub max_trap_share: f64,
-    /// What the last trap said.
+    /// The message of the last trap.
     pub last_trap: String,
 }
 
@@ -209,7 +212,7 @@ mod tests {
     fn every_way_to_end_has_a_counter_of_its_own() {
         for ended in Ended::ALL {
             let counts = counts(&[(ended, 3)]);
-            assert_eq!(counts.of(ended), 3);
+            assert_eq!(counts.ended(ended), 3);
             assert_eq!(
                 counts.total(),
                 if ended == Ended::Cancelled { 0 } else { 3 }
@@ -223,7 +226,11 @@ mod tests {
         let later = counts(&[(Ended::Ok, 5), (Ended::Timeout, 1)]);
         let step = later.since(&earlier);
         assert_eq!(
-            (step.of(Ended::Ok), step.of(Ended::Timeout), step.total()),
+            (
+                step.ended(Ended::Ok),
+                step.ended(Ended::Timeout),
+                step.total()
+            ),
             (3, 1, 4)
         );
         assert_eq!(step.plus(&earlier), later);

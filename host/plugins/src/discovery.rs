@@ -1,4 +1,4 @@
-//! What lies in a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
+//! The contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
 //!
 //! Files are opened through a handle on the directory that cannot be left, so a symlink that leads
 //! outside is refused by the open itself and not by a check before it.
@@ -251,7 +251,7 @@ fn component_file(
 /// Reads a file that is not larger than `most`, without ever holding more than that.
 fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
     let mut options = OpenOptions::new();
-    // Opening a pipe would wait for whoever writes into it.
+    // Opening a pipe would wait for its writer.
     options.read(true).custom_flags(libc::O_NONBLOCK);
     let open = directory.open_with(file, &options).and_then(|file| {
         let metadata = file.metadata()?;

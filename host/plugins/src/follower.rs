@@ -1,10 +1,9 @@
 //! Plugins that are replaced on disk while calls run.
 //!
-//! Calls under way end on the component they began with; later ones are served by the new component,
-//! if it loads, if the operator's pin allows it, and if it offers the very same tools: models were
-//! shown their names, descriptions and schemas, and go on in the middle of a conversation. Otherwise
-//! what was loaded goes on serving, and the log says why. Rewards stay what they were when the run
-//! began: the trajectories of a step are held against each other.
+//! Calls under way end on the component they began with. The new component serves later calls if it loads, if the
+//! operator's pin allows it, and if it offers the very same tools: models were shown their names, descriptions and
+//! schemas, and are in the middle of a conversation. Otherwise the old component continues to serve, and the log says
+//! why. Rewards stay as they were when the run began: the trajectories of a step are compared with each other.
 
 use std::fs;
 use std::io;
@@ -16,12 +15,13 @@ use std::time::{Duration, SystemTime};
 
 use rlf_sandbox::Sandbox;
 
+use crate::job::Job;
 use crate::kind::Kinds;
 use crate::manifest::{MANIFEST_FILE, PluginKind};
 use crate::plugin::Plugin;
-use crate::registry::{Job, Registry};
+use crate::registry::Registry;
 
-/// How often the files are looked at.
+/// Interval between two looks at the files.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Looks after the files of a registry's plugins until it is dropped.
@@ -34,7 +34,7 @@ pub struct Follower {
 impl Follower {
     /// Starts to look, once a second, from a thread of its own.
     pub fn start(registry: &Registry, sandbox: &Sandbox) -> io::Result<Self> {
-        let mut watch = Watch::new(registry, sandbox);
+        let mut watch = FileWatch::new(registry, sandbox);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let looking = move || {
@@ -63,9 +63,9 @@ impl Drop for Follower {
     }
 }
 
-/// What became of a plugin whose files changed.
+/// The result of a change in a plugin's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct PluginChange {
     /// Its name.
     pub plugin: String,
     /// The component that serves from now on, or why it is the old one.
@@ -73,7 +73,7 @@ pub struct Change {
 }
 
 /// The files of a registry's plugins as they were when last looked at.
-pub struct Watch {
+pub struct FileWatch {
     kinds: Kinds,
     sandbox: Sandbox,
     plugins: Vec<Watched>,
@@ -88,7 +88,7 @@ struct Watched {
     changed: Option<Files>,
 }
 
-/// What tells a component and its manifest from others without reading them.
+/// Inode, length and time of a component and its manifest: a change shows without reading the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Files([Option<(u64, u64, SystemTime)>; 2]);
 
@@ -106,7 +106,7 @@ impl Files {
     }
 }
 
-impl Watch {
+impl FileWatch {
     /// Remembers how the files of all plugins look now.
     pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
         let tools = registry
@@ -134,13 +134,13 @@ impl Watch {
 
     /// Looks at all files. What changed and looks the same twice in a row is loaded; blocks for as long
     /// as that takes.
-    pub fn look(&mut self) -> Vec<Change> {
+    pub fn look(&mut self) -> Vec<PluginChange> {
         let (kinds, sandbox) = (self.kinds, &self.sandbox);
         self.plugins
             .iter_mut()
             .filter_map(|watched| {
                 let what = watched.look(kinds, sandbox)?;
-                Some(Change {
+                Some(PluginChange {
                     plugin: watched.plugin.name().to_owned(),
                     what,
                 })

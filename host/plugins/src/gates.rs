@@ -11,17 +11,17 @@ use rlf_http::HttpRules;
 use rlf_sandbox::OpenGate;
 
 use crate::grants::PluginGrants;
-use crate::manifest::Gate;
+use crate::manifest::GateName;
 
 pub use self::nesting::{NestedCalls, Nesting, ProgramAnswer, ProgramRunner};
 
-/// What an operator can open in this version.
-pub(crate) const AVAILABLE: &[Gate] = &[
-    Gate::Tools,
-    Gate::Execute,
-    Gate::Http,
-    Gate::RealClock,
-    Gate::RealRandom,
+/// Gates that an operator can open in this version.
+pub(crate) const AVAILABLE: &[GateName] = &[
+    GateName::Tools,
+    GateName::Execute,
+    GateName::Http,
+    GateName::RealClock,
+    GateName::RealRandom,
 ];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
@@ -35,15 +35,15 @@ pub fn shut() -> Vec<Arc<dyn OpenGate>> {
     http.chain([tools, execute]).collect()
 }
 
-/// The gates of `wanted` as the policy opens them. The error says what is wrong with the grants.
+/// The gates of `wanted` as the grants open them. The error says what is wrong with the grants.
 pub(crate) fn open(
-    wanted: impl IntoIterator<Item = Gate>,
+    wanted: impl IntoIterator<Item = GateName>,
     grants: &PluginGrants,
 ) -> Result<Vec<Arc<dyn OpenGate>>, String> {
     wanted
         .into_iter()
         .map(|gate| match gate {
-            Gate::Http => {
+            GateName::Http => {
                 let rules = grants.http.as_ref().ok_or_else(|| {
                     "`http` is granted, but no host is named; add a table `http.hosts.\"api.example.com\" = {}`"
                         .to_owned()
@@ -51,15 +51,15 @@ pub(crate) fn open(
                 let gate = http::HttpGate::open(rules).map_err(|error| error.to_string())?;
                 Ok(Arc::new(gate) as Arc<dyn OpenGate>)
             }
-            Gate::Tools if grants.tools.is_empty() => Err(
+            GateName::Tools if grants.tools.is_empty() => Err(
                 "`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`".to_owned(),
             ),
-            Gate::Tools => Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>),
-            Gate::Execute if grants.execute.is_empty() => Err(
+            GateName::Tools => Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>),
+            GateName::Execute if grants.execute.is_empty() => Err(
                 "`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`"
                     .to_owned(),
             ),
-            Gate::Execute => {
+            GateName::Execute => {
                 Ok(Arc::new(execute::ExecuteGate::open(&grants.execute)) as Arc<dyn OpenGate>)
             }
             other => Err(format!(

@@ -30,11 +30,11 @@ use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::manifest::{Gate, PluginManifest};
+use crate::manifest::{GateName, PluginManifest};
 use crate::programs::ProgramGrants;
 use crate::python_environment::PythonEnvironment;
 
-/// What the operator decides about one plugin under one name.
+/// The operator's decisions about one plugin under one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginGrants {
@@ -50,7 +50,7 @@ pub struct PluginGrants {
     pub hash: Option<String>,
     /// Handed to `init`, over what the manifest has under `config`. Default: empty.
     pub config: Map<String, Value>,
-    /// What fills the plugin's data slots: slot to a file or a folder, read-only.
+    /// Files and folders for the plugin's data slots, by slot, read-only.
     pub data: BTreeMap<String, PathBuf>,
     /// A scratch directory: in memory, of its own for every call, with limits. Default: none, so
     /// that the plugin finds no file system at all.
@@ -61,29 +61,29 @@ pub struct PluginGrants {
     pub unsandboxed_host_directory: Option<PathBuf>,
     /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
     #[serde(rename = "grants")]
-    pub gates: BTreeSet<Gate>,
-    /// Where the gate `http` leads, with which secrets and limits. Default: nowhere.
+    pub gates: BTreeSet<GateName>,
+    /// Hosts that the gate `http` leads to, with secrets and limits. Default: none.
     pub http: Option<HttpRules>,
     /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
     pub tools: Vec<String>,
     /// The interpreters that the gate `execute` leads to, by their names in this file. Default: none.
     pub execute: Vec<String>,
-    /// Of an interpreter: a folder of Python functions with their schemas, which are offered as tools in place of the
+    /// For an interpreter: a folder of Python functions with their schemas, which are offered as tools instead of the
     /// tool that runs programs. Default: none.
     pub functions: Option<PathBuf>,
-    /// Of an interpreter: environments in Python. The plugin is an environment then, and runs nothing else. Default: none.
+    /// For an interpreter: environments in Python. The plugin is an environment then, and runs nothing else. Default: none.
     pub environment: Option<PythonEnvironment>,
-    /// Of an interpreter: what one program may use. Every field has a default of its own.
+    /// For an interpreter: the limits of one program. Every field has a default of its own.
     pub programs: ProgramGrants,
-    /// What one call may use. Every field has a default of its own. Of an interpreter, `programs` says it of
-    /// programs, and this of the rest.
+    /// The limits of one call. Every field has a default of its own. For an interpreter, `programs` limits programs, and
+    /// this limits the rest.
     pub limits: Limits,
     /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
     /// as the sandbox has room for.
     pub max_concurrency: Option<usize>,
-    /// How often a call is tried again when something it needs is unavailable, if the tool says
-    /// that repeating is harmless (`idempotent` or `read-only`); in an environment it is, since what
-    /// was stopped has had no effect. 0 or 1, default 1.
+    /// Number of times that a call is tried again when something it needs is unavailable, if the tool says that repeating
+    /// is harmless (`idempotent` or `read-only`). In an environment it always is: a call that was stopped had no effect.
+    /// 0 or 1, default 1.
     pub retries: u32,
     /// New names for the plugin's tools: its own name to the one the model sees.
     pub rename: BTreeMap<String, String>,
@@ -115,7 +115,7 @@ impl Default for PluginGrants {
     }
 }
 
-/// A policy that contradicts itself.
+/// Grants that contradict themselves.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GrantsError {
     #[error("`plugin` and `path` both say where the plugin is")]
@@ -150,7 +150,7 @@ impl PluginGrants {
         self.plugin.as_deref().unwrap_or(alias)
     }
 
-    /// Makes relative paths start at `base`, the folder of the file the policy was read from.
+    /// Makes relative paths start at `base`, the folder of the file that the grants were read from.
     pub fn resolve_paths(&mut self, base: &Path) {
         let paths = (self.path.iter_mut())
             .chain(self.data.values_mut())
@@ -190,7 +190,7 @@ impl PluginGrants {
         Ok(())
     }
 
-    /// What `init` is given: the manifest's defaults, replaced key by key.
+    /// The config for `init`: the manifest's defaults, replaced key by key.
     pub(crate) fn effective_config(&self, manifest: &PluginManifest) -> Value {
         let mut config = manifest.config.clone();
         for (key, value) in &self.config {
@@ -239,7 +239,7 @@ search = "find"
         assert_eq!(grants.check(), Ok(()));
         assert_eq!(grants.limits.wall.as_millis(), 500);
         assert_eq!(grants.limits.cpu, Limits::default().cpu);
-        assert_eq!(grants.gates, BTreeSet::from([Gate::Model]));
+        assert_eq!(grants.gates, BTreeSet::from([GateName::Model]));
         assert_eq!(grants.rename["search"], "find");
         assert_eq!(grants.config["language"], "en");
     }

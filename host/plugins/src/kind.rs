@@ -36,9 +36,9 @@ pub trait KindLoader: Sync {
 pub type FindExports =
     Box<dyn FnOnce(&InstancePre<State>) -> wasmtime::Result<Arc<dyn Exports>> + Send>;
 
-/// How a component is prepared.
+/// The way in which a component is prepared.
 pub struct LoadPlan {
-    /// Where its instances count.
+    /// The pool that its instances count in.
     pub pool: Pool,
     /// The scratch directory of each call.
     pub files: Option<ScratchFiles>,

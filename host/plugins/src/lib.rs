@@ -14,7 +14,7 @@
 //! |---|---|
 //! | what a plugin says of itself | [`manifest`] |
 //! | what the operator grants it | [`grants`], [`programs`], [`python_environment`] |
-//! | how plugins are found, admitted and loaded | [`discovery`], `admission`, `loading`, [`registry`] |
+//! | how plugins are found, admitted and loaded | [`discovery`], `admission`, `job`, `loading`, [`registry`] |
 //! | how a kind of plugins is added | [`kind`], [`plugin::Exports`] |
 //! | how plugins are replaced while calls run | [`follower`] |
 //! | why a plugin is not there | [`problem`] |
@@ -52,10 +52,12 @@ pub mod arguments;
 pub mod bindings;
 pub mod convert;
 pub mod counters;
+mod directories;
 pub mod discovery;
 pub mod follower;
 pub mod gates;
 pub mod grants;
+mod job;
 pub mod kind;
 mod loading;
 pub mod manifest;

@@ -10,7 +10,7 @@ use crate::discovery::Candidate;
 use crate::gates;
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
-use crate::manifest::{Gate, PluginKind};
+use crate::manifest::{GateName, PluginKind};
 use crate::offered_tools::{Checking, check_names, check_tools};
 use crate::plugin::{Plugin, ToolList};
 use crate::problem::{LoadRefusal, Problem, ProblemKind};
@@ -33,7 +33,7 @@ pub(crate) fn load(
         mend: refusal.mend,
     };
     let component = ComponentInfo::read(&candidate.component)
-        .map_err(|error| problem(&component_path, of_load_error(&error)))?;
+        .map_err(|error| problem(&component_path, refusal_for(&error)))?;
     let admitted = admit(alias, &candidate.manifest, grants, &component)
         .map_err(|refusal| problem(&path, refusal))?;
     let grants = &admitted.grants;
@@ -47,12 +47,12 @@ pub(crate) fn load(
     let imported = component
         .imports
         .iter()
-        .filter_map(|import| Gate::of_import(import));
+        .filter_map(|import| GateName::from_import(import));
     let gates = gates::open(imported, grants).map_err(|what| {
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
         problem(&path, LoadRefusal::new(ProblemKind::Grants, what, mend))
     })?;
-    if let Some(what) = of_another_kind(admitted.kind, grants) {
+    if let Some(what) = misplaced(admitted.kind, grants) {
         let mend = format!("leave it out of [plugins.{alias}]");
         let refusal = LoadRefusal::new(ProblemKind::Grants, what, mend);
         return Err(problem(&path, refusal));
@@ -78,15 +78,15 @@ pub(crate) fn load(
             files: plan.files,
             host_directory: grants.unsandboxed_host_directory.clone(),
             real: RealSources {
-                clock: grants.gates.contains(&Gate::RealClock),
-                random: grants.gates.contains(&Gate::RealRandom),
+                clock: grants.gates.contains(&GateName::RealClock),
+                random: grants.gates.contains(&GateName::RealRandom),
             },
         },
         limits: plan.limits,
     };
     let template = sandbox
         .load(&request)
-        .map_err(|error| problem(&component_path, of_load_error(&error)))?;
+        .map_err(|error| problem(&component_path, refusal_for(&error)))?;
     let exports = (plan.exports)(template.instance_pre()).map_err(|error| {
         let what = format!(
             "the component does not export {} as the contract has it: {error:#}",
@@ -118,8 +118,8 @@ pub(crate) fn load(
     Ok(plugin)
 }
 
-/// What the grants have that is for interpreters alone, for a plugin of another kind.
-fn of_another_kind(kind: PluginKind, grants: &PluginGrants) -> Option<&'static str> {
+/// The reason why grants for interpreters alone are refused, if a plugin of another kind has them.
+fn misplaced(kind: PluginKind, grants: &PluginGrants) -> Option<&'static str> {
     if kind == PluginKind::Interpreter {
         None
     } else if grants.functions.is_some() {
@@ -159,7 +159,7 @@ fn one_line(text: &str) -> String {
     rlf_sandbox::safe_text(lines.join("; ").as_bytes())
 }
 
-fn of_load_error(error: &LoadError) -> LoadRefusal {
+fn refusal_for(error: &LoadError) -> LoadRefusal {
     let kind = match error {
         LoadError::Init { .. } => ProblemKind::Init,
         LoadError::Data(_) => ProblemKind::Data,

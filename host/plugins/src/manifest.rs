@@ -22,7 +22,7 @@ pub const MANIFEST_FILE: &str = "plugin.toml";
 /// A manifest longer than this is refused unread, in bytes.
 pub const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
-/// What a plugin is, and so which world of `rlf:plugin` it implements.
+/// The kind of a plugin, and so the world of `rlf:plugin` that it implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginKind {
@@ -32,7 +32,7 @@ pub enum PluginKind {
     Reward,
     /// Runs programs: world `interpreter-plugin`.
     Interpreter,
-    /// Is a world that trajectories act in: world `environment-plugin`.
+    /// Is an environment that trajectories act in: world `environment-plugin`.
     Environment,
 }
 
@@ -89,7 +89,7 @@ impl PluginKind {
 /// A way out of the sandbox that a plugin may ask for and an operator may grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gate {
+pub enum GateName {
     /// Asking a language model.
     Model,
     /// Calling other tools.
@@ -98,13 +98,13 @@ pub enum Gate {
     Execute,
     /// Talking to hosts over HTTP.
     Http,
-    /// The machine's clock in place of the virtual one.
+    /// The machine's clock instead of the virtual one.
     RealClock,
-    /// The machine's entropy in place of the seeded one.
+    /// The machine's entropy instead of the seeded one.
     RealRandom,
 }
 
-impl Gate {
+impl GateName {
     /// Every gate.
     pub const ALL: [Self; 6] = [
         Self::Model,
@@ -134,7 +134,7 @@ impl Gate {
     }
 
     /// The gate that importing `interface` (with or without its version) goes through, if any.
-    pub fn of_import(interface: &str) -> Option<Self> {
+    pub fn from_import(interface: &str) -> Option<Self> {
         let name = interface.split('@').next().unwrap_or(interface);
         match name.strip_prefix("rlf:plugin/")? {
             "model" => Some(Self::Model),
@@ -150,9 +150,9 @@ impl Gate {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginManifest {
-    /// The folder's name again, for whoever reads the file alone. Anything else is an error.
+    /// The folder's name again, for a reader of the file alone. Anything else is an error.
     pub name: Option<String>,
-    /// What the plugin is. Default: whatever its exports say.
+    /// The plugin's kind. Default: the kind that its exports show.
     pub kind: Option<PluginKind>,
     /// The component's file name in this folder. Default: `<folder>.wasm`, or else the only
     /// `.wasm` file there is.
@@ -164,10 +164,10 @@ pub struct PluginManifest {
     /// Names of the data slots that the operator has to fill before the plugin loads.
     pub data: Vec<String>,
     /// The gates the plugin wants opened. Asking grants nothing.
-    pub gates: BTreeSet<Gate>,
+    pub gates: BTreeSet<GateName>,
     /// Configuration handed to `init`; keys of the operator's `config` table replace these.
     pub config: Map<String, Value>,
-    /// Of a reward: the terms of a trajectory that takes it beyond its time, memory or output when it is graded alone, where
+    /// For a reward: the terms of a trajectory that takes it beyond its time, memory or output when it is graded alone, where
     /// one of the same task that did nothing does not. Default: such a trajectory is excluded.
     pub beyond_limits: BTreeMap<String, f64>,
 }
@@ -211,7 +211,10 @@ score = 0
         assert_eq!(manifest.kind, Some(PluginKind::Reward));
         assert_eq!(manifest.component.as_deref(), Some("judge.wasm"));
         assert_eq!(manifest.data, ["rubric"]);
-        assert_eq!(manifest.gates, BTreeSet::from([Gate::Model, Gate::Execute]));
+        assert_eq!(
+            manifest.gates,
+            BTreeSet::from([GateName::Model, GateName::Execute])
+        );
         assert_eq!(manifest.config["scale"], 5);
         assert_eq!(
             manifest.beyond_limits,
@@ -240,17 +243,26 @@ score = 0
         let error = PluginManifest::parse("gates = [\"files\"]\n", "x/plugin.toml")
             .unwrap_err()
             .to_string();
-        for gate in Gate::ALL {
+        for gate in GateName::ALL {
             assert!(error.contains(gate.as_str()), "{error}");
         }
     }
 
     #[test]
     fn gates_are_recognised_in_imports_whatever_their_version() {
-        assert_eq!(Gate::of_import("rlf:plugin/model@0.1.0"), Some(Gate::Model));
-        assert_eq!(Gate::of_import("rlf:plugin/http"), Some(Gate::Http));
-        assert_eq!(Gate::of_import("rlf:plugin/data@0.1.0"), None);
-        assert_eq!(Gate::of_import("wasi:http/outgoing-handler@0.2.3"), None);
+        assert_eq!(
+            GateName::from_import("rlf:plugin/model@0.1.0"),
+            Some(GateName::Model)
+        );
+        assert_eq!(
+            GateName::from_import("rlf:plugin/http"),
+            Some(GateName::Http)
+        );
+        assert_eq!(GateName::from_import("rlf:plugin/data@0.1.0"), None);
+        assert_eq!(
+            GateName::from_import("wasi:http/outgoing-handler@0.2.3"),
+            None
+        );
     }
 
     #[test]

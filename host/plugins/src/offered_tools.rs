@@ -30,11 +30,11 @@ pub struct LoadedTool {
     pub definition: ToolDefinition,
     /// The name the plugin knows it by.
     pub own_name: String,
-    /// What the host checks arguments by; none where the tool's own code does.
+    /// The schema that the host checks arguments by; none where the tool's own code checks them.
     pub(crate) schema: Option<Arc<ToolSchema>>,
 }
 
-/// Who sees to it that arguments are what a tool takes.
+/// The side that checks a tool's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checking {
     /// The host, by the tool's schema, which it compiles: what does not fit never reaches the tool.
@@ -44,7 +44,7 @@ pub enum Checking {
 }
 
 impl LoadedTool {
-    /// What is wrong with arguments that its code is not to see, as a text that a model can act on.
+    /// Checks arguments before the tool sees them. The error is a text that a model can act on.
     pub fn check(&self, arguments: &Value) -> Result<(), String> {
         match &self.schema {
             Some(schema) => validate(schema, arguments),

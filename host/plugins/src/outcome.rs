@@ -1,5 +1,4 @@
-//! How a tool call ended, whose doing it was, and what the model is told: DESIGN's table of how
-//! calls end, row by row.
+//! The end of a tool call, who caused it, and what the model reads: the table of how calls end, row by row.
 //!
 //! Texts for the model are short, name no path, no hash and no function of the host, and say what
 //! to do next where something can be done. The limits in them come from the configuration, so they
@@ -15,21 +14,21 @@ use crate::safe_text::make_string_safe;
 /// Most characters of a guest's own words in an error shown to the model.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// How one attempt at a call ended.
+/// The end of one attempt at a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallEnd {
-    /// How it ended.
+    /// The way it ended.
     pub ended: Ended,
-    /// Whose doing that was.
+    /// The side that caused it.
     pub fault: Fault,
-    /// What the model reads; none where nothing is to be graded.
+    /// The observation that the model reads; none where nothing is to be graded.
     pub observation: Option<Observation>,
     /// For logs and the record of the call.
     pub detail: Option<String>,
 }
 
 impl CallEnd {
-    /// The model's doing: it is told `text`.
+    /// The model caused it, and reads `text`.
     pub fn by_model(ended: Ended, text: impl Into<String>) -> Self {
         Self {
             ended,
@@ -39,7 +38,7 @@ impl CallEnd {
         }
     }
 
-    /// The plugin broke: the model is told no more than that, `detail` goes to the logs.
+    /// The plugin broke. The model reads no more than that; `detail` goes to the logs.
     pub fn by_plugin(detail: String) -> Self {
         Self {
             ended: Ended::Trap,
@@ -52,7 +51,7 @@ impl CallEnd {
         }
     }
 
-    /// Neither the model's nor the plugin's doing: nothing to show, nothing to grade.
+    /// An infrastructure failure: nothing to show, nothing to grade.
     pub fn by_infrastructure(ended: Ended, detail: String) -> Self {
         Self {
             ended,
@@ -95,7 +94,7 @@ impl CallEnd {
         self.ended == Ended::Unavailable || self.fault == Fault::Infrastructure
     }
 
-    /// What the guest returned. `result_bytes` is the limit of that name.
+    /// The end of a call that returned. `result_bytes` is the limit of that name.
     pub fn from_result(
         result: Result<types::Observation, types::Error>,
         result_bytes: u64,

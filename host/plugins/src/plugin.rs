@@ -17,7 +17,7 @@ use wasmtime::component::Instance;
 use crate::bindings::types;
 use crate::gates::{Nesting, ProgramRunner};
 use crate::grants::PluginGrants;
-use crate::manifest::{Gate, PluginKind, PluginManifest};
+use crate::manifest::{GateName, PluginKind, PluginManifest};
 use crate::offered_tools::LoadedTool;
 use crate::outcome::CallEnd;
 use crate::problem::LoadRefusal;
@@ -25,7 +25,7 @@ use crate::problem::LoadRefusal;
 /// The exports of a loaded plugin. The crate of its kind implements this; the methods are what the core, and the crates of
 /// other kinds, need of it.
 pub trait Exports: Send + Sync {
-    /// What the crate of the kind keeps: see [`Plugin::exports`].
+    /// The data of the kind's own crate: see [`Plugin::exports`].
     fn as_any(&self) -> &dyn Any;
 
     /// Runs the plugin for the first time. Returns the tools that it offers, none if its kind offers none.
@@ -57,7 +57,7 @@ pub trait Exports: Send + Sync {
 pub struct ToolList {
     /// The tools, unchecked, in the plugin's order.
     pub listed: Vec<types::ToolDefinition>,
-    /// What to do where they are wrong.
+    /// The advice if they are wrong.
     pub mend: String,
 }
 
@@ -82,7 +82,7 @@ pub struct Plugin {
     printed: Mutex<Option<Printed>>,
 }
 
-/// What a plugin printed in one call: for its author, never for a model.
+/// The output of a plugin in one call: for its author, never for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Printed {
     /// On standard output.
@@ -97,13 +97,13 @@ pub struct ToolRequest {
     pub name: String,
     /// Canonical JSON.
     pub arguments: String,
-    /// What the guest knows of the call.
+    /// The call's context, as the guest sees it.
     pub context: types::CallContext,
     /// When it is stopped.
     pub deadline: Instant,
     /// The guest that makes the call, if one does.
     pub caller: Option<Caller>,
-    /// What it needs to make calls of its own, if it may.
+    /// The means to make calls of its own, if it may.
     pub nesting: Option<Arc<Nesting>>,
 }
 
@@ -150,7 +150,7 @@ impl Plugin {
         &self.name
     }
 
-    /// What it is.
+    /// The plugin's kind.
     pub fn kind(&self) -> PluginKind {
         self.kind
     }
@@ -170,8 +170,8 @@ impl Plugin {
         &self.template.info().hash
     }
 
-    /// Names the world that an environment is: its component, and where that is an interpreter, the files it has loaded.
-    pub fn world_hash(&self) -> String {
+    /// Identifies an environment: its component, and for an interpreter the files that it has loaded.
+    pub fn environment_identity(&self) -> String {
         match &self.environment_hash {
             Some(files) => format!("{}+{files}", self.hash()),
             None => self.hash().to_owned(),
@@ -183,7 +183,7 @@ impl Plugin {
         self.environment_hash.as_deref()
     }
 
-    /// What its answers depend on beside their calls: component, data and config, by their hashes.
+    /// Hashes of everything that its answers depend on beside their calls: component, data and config.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -198,7 +198,7 @@ impl Plugin {
         &self.tools
     }
 
-    /// What the operator decided about it, the default where nothing was.
+    /// The operator's decisions about it; the defaults where there are none.
     pub fn grants(&self) -> &PluginGrants {
         &self.grants
     }
@@ -208,17 +208,17 @@ impl Plugin {
         self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
 
-    /// What the author says of it.
+    /// The author's manifest.
     pub fn manifest(&self) -> &PluginManifest {
         &self.manifest
     }
 
-    /// What loaded, but not as one might think: for people.
+    /// Notices for people: what loaded differently than one might expect.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// How it was prepared and what its component imports.
+    /// The prepared component.
     pub fn template(&self) -> &Template {
         &self.template
     }
@@ -249,12 +249,12 @@ impl Plugin {
     }
 
     /// Whether its tools are shown to a model that is to have all there are. Running programs is more than a tool does:
-    /// whoever wants that says so.
+    /// an operator who wants that says so.
     pub fn is_offered(&self) -> bool {
         self.is_named || self.kind() != PluginKind::Interpreter
     }
 
-    /// How long a call of one of its tools may take, of real time.
+    /// The real time that a call of one of its tools may take.
     pub fn call_deadline(&self) -> Duration {
         match self.kind() {
             PluginKind::Interpreter => self.grants.programs.deadline,
@@ -266,7 +266,7 @@ impl Plugin {
 
     /// Whether its calls can make others, or run programs.
     pub fn calls_others(&self) -> bool {
-        [Gate::Tools, Gate::Execute]
+        [GateName::Tools, GateName::Execute]
             .iter()
             .any(|gate| self.grants.gates.contains(gate))
     }
@@ -282,7 +282,7 @@ impl Plugin {
             .map(|detail| detail.lines().next().unwrap_or_default().to_owned());
     }
 
-    /// Why it last trapped.
+    /// The reason of its last trap.
     pub fn last_trap(&self) -> Option<String> {
         self.last_trap
             .lock()
@@ -290,7 +290,7 @@ impl Plugin {
             .clone()
     }
 
-    /// What the last call that printed anything printed, once: for an author who makes one call at a time.
+    /// The output of the last call that printed anything, once: for an author who makes one call at a time.
     pub fn take_printed(&self) -> Option<Printed> {
         self.printed
             .lock()
@@ -298,7 +298,7 @@ impl Plugin {
             .take()
     }
 
-    /// What the crate of its kind keeps of it, if that is a `T`.
+    /// The data that the crate of its kind keeps of it, if that is a `T`.
     pub fn exports<T: 'static>(&self) -> Option<&T> {
         self.exports.as_any().downcast_ref()
     }

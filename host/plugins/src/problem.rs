@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// What kind of thing is wrong, for programs.
+/// The kind of a problem, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemKind {
@@ -27,13 +27,13 @@ pub enum ProblemKind {
     Data,
     /// `init` failed.
     Init,
-    /// What the plugin says of its tools is wrong.
+    /// The plugin's list of tools is wrong.
     Tools,
 }
 
 impl ProblemKind {
-    /// What is wrong, as the end of a sentence about the plugin. For whoever may know of a problem and not of the
-    /// machine: no path, file or message is in it.
+    /// The problem, as the end of a sentence about the plugin. It names no path, file or message: for readers who may know
+    /// of the problem, but not of the machine.
     pub fn outline(self) -> &'static str {
         match self {
             Self::File => "its files cannot be read",
@@ -51,14 +51,14 @@ impl ProblemKind {
     }
 }
 
-/// Why a plugin is not loaded, without its name and place, which [`Problem`] adds.
+/// The reason why a plugin is not loaded, without its name and place, which [`Problem`] adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadRefusal {
-    /// What kind of thing is wrong.
+    /// The kind of the problem.
     pub kind: ProblemKind,
-    /// What is wrong.
+    /// The problem, in words.
     pub what: String,
-    /// What to do.
+    /// The advice how to mend it.
     pub mend: String,
 }
 
@@ -80,11 +80,11 @@ pub struct Problem {
     pub plugin: String,
     /// The file or folder it is about.
     pub path: PathBuf,
-    /// What kind of thing is wrong.
+    /// The kind of the problem.
     pub kind: ProblemKind,
-    /// What is wrong.
+    /// The problem, in words.
     pub what: String,
-    /// What to do.
+    /// The advice how to mend it.
     pub mend: String,
 }
 

@@ -21,7 +21,7 @@ pub struct ProgramGrants {
     pub deadline: Duration,
     /// Sum of all memory. Default 256 MiB; at most what the sandbox gives one memory.
     pub memory_bytes: u64,
-    /// What is kept of standard output, and again of standard error: half from the head, half from the tail. Default:
+    /// Bytes kept of standard output, and again of standard error: half from the head, half from the tail. Default:
     /// 64 KiB each where a run asks for nothing, and 1 MiB at the most where it asks, as programs over HTTP do.
     /// `limits.output_stop_bytes` ends a program that prints more than that.
     pub output_bytes: Option<u64>,
@@ -43,16 +43,16 @@ impl Default for ProgramGrants {
 }
 
 impl ProgramGrants {
-    /// Kept of a stream where nobody says how much: what a model can read of.
+    /// Default number of bytes kept of each output stream: as much as a model can read.
     pub const KEPT_BYTES: u64 = 64 << 10;
-    /// Kept of a stream of a run that asks for all, where the operator does not say how much that is. What runs
+    /// Bytes kept of each stream of a run that asks for all, unless the operator says otherwise. Services that run
     /// processes keeps as much.
     pub const MAX_KEPT_BYTES: u64 = 1 << 20;
     /// Most files and directories of a program.
     const ENTRIES: u64 = 10_000;
     /// Deepest path of a program's.
     const DEPTH: u32 = 64;
-    /// What crosses beside files and output.
+    /// Bytes that cross beside files and output.
     const REST_BYTES: u64 = 4 << 20;
 
     /// Says which setting lets nothing run.
@@ -96,7 +96,7 @@ impl ProgramGrants {
         }
     }
 
-    /// What is kept of each stream, in bytes.
+    /// The bytes kept of each stream.
     pub fn kept(&self, wanted: &ProgramLimits) -> u64 {
         let (kept, most) = match self.output_bytes {
             Some(allowed) => (allowed, allowed),
@@ -105,13 +105,13 @@ impl ProgramGrants {
         wanted.output_bytes.unwrap_or(kept).min(most)
     }
 
-    /// What a program may take of time, of either kind.
+    /// The time that a program may take, of either kind.
     pub fn time(&self, wanted: &ProgramLimits) -> Duration {
         wanted.time.unwrap_or(self.time).min(self.time)
     }
 }
 
-/// What a program asks for, within what the operator allows; nothing said is all that is allowed.
+/// The limits that a program asks for, within those of the operator. `None` asks for all that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgramLimits {
     /// CPU time, and again time as the program sees it.

@@ -22,10 +22,10 @@ const MAX_SERVERS: usize = 256;
 pub struct Scenario {
     /// Names it.
     pub id: String,
-    /// What the session is opened with.
+    /// The task that the session is opened with.
     #[serde(default)]
     pub task: Value,
-    /// Of everything random.
+    /// Seed of everything random.
     #[serde(default)]
     pub seed: u64,
     /// Names and arguments, in order.
@@ -45,7 +45,7 @@ pub struct PythonEnvironment {
 }
 
 impl PythonEnvironment {
-    /// What is relative to the configuration.
+    /// The paths, which are relative to the configuration.
     pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         self.servers.iter_mut()
     }
@@ -69,7 +69,7 @@ impl PythonEnvironment {
         files.is_ok_and(|files| files.servers(only.as_deref()).is_ok())
     }
 
-    /// What the interpreter's `init` is given. The error says what is wrong, and where.
+    /// The files, for the interpreter's `init`. The error says what is wrong, and where.
     pub fn read(&self) -> Result<Value, String> {
         let mut servers = Map::new();
         let mut scenarios = Vec::new();

@@ -1,31 +1,26 @@
 //! All plugins of a run: found, admitted, loaded side by side, in one order whatever order they
 //! finished loading in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 use rlf_sandbox::{ComponentInfo, Sandbox};
 
-use crate::discovery::{self, Candidate, Place};
+use crate::directories::{PluginDirectories, give_way};
+use crate::discovery;
 use crate::grants::PluginGrants;
+use crate::job::{Job, run_all};
 use crate::kind::Kinds;
-use crate::loading;
-use crate::manifest::{PluginKind, PluginManifest, is_valid_name};
+use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{Problem, ProblemKind};
-
-/// Plugins are loaded by at most this many threads: each may hold a component being compiled.
-const MAX_LOADERS: usize = 4;
 
 /// The plugins of a run, and the problems of those that are not there.
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
-    /// Where each plugin came from, by its name.
+    /// The source of each plugin, by its name.
     jobs: BTreeMap<String, Job>,
     /// To load plugins again that were replaced on disk.
     kinds: Kinds,
@@ -42,94 +37,15 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// What a plugin is, and what its author asks for.
+/// A plugin's component, and what its author asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
+pub struct PluginIdentity {
     /// The file.
     pub path: PathBuf,
     /// Its hash, which grants are bound to, and what it imports and exports.
     pub component: ComponentInfo,
-    /// What its author says of it.
+    /// The author's manifest.
     pub manifest: PluginManifest,
-}
-
-/// A plugin that is to be loaded under a name.
-#[derive(Debug, Clone)]
-pub(crate) struct Job {
-    alias: String,
-    directory: PathBuf,
-    place: Place,
-    grants: PluginGrants,
-    /// Whether the operator's configuration says anything of it.
-    is_named: bool,
-}
-
-impl Job {
-    fn path(&self) -> PathBuf {
-        self.place.path(&self.directory)
-    }
-
-    /// The plugin's own name, which its manifest and its component's file name refer to.
-    fn own_name(&self) -> String {
-        match &self.place {
-            Place::Folder(name) if name == "." => self
-                .directory
-                .canonicalize()
-                .ok()
-                .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-                .unwrap_or_else(|| self.alias.clone()),
-            place => place.name().to_owned(),
-        }
-    }
-
-    /// What lies there now, read and not run.
-    pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
-        let own_name = self.own_name();
-        let problem = |kind, what: String, mend: &str| Problem {
-            plugin: self.alias.clone(),
-            path: self.path(),
-            kind,
-            what,
-            mend: mend.into(),
-        };
-        if !is_valid_name(&self.alias) {
-            return Err(problem(
-                ProblemKind::Name,
-                format!("{:?} cannot name a plugin", self.alias),
-                "write 1 to 64 of a-z A-Z 0-9 _ -",
-            ));
-        }
-        let directory = discovery::open(&self.directory).map_err(|error| {
-            problem(
-                ProblemKind::File,
-                format!("cannot open it: {error}"),
-                "correct the path",
-            )
-        })?;
-        let read = discovery::read(&directory, &self.directory, &self.place, &own_name);
-        read.map_err(|problem| Problem {
-            plugin: self.alias.clone(),
-            ..problem
-        })
-    }
-
-    fn run(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
-        let loaded = loading::load(&self.alias, self.candidate()?, &self.grants, kinds, sandbox);
-        loaded.map(|mut plugin| {
-            plugin.is_named = self.is_named;
-            plugin
-        })
-    }
-}
-
-impl Job {
-    /// Runs on a thread of its own: the caller's may belong to an async runtime.
-    pub(crate) fn run_apart(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
-        let mut loaded = run_all(std::slice::from_ref(self), kinds, sandbox);
-        loaded
-            .pop()
-            .unwrap_or_else(|| unreachable!("one job has one result"))
-    }
 }
 
 impl Registry {
@@ -173,7 +89,7 @@ impl Registry {
         wanted: impl Fn(&str) -> bool,
     ) -> Self {
         let mut problems = Vec::new();
-        let places = Places::find(directories, grants_by_name, |directory, error| {
+        let places = PluginDirectories::find(directories, grants_by_name, |directory, error| {
             problems.push(Problem {
                 plugin: "*".into(),
                 path: directory.to_owned(),
@@ -216,7 +132,7 @@ impl Registry {
         self.kinds
     }
 
-    /// What was loaded, with how to load it again.
+    /// Every loaded plugin, with the job that loads it again.
     pub(crate) fn with_jobs(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Job)> {
         self.plugins
             .iter()
@@ -243,13 +159,13 @@ impl Registry {
         job.run_apart(kinds, sandbox).map(Arc::new)
     }
 
-    /// What the plugin `name` of a directory is and asks for, read from its files alone: nothing of it is
+    /// Identifies the plugin `name` of a directory, from its files alone: nothing of it is
     /// compiled or run, whatever it is granted.
     pub fn identify(
         directory: &Path,
         grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<Identity, Problem> {
+    ) -> Result<PluginIdentity, Problem> {
         Self::identify_in(&[directory.to_owned()], grants_by_name, name)
     }
 
@@ -258,7 +174,7 @@ impl Registry {
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<Identity, Problem> {
+    ) -> Result<PluginIdentity, Problem> {
         let problem = |path: &Path, kind, what: String, mend: String| Problem {
             plugin: name.to_owned(),
             path: path.to_owned(),
@@ -275,7 +191,7 @@ impl Registry {
             )
         };
         let mut missing = None;
-        let places = Places::find(directories, grants_by_name, |directory, error| {
+        let places = PluginDirectories::find(directories, grants_by_name, |directory, error| {
             missing.get_or_insert(unreadable(directory, &error));
         });
         if let Some(missing) = missing {
@@ -310,19 +226,19 @@ impl Registry {
                 String::new(),
             )
         })?;
-        Ok(Identity {
+        Ok(PluginIdentity {
             path: found.component_path,
             component,
             manifest: found.manifest,
         })
     }
 
-    /// What was loaded, sorted by name.
+    /// Every loaded plugin, sorted by name.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
     }
 
-    /// What was not loaded and why, sorted by name. Tools refused for their name are here too.
+    /// Every plugin that was not loaded, with the reason, sorted by name. Tools refused for their name are here too.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -337,7 +253,7 @@ impl Registry {
         &self.refused_tools
     }
 
-    /// Why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
+    /// Explains why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
     /// what there is instead.
     pub fn explain_missing(&self, name: &str, kind: PluginKind) -> String {
         let about = |problem: &&Problem| problem.plugin == name || problem.plugin == "*";
@@ -370,214 +286,6 @@ impl Registry {
         missing.extend(self.refused_tools.clone());
         missing
     }
-}
-
-/// The plugins of several directories.
-struct Places {
-    /// The first directory.
-    directory: PathBuf,
-    all: Vec<Place>,
-    /// The directory of each plugin that is in a later one, by its name.
-    later: BTreeMap<String, PathBuf>,
-}
-
-impl Places {
-    /// Looks into directories. A plugin of a later one is left out if an earlier one has its name, or if a
-    /// configuration names another path for it.
-    fn find(
-        directories: &[PathBuf],
-        grants_by_name: &BTreeMap<String, PluginGrants>,
-        mut unreadable: impl FnMut(&Path, std::io::Error),
-    ) -> Self {
-        let mut found = Self {
-            directory: directories.first().cloned().unwrap_or_default(),
-            all: Vec::new(),
-            later: BTreeMap::new(),
-        };
-        for (index, directory) in directories.iter().enumerate() {
-            let opened = discovery::open(directory).and_then(|open| discovery::places(&open));
-            let mut places = opened.unwrap_or_else(|error| {
-                unreadable(directory, error);
-                Vec::new()
-            });
-            if index > 0 {
-                let is_elsewhere = |name: &str| {
-                    grants_by_name
-                        .get(name)
-                        .is_some_and(|grants| grants.path.is_some())
-                };
-                let is_earlier = |name: &str| found.all.iter().any(|place| place.name() == name);
-                places.retain(|place| !is_elsewhere(place.name()) && !is_earlier(place.name()));
-                let named = places.iter().map(|place| place.name().to_owned());
-                (found.later).extend(named.map(|name| (name, directory.clone())));
-            }
-            found.all.extend(places);
-        }
-        found
-    }
-
-    /// The plugins to load, as [`plan`] has them.
-    fn plan(
-        &self,
-        grants_by_name: &BTreeMap<String, PluginGrants>,
-        problems: &mut Vec<Problem>,
-    ) -> Vec<Job> {
-        let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
-        for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
-            if let Some(later) = self.later.get(job.place.name()) {
-                job.directory.clone_from(later);
-            }
-        }
-        jobs
-    }
-}
-
-/// Takes from plugins of later directories the tools whose names tools of earlier ones have.
-fn give_way(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
-    let rank = |plugin: &Plugin| {
-        let job = jobs.iter().find(|job| job.alias == plugin.name);
-        let directory = |job: &Job| directories.iter().position(|one| *one == job.directory);
-        job.and_then(directory).unwrap_or_default()
-    };
-    let mut earliest: BTreeMap<String, usize> = BTreeMap::new();
-    for plugin in plugins.iter() {
-        for tool in &plugin.tools {
-            let first = earliest.entry(tool.definition.name.clone());
-            let first = first.or_insert(usize::MAX);
-            *first = rank(plugin).min(*first);
-        }
-    }
-    for plugin in plugins {
-        let own = rank(plugin);
-        plugin
-            .tools
-            .retain(|tool| earliest.get(&tool.definition.name) == Some(&own));
-    }
-}
-
-/// Which plugin is loaded under which name with which grants. Names that two would have are
-/// refused; both.
-fn plan(
-    directory: &Path,
-    places: &[Place],
-    grants_by_name: &BTreeMap<String, PluginGrants>,
-    problems: &mut Vec<Problem>,
-) -> Vec<Job> {
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut governed = BTreeSet::new();
-    for (alias, grants) in grants_by_name {
-        let job = |directory: PathBuf, place| Job {
-            alias: alias.clone(),
-            directory,
-            place,
-            grants: grants.clone(),
-            is_named: true,
-        };
-        if let Some(path) = &grants.path {
-            if grants.enabled {
-                let (directory, place) = discovery::place_of(path);
-                jobs.push(job(directory, place));
-            }
-            continue;
-        }
-        let folder = grants.folder(alias);
-        governed.insert(folder);
-        let found: Vec<&Place> = places
-            .iter()
-            .filter(|place| place.name() == folder)
-            .collect();
-        if !grants.enabled {
-            continue;
-        }
-        if found.is_empty() {
-            let names: Vec<&str> = places.iter().map(Place::name).collect();
-            let mend = match rlf_config::nearest(folder, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if names.is_empty() => "the directory has no plugins".into(),
-                None => format!("there are: {}", names.join(", ")),
-            };
-            problems.push(Problem {
-                plugin: alias.clone(),
-                path: directory.to_owned(),
-                kind: ProblemKind::Grants,
-                what: format!("[plugins.{alias}] is about `{folder}`, which is not there"),
-                mend,
-            });
-        }
-        jobs.extend(
-            found
-                .into_iter()
-                .map(|place| job(directory.to_owned(), place.clone())),
-        );
-    }
-    jobs.extend(
-        places
-            .iter()
-            .filter(|place| !governed.contains(place.name()))
-            .map(|place| Job {
-                alias: place.name().to_owned(),
-                directory: directory.to_owned(),
-                place: place.clone(),
-                grants: PluginGrants::default(),
-                is_named: false,
-            }),
-    );
-    jobs.sort_by(|a, b| (&a.alias, a.path()).cmp(&(&b.alias, b.path())));
-
-    let mut by_name: BTreeMap<String, Vec<Job>> = BTreeMap::new();
-    for job in jobs {
-        by_name.entry(job.alias.clone()).or_default().push(job);
-    }
-    let mut unique = Vec::new();
-    for (alias, mut jobs) in by_name {
-        if jobs.len() == 1 {
-            unique.append(&mut jobs);
-            continue;
-        }
-        let paths: Vec<String> = jobs
-            .iter()
-            .map(|job| job.path().display().to_string())
-            .collect();
-        problems.extend(jobs.iter().map(|job| Problem {
-            plugin: alias.clone(),
-            path: job.path(),
-            kind: ProblemKind::Name,
-            what: format!(
-                "{} plugins are called `{alias}`: {}",
-                jobs.len(),
-                paths.join(", ")
-            ),
-            mend:
-                "rename one, or give one another name with `[plugins.<name>] path = \"…\"`".into(),
-        }));
-    }
-    unique
-}
-
-/// Loads on a few threads; the results are in the order of the jobs.
-fn run_all(jobs: &[Job], kinds: Kinds, sandbox: &Sandbox) -> Vec<Result<Plugin, Problem>> {
-    let slots: Vec<Mutex<Option<Result<Plugin, Problem>>>> =
-        jobs.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(MAX_LOADERS);
-    thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(at) else { break };
-                    let loaded = job.run(kinds, sandbox);
-                    *slots[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
-                }
-            });
-        }
-    });
-    slots
-        .into_iter()
-        .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
-        .collect()
 }
 
 /// Takes away every tool whose name another plugin's tool has, and says so once for each plugin.
@@ -627,132 +335,4 @@ fn refuse_ambiguous_tools(
         .iter()
         .map(|(tool, owners)| (tool.clone(), explain(tool, owners)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn planned(places: &[Place], grants_by_name: &str) -> (Vec<(String, String)>, Vec<String>) {
-        let grants_by_name = rlf_config::parse(grants_by_name, "c.toml").unwrap();
-        let mut problems = Vec::new();
-        let jobs = plan(Path::new("dir"), places, &grants_by_name, &mut problems);
-        let jobs = jobs
-            .into_iter()
-            .map(|job| (job.path().display().to_string(), job.alias));
-        (
-            jobs.map(|(path, alias)| (alias, path)).collect(),
-            problems.iter().map(Problem::to_string).collect(),
-        )
-    }
-
-    #[test]
-    fn a_plugin_of_an_earlier_directory_wins_over_one_of_its_name() {
-        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let directories = folders.each_ref().map(|folder| folder.path().to_owned());
-        for (directory, names) in directories.iter().zip([["a", "b"], ["b", "c"]]) {
-            for name in names {
-                let folder = directory.join(name);
-                std::fs::create_dir(&folder).unwrap();
-                std::fs::write(folder.join("plugin.toml"), "").unwrap();
-            }
-        }
-        let planned = |policies: &str| -> Vec<(String, PathBuf)> {
-            let policies = rlf_config::parse(policies, "c.toml").unwrap();
-            let places = Places::find(&directories, &policies, |_, error| panic!("{error}"));
-            let mut problems = Vec::new();
-            let jobs = places.plan(&policies, &mut problems).into_iter();
-            let jobs = jobs.map(|job| (job.alias.clone(), job.path())).collect();
-            assert_eq!(problems, []);
-            jobs
-        };
-        let [first, second] = &directories;
-        let at = |alias: &str, path: PathBuf| (alias.to_owned(), path);
-        assert_eq!(
-            planned(""),
-            [
-                at("a", first.join("a")),
-                at("b", first.join("b")),
-                at("c", second.join("c"))
-            ]
-        );
-        // A configuration that names another path for a plugin wins too.
-        assert_eq!(
-            planned("[c]\npath = \"/elsewhere/c\"\n[b]\nenabled = false\n")[1..],
-            [at("c", "/elsewhere/c".into())]
-        );
-    }
-
-    fn folder(name: &str) -> Place {
-        Place::Folder(name.into())
-    }
-
-    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs
-            .iter()
-            .map(|(a, b)| ((*a).into(), (*b).into()))
-            .collect()
-    }
-
-    #[test]
-    fn without_a_policy_a_plugin_has_its_folders_name() {
-        let (jobs, problems) = planned(&[folder("a"), Place::Bare("b.wasm".into())], "");
-        assert_eq!(jobs, pairs(&[("a", "dir/a"), ("b", "dir/b.wasm")]));
-        assert!(problems.is_empty());
-    }
-
-    #[test]
-    fn one_plugin_may_stand_under_several_names_and_then_not_under_its_own() {
-        let grants_by_name = "[left]\nplugin = \"search\"\n[right]\nplugin = \"search\"\n";
-        let (jobs, problems) = planned(&[folder("search"), folder("z")], grants_by_name);
-        assert_eq!(
-            jobs,
-            pairs(&[
-                ("left", "dir/search"),
-                ("right", "dir/search"),
-                ("z", "dir/z")
-            ])
-        );
-        assert!(problems.is_empty());
-    }
-
-    #[test]
-    fn a_plugin_that_is_switched_off_is_not_loaded() {
-        let (jobs, problems) = planned(&[folder("a"), folder("b")], "[a]\nenabled = false\n");
-        assert_eq!(jobs, pairs(&[("b", "dir/b")]));
-        assert!(problems.is_empty());
-    }
-
-    #[test]
-    fn a_policy_for_what_is_not_there_names_what_is() {
-        let (jobs, problems) = planned(&[folder("search")], "[serach]\n");
-        assert_eq!(jobs, pairs(&[("search", "dir/search")]));
-        assert_eq!(
-            problems,
-            [
-                "plugin `serach` (dir): [plugins.serach] is about `serach`, which is not there; did \
-              you mean `search`?"
-            ]
-        );
-    }
-
-    #[test]
-    fn two_plugins_of_one_name_are_both_refused() {
-        let places = [folder("a"), Place::Bare("a.wasm".into()), folder("b")];
-        let (jobs, problems) = planned(&places, "[c]\nplugin = \"b\"\n");
-        assert_eq!(jobs, pairs(&[("c", "dir/b")]));
-        assert_eq!(problems.len(), 2);
-        assert!(
-            problems[0].contains("2 plugins are called `a`: dir/a, dir/a.wasm"),
-            "{}",
-            problems[0]
-        );
-    }
-
-    #[test]
-    fn a_stranger_cannot_take_the_name_of_a_plugin_that_is_given_by_path() {
-        let (jobs, problems) = planned(&[folder("judge")], "[judge]\npath = \"/opt/judge.wasm\"\n");
-        assert!(jobs.is_empty());
-        assert_eq!(problems.len(), 2);
-    }
 }

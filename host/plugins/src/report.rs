@@ -1,4 +1,4 @@
-//! What a person or a program may want to know about the plugins of a run: for `plugin list`,
+//! Reports about the plugins of a run, for people and programs: for `plugin list`,
 //! `plugin inspect` and `plugin check`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use rlf_sandbox::{InitMode, Limits, ScratchFiles};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::manifest::{Gate, PluginKind};
+use crate::manifest::{GateName, PluginKind};
 use crate::plugin::Plugin;
 use crate::problem::Problem;
 use crate::programs::ProgramGrants;
@@ -21,7 +21,7 @@ use crate::registry::Registry;
 pub struct PluginReport {
     /// The operator's name for it.
     pub name: String,
-    /// What it is.
+    /// The plugin's kind.
     pub kind: PluginKind,
     /// The world of `rlf:plugin` that it implements.
     pub world: &'static str,
@@ -33,57 +33,57 @@ pub struct PluginReport {
     pub path: PathBuf,
     /// Its component.
     pub component: PathBuf,
-    /// BLAKE3 of the component, hexadecimal; what `hash` in a policy pins.
+    /// BLAKE3 of the component, hexadecimal; `hash` in the grants pins it.
     pub hash: String,
-    /// Whether a policy pins that hash.
+    /// Whether the grants pin that hash.
     pub pinned: bool,
     /// Length of the component in bytes.
     pub bytes: u64,
-    /// What the component imports, with versions.
+    /// Interfaces that the component imports, with versions.
     pub imports: Vec<String>,
-    /// What it exports, with versions.
+    /// Interfaces that it exports, with versions.
     pub exports: Vec<String>,
-    /// What it offers to models.
+    /// Tools that it offers to models.
     pub tools: Vec<ToolDefinition>,
-    /// Of an interpreter that is an environment: its servers, none where tasks bring what they need.
+    /// For an interpreter that is an environment: its servers, none where tasks bring what they need.
     pub servers: Option<Vec<String>>,
     /// Its data slots, and what the operator bound to them.
     pub data: BTreeMap<String, Option<PathBuf>>,
     /// Hash of all data bound to it.
     pub data_hash: Option<String>,
     /// Gates it asks for.
-    pub asked: BTreeSet<Gate>,
+    pub asked: BTreeSet<GateName>,
     /// Gates the operator granted.
-    pub granted: BTreeSet<Gate>,
+    pub granted: BTreeSet<GateName>,
     /// Tools that it may call through the gate `tools`.
     pub callable: Vec<String>,
-    /// What `init` was given.
+    /// The config that `init` was given.
     pub config: Value,
-    /// What one call may use. Of an interpreter, `programs` says it of programs.
+    /// The limits of one call. For an interpreter, `programs` has those of programs.
     pub limits: Limits,
-    /// What one program may use in an interpreter; nothing of other kinds.
+    /// The limits of one program in an interpreter; none for other kinds.
     pub programs: Option<ProgramGrants>,
     /// The scratch directory of its calls, with the limits on it.
     pub files: Option<ScratchFiles>,
     /// The real directory that it may change.
     pub unsandboxed_host_directory: Option<PathBuf>,
-    /// Where the gate `http` leads. Of secrets it has the names and where they come from.
+    /// Hosts that the gate `http` leads to. Secrets are shown by name and source only.
     pub http: Option<HttpRules>,
-    /// Calls of one tool that may run at once, where the policy says.
+    /// Calls of one tool that may run at once, where the grants say.
     pub max_concurrency: Option<usize>,
-    /// How often a call is tried again.
+    /// Number of times that a call is tried again.
     pub retries: u32,
     /// The tools' own names to those that the operator gives them.
     pub rename: BTreeMap<String, String>,
     /// Whether calls start from the memory that `init` left, or run it each time, and why.
     pub init: InitMode,
-    /// What making it ready took.
+    /// The cost of preparing it.
     pub preparation: PreparationReport,
-    /// What loaded, but not as one might think.
+    /// Notices: what loaded differently than one might expect.
     pub notices: Vec<String>,
 }
 
-/// What making a plugin ready took.
+/// The cost of preparing a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PreparationReport {
     /// True where compiled code came from the cache.

@@ -1,4 +1,4 @@
-//! What a guest returns, made safe before a person or a model sees it: the sandbox's
+//! Makes a guest's text safe before a person or a model sees it: the sandbox's
 //! [`safe_text`](rlf_sandbox::safe_text) on every string, without a copy where there is nothing to
 //! do.
 //!

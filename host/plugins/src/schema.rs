@@ -24,14 +24,14 @@ pub const MAX_SCHEMA_NODES: usize = 20_000;
 pub const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Most steps that validating the arguments of one call may take: a tenth of a second at the worst.
 pub const MAX_STEPS: u64 = 20_000_000;
-/// What a compiled expression is measured in: it is one of these, rounded up.
+/// Sizes that a compiled expression is rounded up to.
 const PATTERN_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MAX_PATTERN_BYTES];
 /// Bytes of a compiled expression that are looked at in one step, for one byte of text.
 const PATTERN_BYTES_A_STEP: u64 = 1024;
 /// Steps of one division in arbitrary precision.
 const MULTIPLE_OF_STEPS: usize = 16;
 
-/// What there is to validate.
+/// The size of arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Size {
     /// Values, and names of members.
@@ -65,7 +65,7 @@ impl Size {
     }
 }
 
-/// Why a schema cannot be used.
+/// The reason why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// Not JSON at all.
@@ -100,7 +100,7 @@ pub enum SchemaError {
     ForeignReference {
         /// The keyword, such as `$ref`.
         keyword: String,
-        /// What it refers to.
+        /// The target of the reference.
         target: String,
     },
     /// A reference to nothing.
@@ -114,7 +114,7 @@ pub enum SchemaError {
     Invalid {
         /// JSON pointer into the schema; `/` is its root.
         at: String,
-        /// What is wrong there.
+        /// The error there.
         what: String,
     },
 }
@@ -136,7 +136,7 @@ impl ToolSchema {
 
     /// Checks and compiles a schema.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
-        of_object(&value)?;
+        require_object(&value)?;
         let mut bounds = Bounds {
             root: &value,
             unfolded: HashMap::new(),
@@ -164,7 +164,7 @@ impl ToolSchema {
         self.cost.checks
     }
 
-    /// What its regular expressions take, compiled, in bytes.
+    /// Bytes of its regular expressions, compiled.
     pub fn pattern_bytes(&self) -> usize {
         self.pattern_bytes
     }
@@ -203,11 +203,11 @@ pub(crate) fn bounded(text: &str) -> Result<Value, SchemaError> {
     }
     let value =
         serde_json::from_str(text).map_err(|error| SchemaError::NotJson(error.to_string()))?;
-    of_object(&value)?;
+    require_object(&value)?;
     Ok(value)
 }
 
-fn of_object(schema: &Value) -> Result<(), SchemaError> {
+fn require_object(schema: &Value) -> Result<(), SchemaError> {
     if schema.get("type") == Some(&Value::from("object")) {
         Ok(())
     } else {
@@ -215,7 +215,7 @@ fn of_object(schema: &Value) -> Result<(), SchemaError> {
     }
 }
 
-/// How schemas are compiled, their expressions into at most so many bytes each.
+/// Options for compiling schemas, with a limit of bytes for each expression.
 fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
@@ -226,7 +226,7 @@ fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
         )
 }
 
-/// What it takes to check a value against a schema.
+/// The cost of checking a value against a schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     /// Values of the schema, each of which may be looked at for each value of the arguments.
@@ -248,12 +248,12 @@ impl Cost {
     }
 }
 
-/// What a part of a schema comes to once every reference is followed.
+/// The extent of a part of a schema once every reference is followed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     once: Cost,
-    /// What an `unevaluated…` keyword beside it costs on top: whatever applies to the same value is
-    /// checked again, to see what it evaluated.
+    /// The additional cost of an `unevaluated…` keyword beside it: everything that applies to the same value is checked
+    /// again, to see what it evaluated.
     again: Cost,
     depth: usize,
 }
@@ -274,7 +274,7 @@ const IN_PLACE: [&str; 9] = [
 /// Measures a schema with references followed, and refuses what would not end.
 struct Bounds<'s> {
     root: &'s Value,
-    /// What is behind each reference; `None` while it is being measured.
+    /// The extent behind each reference; `None` while it is being measured.
     unfolded: HashMap<&'s str, Option<Extent>>,
     /// Each expression with its compiled size.
     patterns: HashMap<&'s str, usize>,

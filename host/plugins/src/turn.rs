@@ -1,9 +1,9 @@
-//! Where in a trajectory calls are made.
+//! The place in a trajectory where calls are made.
 
-/// Where in a trajectory some calls are made. The same in every replay.
+/// The place in a trajectory where some calls are made. It is the same in every replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnContext {
-    /// Of the trajectory.
+    /// The trajectory's id.
     pub trajectory_id: String,
     /// Index of the model's turn, from 0.
     pub turn: u32,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rlf_http::{HostRule, HttpRules, SecretRule};
 use rlf_plugins::grants::PluginGrants;
-use rlf_plugins::manifest::{Gate, PluginManifest};
+use rlf_plugins::manifest::{GateName, PluginManifest};
 use rlf_sandbox::ScratchFiles;
 use serde::Deserialize;
 use serde_json::Value;
@@ -59,11 +59,11 @@ fn the_manifest_in_the_documents_has_every_key_and_is_read() {
     let page = read("docs/plugins.md");
     let example = &examples(&page)[0];
     let manifest = PluginManifest::parse(example, "docs/plugins.md").unwrap();
-    assert_eq!(manifest.gates, BTreeSet::from([Gate::Http]));
+    assert_eq!(manifest.gates, BTreeSet::from([GateName::Http]));
     let shown = keys_of(&toml::from_str(example).unwrap());
     let known = keys(&serde_json::to_value(PluginManifest::default()).unwrap());
     assert_eq!(shown, known);
-    for gate in Gate::ALL {
+    for gate in GateName::ALL {
         assert!(page.contains(&format!("`{}`", gate.as_str())), "{gate:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Why rewards cannot be graded with.
+//! Errors of a `[rewards]` table.
 
-/// Why a `[rewards]` table cannot be used with a registry.
+/// The reason why a `[rewards]` table cannot be used with a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewardsError {
     /// Nothing to grade with.
@@ -13,7 +13,7 @@ pub enum RewardsError {
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
     /// In the registry, but no reward.
@@ -23,7 +23,7 @@ pub enum RewardsError {
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// What it is, with its article.
+        /// Its kind, with an article.
         kind: &'static str,
     },
     /// Weights that contradict each other or are not numbers.
@@ -33,7 +33,7 @@ pub enum RewardsError {
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
     /// A condition over a plugin that does not grade.

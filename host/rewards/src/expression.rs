@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use rlf_plugins::manifest::is_valid_name;
 
-/// How a term is compared with a number.
+/// A comparison of a term with a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `>=`
@@ -61,9 +61,9 @@ pub struct Condition {
     pub plugin: String,
     /// One of the terms it returns.
     pub term: String,
-    /// How they are compared.
+    /// The comparison.
     pub comparison: Comparison,
-    /// What the term is compared with; finite.
+    /// The number that the term is compared with; finite.
     pub number: f64,
 }
 
@@ -81,7 +81,7 @@ impl Condition {
     }
 }
 
-/// Why a text is no condition.
+/// The reason why a text is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a condition: {what}; write `plugin.term OP number`, such as `format.ok >= 1`"

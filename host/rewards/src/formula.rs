@@ -1,4 +1,4 @@
-//! How terms become a reward: weights, gates and the condition of success, apart from the plugins
+//! The formula that turns terms into a reward: weights, gates and the condition of success, apart from the plugins
 //! that return the terms, so that it can be read and tested alone.
 
 use std::collections::BTreeSet;

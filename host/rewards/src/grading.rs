@@ -1,4 +1,4 @@
-//! What a reward plugin is asked: a task, a group of its trajectories, and when in a run.
+//! The request to a reward plugin: a task, a group of its trajectories, and the step of the run.
 
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
@@ -11,7 +11,7 @@ use crate::guest_trajectory::{task_to_guest, trajectory_to_guest};
 /// When a group is graded: rewards with a schedule need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grading {
-    /// Where the task is from.
+    /// The task's split.
     pub split: Split,
     /// Step of the run, from 0.
     pub step: u64,

@@ -12,10 +12,10 @@ use rlf_plugins::convert::{
 };
 use serde_json::{Value, json};
 
-/// What an environment gave for turns that called no tool, in a trajectory's `extra`: pairs of an event's index and a reward.
+/// The key in a trajectory's `extra` for an environment's rewards for turns without a tool call: pairs of event and reward.
 const STEP_REWARDS_OF_WORDS: &str = "step-rewards-of-words";
 
-/// Why the environment of a trajectory did not tell its state or gave no judgement, in a trajectory's `extra`.
+/// The key in a trajectory's `extra` for the reason why its environment gave no state or no verdict.
 const UNJUDGED: &str = "unjudged";
 
 /// A task as rewards read it.

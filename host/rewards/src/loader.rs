@@ -65,7 +65,7 @@ impl Exports for RewardExports {
     }
 }
 
-/// What a guest answers to a grading.
+/// A guest's answer to a grading.
 pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;
 
 /// Asks a reward to grade a group.

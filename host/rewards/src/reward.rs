@@ -22,11 +22,11 @@ use serde::Serialize;
 use crate::grading::{Grading, GradingRequest};
 use crate::loader::grade;
 
-/// What one plugin says of a group: a score or a refusal for each trajectory, or why the call
+/// One plugin's answer for a group: a score or a refusal for each trajectory, or why the call
 /// failed.
 pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
 
-/// What one plugin says of one trajectory, checked.
+/// One plugin's score for one trajectory, checked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PluginScore {
     /// Named terms, as returned.
@@ -38,7 +38,7 @@ pub struct PluginScore {
 }
 
 /// Grades one trajectory with one plugin alone, as its author does to try it. The error is the
-/// plugin's own, or says how the call ended. `tools` are those that it can ask, where its policy opens any.
+/// plugin's own, or says how the call ended. `tools` are those that it can call, where its grants open any.
 pub async fn grade_alone(
     plugin: &Arc<Plugin>,
     tools: &(impl NestedCalls + Clone + 'static),
@@ -189,7 +189,7 @@ impl RewardPlugin {
     /// trajectory needs too much for, or breaks, must not take the others along. One that alone goes beyond the limits
     /// scores what the plugin's manifest says of that, if it says anything.
     ///
-    /// `tools` are those that it can ask, where its policy opens any.
+    /// `tools` are those that it can call, where its grants open any.
     pub(crate) async fn grade(
         &self,
         request: &Arc<GradingRequest>,
@@ -226,8 +226,8 @@ impl RewardPlugin {
         Ok(scores)
     }
 
-    /// What the manifest says a trajectory scores whose grading, alone, ended so. None where it says nothing, where no
-    /// limit ended it, and where the task itself is beyond the limits: a trajectory that did nothing shows that.
+    /// The score that the manifest gives a trajectory whose grading, alone, exceeds the limits. `None` if it gives none, if
+    /// no limit ended the call, or if the task itself exceeds the limits: then a trajectory that did nothing does too.
     async fn beyond_limits(
         &self,
         request: &GradingRequest,
@@ -258,7 +258,7 @@ impl RewardPlugin {
         (*gradable == Some(true)).then(|| PluginScore::from_guest(score, 0))
     }
 
-    /// Why a call was stopped, and which key an operator could change.
+    /// The reason why a call was stopped, and the key that an operator could change.
     fn told(&self, stopped: &Stopped) -> String {
         match &stopped.limit {
             Some(limit) => format!(

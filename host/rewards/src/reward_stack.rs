@@ -73,7 +73,7 @@ impl RewardStack {
         })
     }
 
-    /// With the tools that its plugins may ask about what they grade, as far as their policies open them.
+    /// With the tools that its plugins may call while they grade, as far as their grants open them.
     #[must_use]
     pub fn with_tools(self, tools: &(impl NestedCalls + Clone + 'static)) -> Self {
         Self {

@@ -26,14 +26,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::expression::Condition;
 
-/// How trajectories are scored.
+/// The configuration of scoring.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardsConfig {
     /// When a trajectory counts as a success, in metrics and evaluations: one condition over one
     /// term, such as `"exact-match.em >= 1"`. Never the weighted sum.
     pub success: Condition,
-    /// What is graded. The reward is the sum of weight x term over all entries.
+    /// The reward plugins. The reward is the sum of weight x term over all entries.
     pub stack: Vec<RewardEntry>,
 }
 

@@ -173,7 +173,10 @@ gate = "em.em >= 1"
     // One call for each plugin, whatever the number of entries and trajectories.
     let counts = stack.counts();
     assert_eq!(
-        (counts["em"].of(Ended::Ok), counts["half"].of(Ended::Ok)),
+        (
+            counts["em"].ended(Ended::Ok),
+            counts["half"].ended(Ended::Ok)
+        ),
         (1, 1)
     );
 }

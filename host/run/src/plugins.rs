@@ -12,7 +12,7 @@ use rlf_interpreters::InterpreterLoader;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::kind::Kinds;
 use rlf_plugins::problem::Problem;
-use rlf_plugins::registry::{Identity, Registry};
+use rlf_plugins::registry::{PluginIdentity, Registry};
 use rlf_rewards::RewardLoader;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 use rlf_tools::ToolLoader;
@@ -171,7 +171,7 @@ impl PluginSources {
         &self,
         grants: &BTreeMap<String, PluginGrants>,
         name: &str,
-    ) -> Result<Identity, Problem> {
+    ) -> Result<PluginIdentity, Problem> {
         Registry::identify_in(&self.all(), grants, name)
     }
 }

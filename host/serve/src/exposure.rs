@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rlf_plugins::grants::PluginGrants;
-use rlf_plugins::manifest::Gate;
+use rlf_plugins::manifest::GateName;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
@@ -122,10 +122,10 @@ fn reach(
         return None;
     }
     let policy = policies.get(name)?;
-    if policy.gates.contains(&Gate::Http) || policy.http.is_some() {
+    if policy.gates.contains(&GateName::Http) || policy.http.is_some() {
         return Some("a network".into());
     }
-    if policy.gates.contains(&Gate::Model) {
+    if policy.gates.contains(&GateName::Model) {
         return Some("a model".into());
     }
     if policy.unsandboxed_host_directory.is_some() {
@@ -134,7 +134,7 @@ fn reach(
     let called = policy
         .tools
         .iter()
-        .filter(|_| policy.gates.contains(&Gate::Tools));
+        .filter(|_| policy.gates.contains(&GateName::Tools));
     called
         .filter_map(|tool| owners.get(tool.as_str()))
         .find_map(|owner| reach(owner, policies, owners, seen))

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use rlf_interpreters::interpreter::{Interpreter, RunSpec};
-use rlf_interpreters::program::{File, Program, RunError, RunReport};
+use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
+use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::{Clock, Ending, Output, Stopped};
 
@@ -113,7 +113,7 @@ enum NotRun {
     /// The request is refused.
     Refused(Refusal),
     /// The interpreter could not run the program.
-    Failed(RunError),
+    Failed(ProgramError),
 }
 
 impl From<Refusal> for NotRun {
@@ -122,8 +122,8 @@ impl From<Refusal> for NotRun {
     }
 }
 
-impl From<RunError> for NotRun {
-    fn from(error: RunError) -> Self {
+impl From<ProgramError> for NotRun {
+    fn from(error: ProgramError) -> Self {
         Self::Failed(error)
     }
 }
@@ -136,10 +136,10 @@ async fn in_turns(
     time: Duration,
     label: String,
     wait: &mut WaitBudget,
-) -> Result<(RunReport, Duration), NotRun> {
-    let spec = RunSpec {
+) -> Result<(ProgramReport, Duration), NotRun> {
+    let spec = ProgramOptions {
         label,
-        ..RunSpec::default()
+        ..ProgramOptions::default()
     };
     let place = service.first_turn_place(wait).await?;
     program.limits.time = Some(time.min(FIRST_TURN));
@@ -158,26 +158,28 @@ async fn in_turns(
 }
 
 /// Whether the program's own time limit stopped it.
-fn ran_out_of_time(report: &RunReport) -> bool {
+fn ran_out_of_time(report: &ProgramReport) -> bool {
     let stopped = report.stopped.as_ref();
     stopped.is_some_and(|stopped| matches!(stopped_end(stopped), Ok((End::OutOfTime, _))))
 }
 
 /// The answer for a program that was not run. The request is refused if it is wrong or worth repeating; otherwise the
 /// returned message is reported as a sandbox error.
-pub(crate) fn not_run(error: RunError) -> Result<String, Refusal> {
+pub(crate) fn not_run(error: ProgramError) -> Result<String, Refusal> {
     match error {
-        RunError::InvalidArguments(what) => Err(Refusal::invalid("value_error", &[], what)),
-        RunError::Unavailable(what) => Err(Refusal::later(format!(
+        ProgramError::InvalidArguments(what) => Err(Refusal::invalid("value_error", &[], what)),
+        ProgramError::Unavailable(what) => Err(Refusal::later(format!(
             "the machine has no room for a program: {what}"
         ))),
-        RunError::Exhausted(what) | RunError::NotFound(what) | RunError::Broken(what) => Ok(what),
+        ProgramError::Exhausted(what)
+        | ProgramError::NotFound(what)
+        | ProgramError::Broken(what) => Ok(what),
     }
 }
 
 /// A run in the form of the protocol: one command. If a limit other than time stopped it, it ends like a process that a
 /// signal ends. `time` is its time limit.
-fn result(report: &RunReport, time: Duration) -> Result<CommandRunResult, Refusal> {
+fn result(report: &ProgramReport, time: Duration) -> Result<CommandRunResult, Refusal> {
     let took = report.wall.saturating_sub(report.queued);
     let (end, said) = match &report.stopped {
         None => (End::Finished(report.exit_code()), String::new()),
@@ -312,8 +314,8 @@ mod tests {
     #[test]
     fn requests_that_cannot_be_are_told_from_machines_that_are_full() {
         let status = |error| not_run(error).unwrap_err().status().as_u16();
-        assert_eq!(status(RunError::InvalidArguments("a path".into())), 422);
-        assert_eq!(status(RunError::Unavailable("full".into())), 504);
-        assert_eq!(not_run(RunError::Broken("x".into())).unwrap(), "x");
+        assert_eq!(status(ProgramError::InvalidArguments("a path".into())), 422);
+        assert_eq!(status(ProgramError::Unavailable("full".into())), 504);
+        assert_eq!(not_run(ProgramError::Broken("x".into())).unwrap(), "x");
     }
 }

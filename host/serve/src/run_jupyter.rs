@@ -8,9 +8,9 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rlf_interpreters::interpreter::RunSpec;
+use rlf_interpreters::interpreter::ProgramOptions;
 use rlf_interpreters::notebook::{CellReport, Display, NotebookRequest};
-use rlf_interpreters::program::{File, Outcome};
+use rlf_interpreters::program::{File, ProgramOutcome};
 use rlf_plugins::programs::ProgramLimits;
 use serde_json::{Map, Value};
 
@@ -79,9 +79,9 @@ pub(crate) async fn run(
                 limits,
                 ..NotebookRequest::default()
             },
-            RunSpec {
+            ProgramOptions {
                 label: id,
-                ..RunSpec::default()
+                ..ProgramOptions::default()
             },
         )
         .await;
@@ -210,17 +210,19 @@ fn bytes_of(report: &CellReport) -> u64 {
 
 fn cell(report: CellReport) -> CellRunResult {
     let error = match report.outcome {
-        Some(Outcome::Raised(exception) | Outcome::Rejected(exception)) => Some(CellError {
-            ename: exception.kind,
-            evalue: exception.message,
-            traceback: exception.traceback.lines().map(str::to_owned).collect(),
-        }),
-        Some(Outcome::Exited(code)) => Some(CellError {
+        Some(ProgramOutcome::Raised(exception) | ProgramOutcome::Rejected(exception)) => {
+            Some(CellError {
+                ename: exception.kind,
+                evalue: exception.message,
+                traceback: exception.traceback.lines().map(str::to_owned).collect(),
+            })
+        }
+        Some(ProgramOutcome::Exited(code)) => Some(CellError {
             ename: "SystemExit".into(),
             evalue: code.to_string(),
             traceback: Vec::new(),
         }),
-        Some(Outcome::Completed) | None => None,
+        Some(ProgramOutcome::Completed) | None => None,
     };
     CellRunResult {
         stdout: text(&report.stdout),

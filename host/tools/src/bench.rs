@@ -1,6 +1,5 @@
-//! What the calls of a tool cost inside one instance, and what an instance costs, to hold fresh ones
-//! against. For `rlf-bench sandbox`. The error of each function is how a call ended that gave no
-//! value; arguments are JSON and go to the guest unchecked.
+//! Measures calls of a tool inside one instance, and the cost of an instance, to compare fresh instances with, for `rlf-bench sandbox`. The error
+//! of each function is the end of a call that gave no value. Arguments are JSON and go to the guest unchecked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

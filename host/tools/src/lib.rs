@@ -8,6 +8,7 @@
 //! | looking for | module |
 //! |---|---|
 //! | calls of a turn, retries, limits | [`tool_manager`] |
+//! | one tool, one attempt at a call, its place to run in | `tool` |
 //! | results that are kept of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | how the core loads a tool plugin and calls it | [`ToolLoader`] |
@@ -44,6 +45,7 @@ pub mod bench;
 mod loader;
 mod outputs;
 mod result_cache;
+mod tool;
 pub mod tool_manager;
 
 pub use self::loader::ToolLoader;

@@ -25,8 +25,8 @@ impl Outputs {
         }
     }
 
-    /// Writes the files of one call, in place of those that a call of the same id left in an earlier run.
-    /// Where they are, for the record of the call.
+    /// Writes the files of one call. They replace those that a call of the same id left in an earlier run.
+    /// Returns their place, for the record of the call.
     pub(crate) async fn keep(
         self: Arc<Self>,
         call_id: &str,

@@ -11,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 use rlf_dialogue::message::Content;
 use rlf_dialogue::tool::Observation;
 
-/// What an entry costs beside its texts, roughly: map slots, headers, counters.
+/// Rough cost of an entry beside its texts: map slots, headers, counters.
 const OVERHEAD_BYTES: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct ResultCache {
-    /// Of one generation; two are kept.
+    /// Bytes of one generation; two are kept.
     generation_bytes: usize,
     generations: Mutex<Generations>,
 }

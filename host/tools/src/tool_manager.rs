@@ -9,28 +9,27 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use rlf_dialogue::tool::{CallOutcome, Ended, Hints, ToolCall, ToolDefinition};
 use rlf_plugins::arguments::canonical_json;
-use rlf_plugins::bindings::types;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::gates::{NestedCalls, Nesting, ProgramRunner};
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::offered_tools::LoadedTool;
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
-use rlf_plugins::plugin::{Plugin, ToolRequest};
+use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
-use rlf_sandbox::{BoxFuture, Caller, LEVELS};
+use rlf_sandbox::{BoxFuture, Caller};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
-use crate::outputs::{Outputs, listed};
+use crate::outputs::Outputs;
 use crate::result_cache::ResultCache;
+use crate::tool::{Attempt, Tool};
 
 /// `[tools]` of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolManagerConfig {
-    /// Calls of one tool that may run at once, where its plugin's policy does not say. More wait,
+    /// Calls of one tool that may run at once, where its plugin's grants do not say. More wait,
     /// inside their deadline. Default: 256.
     pub max_concurrency: usize,
     /// Bytes of results kept of tools that declare themselves deterministic, so that the same call
@@ -38,7 +37,7 @@ pub struct ToolManagerConfig {
     /// call takes milliseconds. Default: 0, which is off.
     pub cache_bytes: usize,
     /// Whether later calls are served by a plugin's new component where its file is replaced while the
-    /// run goes on, if its policy allows that one. Calls under way end on the old one, and the hash of the
+    /// run continues, if its grants allow that one. Calls under way end on the old one, and the hash of the
     /// component that served is kept with each call. Default: true.
     pub reload: bool,
     /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
@@ -57,7 +56,7 @@ impl Default for ToolManagerConfig {
     }
 }
 
-/// Why tools cannot be offered.
+/// The reason why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
     /// No plugin has it.
@@ -65,43 +64,33 @@ pub enum ToolError {
     NoSuchTool {
         /// The name asked for.
         name: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A limit that would let nothing run.
+    /// A limit that lets nothing run.
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
-    /// A plugin is to call what there is not.
+    /// A plugin is granted a tool that does not exist.
     #[error("[plugins.{plugin}] `tools`: {error}")]
     Opened {
         /// The plugin that calls.
         plugin: String,
-        /// What is not there.
+        /// The missing tool.
         error: Box<Self>,
     },
-    /// A plugin is to run programs in what there is not.
+    /// A plugin is granted an interpreter that does not exist.
     #[error("[plugins.{plugin}] `execute`: there is no interpreter `{name}`{hint}")]
     NoSuchInterpreter {
         /// The plugin that runs programs.
         plugin: String,
-        /// What its policy names.
+        /// The name in its grants.
         name: String,
-        /// Why it is missing, or what there is instead.
+        /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A share that is none.
+    /// A number that is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
-}
-
-/// A tool and what is kept about it.
-#[derive(Debug)]
-struct Tool {
-    plugin: Arc<Plugin>,
-    loaded: LoadedTool,
-    /// On each level of nesting its own, so that a call never waits for those that it is made by.
-    permits: [Semaphore; LEVELS],
-    counters: CallCounters,
 }
 
 /// Calls tools. Shared by all trajectories; cheap to clone and to call, and calls never wait for each
@@ -123,20 +112,6 @@ struct Inner {
     missing: BTreeMap<String, String>,
     /// Plugins that run programs, by name.
     interpreters: BTreeMap<String, Arc<Plugin>>,
-}
-
-/// What one attempt has in common with the next.
-struct Attempt<'a> {
-    arguments: &'a str,
-    /// The plugin as it is when the call is made: see [`Plugin::latest`].
-    plugin: &'a Arc<Plugin>,
-    /// The guest that makes the call, if one does.
-    caller: Option<Caller>,
-    /// Handed to the gate `tools`, where the plugin has it.
-    nesting: Option<Arc<Nesting>>,
-    deadline: Instant,
-    seed: u64,
-    number: u32,
 }
 
 impl ToolManager {
@@ -195,7 +170,7 @@ impl ToolManager {
         Ok(manager)
     }
 
-    /// Checks that the interpreters which a policy opens are there.
+    /// Checks that the interpreters which the grants open are there.
     fn check_execute(&self, plugin: &Plugin) -> Result<(), ToolError> {
         let interpreters = &self.inner.interpreters;
         let missing =
@@ -223,7 +198,7 @@ impl ToolManager {
         })
     }
 
-    /// Keeps the files that calls leave behind (`files.outputs` of a grants) under this folder, which is made
+    /// Keeps the files that calls leave behind (`files.outputs` of the grants) under this folder, which is made
     /// when there are any.
     #[must_use]
     pub fn keeping_outputs_in(self, folder: &Path) -> Self {
@@ -475,98 +450,6 @@ impl NestedCalls for ToolManager {
             .iter()
             .filter_map(|plugin| self.inner.interpreters.get(plugin))
             .find_map(|plugin| plugin.interpreter(language))
-    }
-}
-
-impl Tool {
-    fn name(&self) -> &str {
-        &self.loaded.definition.name
-    }
-
-    async fn attempt(
-        &self,
-        call: &ToolCall,
-        context: &TurnContext,
-        attempt: &Attempt<'_>,
-        outputs: Option<&Arc<Outputs>>,
-    ) -> CallEnd {
-        let level = attempt.caller.as_ref().map_or(0, Caller::next_level);
-        let Ok(_permit) = self.permit(level, attempt.deadline).await else {
-            let deadline = match attempt.plugin.kind() {
-                PluginKind::Interpreter => "programs.deadline_ms",
-                PluginKind::Tool | PluginKind::Reward | PluginKind::Environment => "limits.wall_ms",
-            };
-            return CallEnd::by_infrastructure(
-                Ended::Timeout,
-                format!(
-                    "waited longer than {deadline} for one of the places of tool `{}`; raise \
-                     max_concurrency or {deadline} of [plugins.{}]",
-                    self.name(),
-                    self.plugin.name()
-                ),
-            );
-        };
-        let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
-        let request = ToolRequest {
-            name: self.loaded.own_name.clone(),
-            // A program may see in which order they were written; a component may not.
-            arguments: if is_interpreter {
-                call.arguments.to_string()
-            } else {
-                attempt.arguments.to_owned()
-            },
-            context: types::CallContext {
-                call_id: call.call_id.clone(),
-                attempt: attempt.number,
-                trajectory_id: context.trajectory_id.clone(),
-                turn: context.turn,
-                seed: attempt.seed,
-                budget_ms: u32::try_from(attempt.plugin.call_deadline().as_millis())
-                    .unwrap_or(u32::MAX),
-                extra: Vec::new(),
-            },
-            deadline: attempt.deadline,
-            caller: attempt.caller.clone(),
-            nesting: attempt.nesting.clone(),
-        };
-        let (end, files) = attempt.plugin.call_tool(request).await;
-        self.counters.count_host_writes(&files);
-        if end.ended != Ended::Ok || files.outputs.is_empty() {
-            return end;
-        }
-        let kept = match outputs {
-            Some(outputs) => Arc::clone(outputs).keep(&call.call_id, files.outputs).await,
-            None => Ok(format!(
-                "left {}, which nobody keeps",
-                listed(&files.outputs)
-            )),
-        };
-        match kept {
-            Ok(said) => end.with_detail(said),
-            Err(error) => {
-                let what = format!("its files cannot be kept: {error}");
-                CallEnd::by_infrastructure(Ended::Unavailable, what)
-            }
-        }
-    }
-
-    /// A place to run in on a level of nesting, if there is one before the deadline.
-    async fn permit(
-        &self,
-        level: usize,
-        deadline: Instant,
-    ) -> Result<Option<SemaphorePermit<'_>>, ()> {
-        // What nests deeper is refused by the sandbox.
-        let Some(permits) = self.permits.get(level) else {
-            return Ok(None);
-        };
-        if let Ok(permit) = permits.try_acquire() {
-            return Ok(Some(permit));
-        }
-        match tokio::time::timeout_at(deadline.into(), permits.acquire()).await {
-            Ok(Ok(permit)) => Ok(Some(permit)),
-            _ => Err(()),
-        }
     }
 }
 

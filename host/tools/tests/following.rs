@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
-use rlf_plugins::follower::Watch;
+use rlf_plugins::follower::FileWatch;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
 use rlf_tools::ToolLoader;
@@ -59,7 +59,7 @@ async fn call(manager: &ToolManager, name: &str) -> CallOutcome {
 struct Followed {
     folder: TempDir,
     manager: ToolManager,
-    watch: Watch,
+    watch: FileWatch,
 }
 
 impl Followed {
@@ -72,7 +72,7 @@ impl Followed {
         assert!(registry.problems().is_empty(), "{:?}", registry.problems());
         let manager = ToolManager::new(&registry, &ToolManagerConfig::default()).unwrap();
         Self {
-            watch: Watch::new(&registry, &sandbox),
+            watch: FileWatch::new(&registry, &sandbox),
             folder,
             manager,
         }

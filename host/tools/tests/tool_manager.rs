@@ -133,10 +133,10 @@ async fn results_are_in_call_order_whatever_ends_first() {
     assert_eq!(shown(&outcomes[4]), r#"{"n":4}"#);
 
     let counts = manager.counts();
-    assert_eq!(counts["echo"].of(Ended::Ok), 2);
-    assert_eq!(counts["spin"].of(Ended::Timeout), 1);
-    assert_eq!(counts["trap"].of(Ended::Trap), 1);
-    assert_eq!(counts[""].of(Ended::InvalidArguments), 1);
+    assert_eq!(counts["echo"].ended(Ended::Ok), 2);
+    assert_eq!(counts["spin"].ended(Ended::Timeout), 1);
+    assert_eq!(counts["trap"].ended(Ended::Trap), 1);
+    assert_eq!(counts[""].ended(Ended::InvalidArguments), 1);
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ async fn deterministic_results_are_kept_when_asked_and_failures_never() {
     .await;
     let counts = manager.counts();
     assert_eq!(
-        (counts["echo"].cached, counts["echo"].of(Ended::Ok)),
+        (counts["echo"].cached, counts["echo"].ended(Ended::Ok)),
         (3, 4)
     );
     assert_eq!(counts["down"].cached, 0);

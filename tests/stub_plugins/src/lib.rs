@@ -314,6 +314,9 @@ fn component(
 }
 
 /// A sandbox for one test.
+///
+/// # Panics
+/// If the machine cannot run one.
 pub fn sandbox() -> Sandbox {
     let config = SandboxConfig {
         instances: Some(16),

@@ -7,16 +7,16 @@ use std::fs;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use rlf_plugins::manifest::Gate;
+use rlf_plugins::manifest::GateName;
 use rlf_plugins::registry::Registry;
 use rlf_sandbox::{Sandbox, SandboxConfig};
 
 use rlf_stub_plugins::{ANY_OBJECT, Beside, ECHO, StubTool, tools_beside};
 
 /// A tool that imports all these gates, and asks them for nothing.
-fn component(gates: &BTreeSet<Gate>) -> Vec<u8> {
+fn component(gates: &BTreeSet<GateName>) -> Vec<u8> {
     let import =
-        |gate: &Gate| format!("(import \"rlf:plugin/{}@0.1.0\" (instance))", gate.as_str());
+        |gate: &GateName| format!("(import \"rlf:plugin/{}@0.1.0\" (instance))", gate.as_str());
     let imports = gates.iter().map(import).collect::<Vec<_>>().join(" ");
     let beside = Beside {
         component: Box::leak(imports.into_boxed_str()),
@@ -52,11 +52,11 @@ proptest! {
     fn a_component_is_loaded_if_and_only_if_its_gates_are_asked_for_and_granted(
         imported in prop_oneof![Just(0), Just(2), Just(8), 0_usize..16], asked in 0_usize..64, granted in 0_usize..64, pinned: bool,
     ) {
-        let pick = |bits: usize| -> BTreeSet<Gate> {
-            Gate::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, gate)| gate).collect()
+        let pick = |bits: usize| -> BTreeSet<GateName> {
+            GateName::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, gate)| gate).collect()
         };
         let (imported, asked, granted) = (pick(imported), pick(asked), pick(granted));
-        let list = |gates: &BTreeSet<Gate>| {
+        let list = |gates: &BTreeSet<GateName>| {
             gates.iter().map(|gate| format!("{:?}", gate.as_str())).collect::<Vec<_>>().join(", ")
         };
         let bytes = component(&imported);
@@ -67,20 +67,20 @@ proptest! {
         // Pinned to this component, or to another that lay here once.
         let pin = if pinned { hash(&bytes) } else { "cd".repeat(32) };
         let mut policy = format!("[p]\nhash = \"{pin}\"\ngrants = [{}]\n", list(&granted));
-        if granted.contains(&Gate::Http) {
+        if granted.contains(&GateName::Http) {
             policy.push_str("http.hosts.\"api.test\" = {}\n");
         }
-        if granted.contains(&Gate::Tools) {
+        if granted.contains(&GateName::Tools) {
             policy.push_str("tools = [\"echo\"]\n");
         }
         let policies = rlf_config::parse(&policy, "c.toml").unwrap();
         let registry = Registry::load(folder.path(), &policies, KINDS, &SANDBOX);
 
         // Those with something behind them in this version.
-        let there = BTreeSet::from([Gate::Tools, Gate::Http, Gate::RealClock, Gate::RealRandom]);
+        let there = BTreeSet::from([GateName::Tools, GateName::Http, GateName::RealClock, GateName::RealRandom]);
         // A clock is imported by everybody: there, asking is what counts.
-        let real = BTreeSet::from([Gate::RealClock, Gate::RealRandom]);
-        let needed: BTreeSet<Gate> = asked.intersection(&real).chain(&imported).copied().collect();
+        let real = BTreeSet::from([GateName::RealClock, GateName::RealRandom]);
+        let needed: BTreeSet<GateName> = asked.intersection(&real).chain(&imported).copied().collect();
         let may = imported.is_subset(&asked)
             && imported.is_subset(&there)
             && (needed.is_empty() || (pinned && needed.is_subset(&granted)));
@@ -88,7 +88,7 @@ proptest! {
         if !may {
             let said = registry.problems()[0].to_string();
             // Everything that is missing is named at once.
-            let missing: Vec<&Gate> = imported.difference(&asked).collect();
+            let missing: Vec<&GateName> = imported.difference(&asked).collect();
             prop_assert!(missing.iter().all(|gate| said.contains(&format!("`{}`", gate.as_str()))), "{}", said);
         }
     }

@@ -153,5 +153,5 @@ async fn a_trap_an_exit_and_a_panic_end_their_own_call_alone() {
             assert_ended(&outcome, ended, fault, told);
         }
     }
-    assert_eq!(arena.tools.counts()["exit"].of(Ended::Exited), 32);
+    assert_eq!(arena.tools.counts()["exit"].ended(Ended::Exited), 32);
 }

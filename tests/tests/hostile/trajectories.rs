@@ -338,7 +338,7 @@ async fn a_trap_is_shown_without_a_backtrace_and_counted_and_too_many_stop_the_r
             "the operator is told"
         );
     }
-    assert_eq!(arena.tools.counts()["breaks"].of(Ended::Trap), 12);
+    assert_eq!(arena.tools.counts()["breaks"].ended(Ended::Trap), 12);
     assert!(arena.tools.check_health(&before, 0.5).is_ok());
     let unhealthy = arena.tools.check_health(&before, 0.4).unwrap_err();
     assert_eq!(

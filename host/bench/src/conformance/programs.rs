@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rlf_dialogue::tool::Ended;
-use rlf_interpreters::interpreter::{Interpreter, RunSpec};
+use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
 use rlf_interpreters::notebook::{CellReport, NotebookRequest};
-use rlf_interpreters::program::{Compiled, File, Outcome, Program};
+use rlf_interpreters::program::{CompileError, Compiled, File, Program, ProgramOutcome};
 use rlf_plugins::programs::ProgramLimits;
 use rlf_sandbox::Output;
 use serde::Deserialize;
@@ -242,8 +242,10 @@ async fn compile(
     let mut compiled = Vec::new();
     for (name, source) in modules {
         let module = interpreter.compile(&name, &source).await;
-        let module = module.map_err(|error| error.to_string())?;
-        compiled.push(module.map_err(|exception| format!("{name}: {}", exception.traceback))?);
+        compiled.push(module.map_err(|error| match error {
+            CompileError::Rejected(exception) => format!("{name}: {}", exception.traceback),
+            CompileError::Program(error) => error.to_string(),
+        })?);
     }
     Ok(compiled)
 }
@@ -260,7 +262,7 @@ async fn check(interpreter: &Interpreter, case: Case, code: String) -> Result<()
         seed: case.seed,
         limits: case.limits.into(),
     };
-    let report = interpreter.run(program, RunSpec::default()).await;
+    let report = interpreter.run(program, ProgramOptions::default()).await;
     let report = report.map_err(|error| error.to_string())?;
     let ended = match &report.stopped {
         Some(_) => report.ended(),
@@ -341,7 +343,9 @@ async fn check_session(interpreter: &Interpreter, case: SessionCase) -> Result<(
         seed: case.seed,
         limits: ProgramLimits::default(),
     };
-    let notebook = interpreter.open_notebook(request, RunSpec::default()).await;
+    let notebook = interpreter
+        .open_notebook(request, ProgramOptions::default())
+        .await;
     let mut notebook = notebook.map_err(|error| error.to_string())?;
     for (number, cell) in case.cell.into_iter().enumerate() {
         let report = notebook.execute(&cell.code, ProgramLimits::default()).await;
@@ -360,12 +364,12 @@ fn check_cell(cell: &CellCase, report: &CellReport) -> Result<(), String> {
     let outcome = report.outcome.as_ref();
     let (name, code) = match outcome {
         None => ("stopped", None),
-        Some(Outcome::Completed) => ("completed", None),
-        Some(Outcome::Exited(code)) => ("exited", Some(*code)),
-        Some(Outcome::Raised(_)) => ("raised", None),
-        Some(Outcome::Rejected(_)) => ("rejected", None),
+        Some(ProgramOutcome::Completed) => ("completed", None),
+        Some(ProgramOutcome::Exited(code)) => ("exited", Some(*code)),
+        Some(ProgramOutcome::Raised(_)) => ("raised", None),
+        Some(ProgramOutcome::Rejected(_)) => ("rejected", None),
     };
-    let exception = outcome.and_then(Outcome::exception);
+    let exception = outcome.and_then(ProgramOutcome::exception);
     let told = |what: &str| {
         exception.map_or_else(|| what.to_owned(), |exception| exception.traceback.clone())
     };

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_environments::environments::{EnvironmentConfig, Environments};
 use rlf_environments::session::EnvironmentSession;
-use rlf_environments::snapshot::Snapshot;
+use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_plugins::python_environment::Scenario;
@@ -193,8 +193,8 @@ impl Way for InSandbox {
 pub(super) struct Acting {
     session: EnvironmentSession,
     scenario: Arc<Scenario>,
-    start: Option<Snapshot>,
-    last: Option<Snapshot>,
+    start: Option<SessionSnapshot>,
+    last: Option<SessionSnapshot>,
     calls: usize,
 }
 

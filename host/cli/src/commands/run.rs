@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use console::style;
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_interpreters::interpreter::{Interpreter, Interpreters, RunSpec};
-use rlf_interpreters::program::{File, Program, RunError, RunReport};
+use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
+use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::manifest::PluginKind;
 use rlf_sandbox::{Stream, Tee};
 
@@ -98,16 +98,16 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
         seed: options.seed,
         ..Program::default()
     };
-    let spec = RunSpec {
+    let spec = ProgramOptions {
         label: "command-line".to_owned(),
         // As it comes, so that the streams keep their order.
         tee: Some(Tee::new(pass_on)),
-        ..RunSpec::default()
+        ..ProgramOptions::default()
     };
     let report = crate::commands::runtime()?
         .block_on(interpreter.run(program, spec))
         .map_err(|error| match error {
-            RunError::Exhausted(what) => anyhow!("{what}; --files allows more"),
+            ProgramError::Exhausted(what) => anyhow!("{what}; --files allows more"),
             other => other.into(),
         })?;
     for (name, _) in &fetched {
@@ -165,7 +165,7 @@ fn same_place(one: &str, other: &str) -> bool {
 }
 
 /// Says what stopped the program, if something did. The exit code.
-fn told(report: &RunReport) -> ExitCode {
+fn told(report: &ProgramReport) -> ExitCode {
     let Some(stopped) = &report.stopped else {
         // As a shell sees a process: the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);

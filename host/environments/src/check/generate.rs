@@ -108,7 +108,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// What a schema refers to inside the tool's own.
+    /// The target of a schema's reference inside the tool's own schema.
     fn resolve<'s>(&self, schema: &'s Value) -> &'s Value
     where
         'a: 's,

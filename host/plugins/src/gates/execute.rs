@@ -32,7 +32,7 @@ mod bindings {
 
 use bindings::rlf::plugin::execute as wit;
 
-/// The way to the interpreters that a policy names.
+/// The way to the interpreters that the grants name.
 pub(crate) struct ExecuteGate {
     plugins: Arc<[String]>,
 }

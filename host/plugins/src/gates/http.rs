@@ -23,7 +23,7 @@ mod bindings {
 
 use bindings::rlf::plugin::http as wit;
 
-/// The way to the hosts that a policy names.
+/// The way to the hosts that the grants name.
 pub(crate) struct HttpGate {
     client: HttpClient,
 }

@@ -13,7 +13,7 @@ use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
 use crate::turn::TurnContext;
 
-/// What a plugin can reach from inside a call, by the names that its grants open. `rlf-tools` implements it.
+/// The tools and interpreters that a plugin can reach from inside a call, by the names that its grants open. `rlf-tools` implements it.
 pub trait NestedCalls: fmt::Debug + Send + Sync {
     /// The definitions of these tools, in this order.
     fn definitions(&self, names: &[String]) -> Vec<ToolDefinition>;
@@ -33,8 +33,7 @@ pub trait NestedCalls: fmt::Debug + Send + Sync {
     fn interpreter(&self, plugins: &[String], language: &str) -> Option<Arc<dyn ProgramRunner>>;
 }
 
-/// What a plugin is answered, or the end of its own call where something was missing that is neither its doing nor the
-/// program's.
+/// An answer to a plugin, or the end of its own call after an infrastructure failure.
 pub type ProgramAnswer<T> = Result<Result<T, Error>, Stopped>;
 
 /// Runs programs for plugins that are granted `execute`. `rlf-interpreters` implements it.
@@ -55,7 +54,7 @@ pub trait ProgramRunner: Send + Sync {
     ) -> BoxFuture<'_, ProgramAnswer<Report>>;
 }
 
-/// What a call has to know of itself to make others. Handed to the sandbox with the call.
+/// A call's means to make others. It is handed to the sandbox with the call.
 pub struct Nesting {
     pub(super) calls: Arc<dyn NestedCalls>,
     pub(super) turn: TurnContext,

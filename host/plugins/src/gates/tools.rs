@@ -1,9 +1,8 @@
 //! `rlf:plugin/tools`: a plugin that calls tools of others, through the tool manager like a model.
 //!
-//! What it calls runs in the time it has left itself, one level deeper in the sandbox's pools. Its
-//! calls have ids and seeds under its own, so they are the same in every replay. One that fails for
-//! want of something ends the call that made it: a trajectory must not be judged by what a plugin made
-//! of that.
+//! The calls run in the time that the caller has left, one level deeper in the sandbox's pools. Their ids and seeds are
+//! derived from the caller's, so they are the same in every replay. A call that ends in an infrastructure failure ends its
+//! caller too: a trajectory must not be judged by what a plugin made of that.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ mod bindings {
 
 use bindings::rlf::plugin::tools as wit;
 
-/// The way to the tools that a policy names.
+/// The way to the tools that the grants name.
 pub(crate) struct ToolsGate {
     names: Arc<[String]>,
 }
@@ -173,8 +172,7 @@ fn allowed(
     })
 }
 
-/// What the plugin is answered; or the end of its own call, where something was missing that is
-/// neither its doing nor the tool's.
+/// The answer to the plugin, or the end of its own call after an infrastructure failure.
 fn response(outcome: &CallOutcome) -> Result<wit::Response, Stopped> {
     if outcome.fault == Fault::Infrastructure || outcome.ended == Ended::Unavailable {
         let detail = outcome.detail.as_deref().unwrap_or("no more is known");

@@ -14,7 +14,7 @@ use rlf_dialogue::trajectory::EnvironmentFeedback;
 use rlf_environments::difference::difference;
 use rlf_environments::environments::Environments;
 use rlf_environments::session::EnvironmentSession;
-use rlf_environments::snapshot::Snapshot;
+use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ struct Play<'a> {
     begin: Begin,
     session: EnvironmentSession,
     /// The snapshot that the acts began from, if not from the task.
-    base: Option<Snapshot>,
+    base: Option<SessionSnapshot>,
     acts: Vec<Act>,
     /// The state now, and the one before the last act.
     now: Value,
@@ -182,7 +182,7 @@ impl Play<'_> {
             "restore" => {
                 let bytes = std::fs::read(Path::new(rest))
                     .with_context(|| format!("cannot read {rest:?}"))?;
-                let snapshot = Snapshot::from_bytes(&bytes)?;
+                let snapshot = SessionSnapshot::from_bytes(&bytes)?;
                 self.session.restore(&snapshot).await?;
                 self.session.take_tools_changed();
                 self.now = self.state().await?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use console::style;
-use rlf_plugins::registry::Identity;
+use rlf_plugins::registry::PluginIdentity;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
@@ -15,11 +15,11 @@ use toml_edit::{Array, DocumentMut, Item, Table, value};
 pub(super) fn run(
     file: &Path,
     plugin: &str,
-    identity: &Identity,
+    identity: &PluginIdentity,
     gates: &[String],
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let Identity {
+    let PluginIdentity {
         path,
         component,
         manifest,

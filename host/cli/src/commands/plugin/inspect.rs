@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use console::{Term, style};
-use rlf_plugins::manifest::{Gate, PluginKind, PluginManifest};
+use rlf_plugins::manifest::{GateName, PluginKind, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::programs::ProgramGrants;
-use rlf_plugins::registry::Identity;
+use rlf_plugins::registry::PluginIdentity;
 use rlf_plugins::report::PluginReport;
 use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde::Serialize;
@@ -151,12 +151,12 @@ pub(super) fn loaded(
 
 /// Shows what the files say of a plugin that does not load; nothing of it is run.
 pub(super) fn refused(
-    identity: &Identity,
+    identity: &PluginIdentity,
     mut configured: PluginSettings,
     problem: &Problem,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let Identity {
+    let PluginIdentity {
         path,
         component: info,
         manifest,
@@ -325,7 +325,7 @@ fn reaches(screen: &Screen, report: &PluginReport) {
             path.display()
         ));
     }
-    if let (Some(http), true) = (&report.http, open(Gate::Http)) {
+    if let (Some(http), true) = (&report.http, open(GateName::Http)) {
         for (host, rule) in &http.hosts {
             let ports: Vec<String> = rule.ports.iter().map(ToString::to_string).collect();
             let ports = if ports.is_empty() {
@@ -354,16 +354,16 @@ fn reaches(screen: &Screen, report: &PluginReport) {
             bytes(http.max_response_bytes),
         ));
     }
-    if open(Gate::Tools) {
+    if open(GateName::Tools) {
         reached.push(format!(
             "tools: {}, and through them what these reach",
             report.callable.join(", ")
         ));
     }
-    if open(Gate::RealClock) {
+    if open(GateName::RealClock) {
         reached.push("the machine's clock: not deterministic, sleeping takes real time".to_owned());
     }
-    if open(Gate::RealRandom) {
+    if open(GateName::RealRandom) {
         reached.push("the machine's entropy: not deterministic".to_owned());
     }
     if reached.is_empty() {

@@ -1,0 +1,136 @@
+//! Several plugin directories at once: which plugin of a name is loaded, and which tool of a name is offered.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::discovery::{self, Place};
+use crate::grants::PluginGrants;
+use crate::job::{Job, plan};
+use crate::plugin::Plugin;
+use crate::problem::Problem;
+
+/// The plugins of several directories.
+pub(crate) struct PluginDirectories {
+    /// The first directory.
+    pub(crate) directory: PathBuf,
+    all: Vec<Place>,
+    /// The directory of each plugin that is in a later one, by its name.
+    later: BTreeMap<String, PathBuf>,
+}
+
+impl PluginDirectories {
+    /// Looks into directories. A plugin of a later one is left out if an earlier one has its name, or if a
+    /// configuration names another path for it.
+    pub(crate) fn find(
+        directories: &[PathBuf],
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        mut unreadable: impl FnMut(&Path, std::io::Error),
+    ) -> Self {
+        let mut found = Self {
+            directory: directories.first().cloned().unwrap_or_default(),
+            all: Vec::new(),
+            later: BTreeMap::new(),
+        };
+        for (index, directory) in directories.iter().enumerate() {
+            let opened = discovery::open(directory).and_then(|open| discovery::places(&open));
+            let mut places = opened.unwrap_or_else(|error| {
+                unreadable(directory, error);
+                Vec::new()
+            });
+            if index > 0 {
+                let is_elsewhere = |name: &str| {
+                    grants_by_name
+                        .get(name)
+                        .is_some_and(|grants| grants.path.is_some())
+                };
+                let is_earlier = |name: &str| found.all.iter().any(|place| place.name() == name);
+                places.retain(|place| !is_elsewhere(place.name()) && !is_earlier(place.name()));
+                let named = places.iter().map(|place| place.name().to_owned());
+                (found.later).extend(named.map(|name| (name, directory.clone())));
+            }
+            found.all.extend(places);
+        }
+        found
+    }
+
+    /// The plugins to load, as [`plan`] has them.
+    pub(crate) fn plan(
+        &self,
+        grants_by_name: &BTreeMap<String, PluginGrants>,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Job> {
+        let mut jobs = plan(&self.directory, &self.all, grants_by_name, problems);
+        for job in jobs.iter_mut().filter(|job| job.grants.path.is_none()) {
+            if let Some(later) = self.later.get(job.place.name()) {
+                job.directory.clone_from(later);
+            }
+        }
+        jobs
+    }
+}
+
+/// Takes from plugins of later directories the tools whose names tools of earlier ones have.
+pub(crate) fn give_way(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
+    let rank = |plugin: &Plugin| {
+        let job = jobs.iter().find(|job| job.alias == plugin.name);
+        let directory = |job: &Job| directories.iter().position(|one| *one == job.directory);
+        job.and_then(directory).unwrap_or_default()
+    };
+    let mut earliest: BTreeMap<String, usize> = BTreeMap::new();
+    for plugin in plugins.iter() {
+        for tool in &plugin.tools {
+            let first = earliest.entry(tool.definition.name.clone());
+            let first = first.or_insert(usize::MAX);
+            *first = rank(plugin).min(*first);
+        }
+    }
+    for plugin in plugins {
+        let own = rank(plugin);
+        plugin
+            .tools
+            .retain(|tool| earliest.get(&tool.definition.name) == Some(&own));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_of_an_earlier_directory_wins_over_one_of_its_name() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let directories = folders.each_ref().map(|folder| folder.path().to_owned());
+        for (directory, names) in directories.iter().zip([["a", "b"], ["b", "c"]]) {
+            for name in names {
+                let folder = directory.join(name);
+                std::fs::create_dir(&folder).unwrap();
+                std::fs::write(folder.join("plugin.toml"), "").unwrap();
+            }
+        }
+        let planned = |policies: &str| -> Vec<(String, PathBuf)> {
+            let policies = rlf_config::parse(policies, "c.toml").unwrap();
+            let places =
+                PluginDirectories::find(&directories, &policies, |_, error| panic!("{error}"));
+            let mut problems = Vec::new();
+            let jobs = places.plan(&policies, &mut problems).into_iter();
+            let jobs = jobs.map(|job| (job.alias.clone(), job.path())).collect();
+            assert_eq!(problems, []);
+            jobs
+        };
+        let [first, second] = &directories;
+        let at = |alias: &str, path: PathBuf| (alias.to_owned(), path);
+        assert_eq!(
+            planned(""),
+            [
+                at("a", first.join("a")),
+                at("b", first.join("b")),
+                at("c", second.join("c"))
+            ]
+        );
+        // A configuration that names another path for a plugin wins too.
+        assert_eq!(
+            planned("[c]\npath = \"/elsewhere/c\"\n[b]\nenabled = false\n")[1..],
+            [at("c", "/elsewhere/c".into())]
+        );
+    }
+}
