@@ -128,7 +128,7 @@ def end(searches):
         report.uncaught(error)
     whole = streams.finish()
     end_main(searches)
-    streams.flush()
+    streams.flush_own()
     return whole
 
 

@@ -104,16 +104,28 @@ def _descriptor_0(data):
 def settle():
     """Sends what is pending, first on standard error, as python3 does after a program's last statement. Failures are
     ignored: the end of the program meets them again."""
-    for name in ("stderr", "stdout"):
-        try:
-            getattr(sys, name).flush()
-        except BaseException:
-            pass
+    try:
+        sys.stderr.flush()
+    except BaseException:
+        pass
+    try:
+        sys.stdout.flush()
+    except BaseException:
+        pass
 
 
 def finish():
     """Sends what is pending, as python3 does after the exit functions, and gives `sys` its own streams back. Returns
     whether both streams could be flushed; a failure of standard output is shown."""
+    stdout, stderr, *_ = _mine
+    try:
+        if sys.stdout is stdout and sys.stderr is stderr:
+            stdout.flush()
+            stderr.flush()
+            return True
+    except BaseException:
+        # Closed, detached or deleted.
+        pass
     whole = True
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
@@ -128,10 +140,7 @@ def finish():
                 report.ignored(error, *_flushing(stream))
     stream = None
     for name, own in _OWN:
-        stream = getattr(sys, own, None)
-        # Where nothing was replaced nothing is written.
-        if getattr(sys, name, _OWN) is not stream:
-            setattr(sys, name, stream)
+        setattr(sys, name, getattr(sys, own, None))
     return whole
 
 
@@ -151,9 +160,15 @@ def _flushing(stream):
 
 def flush():
     """Sends what is pending: in the streams that the program put in place of its own, then in its own."""
-    for stream in (getattr(sys, "stdout", None), getattr(sys, "stderr", None), *_mine):
+    settle()
+    flush_own()
+
+
+def flush_own():
+    """Sends what is pending in the program's own streams, whatever it put in their place."""
+    for stream in _mine:
         try:
             stream.flush()
         except BaseException:
-            # Closed, detached, or not a stream at all: `finish` has shown it.
+            # Closed or detached.
             pass
