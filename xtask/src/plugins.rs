@@ -241,6 +241,8 @@ fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
     for package in packages {
         command.args(["--package", package]);
     }
+    // The host may be compiled at the same time: one bar of progress is enough.
+    command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     reproducible::apply(project, &mut command)?;
     if let Some(c) = c {
         with_c::apply(project, &c, &mut command)?;

@@ -133,7 +133,7 @@ impl Run<'_> {
             Some(Part::E2e) => self.host_tests("test end to end", Packages::EndToEnd)?,
             Some(Part::Lint | Part::Guests) => {}
         }
-        if wants(Part::Host) {
+        if wants(Part::Host) && self.names.is_empty() {
             self.steps.run(
                 "doc tests of the host",
                 host::cargo(project, "test").arg("--doc"),
