@@ -136,8 +136,8 @@ pub async fn train(
     let seed = parts.config.seed;
     if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
         let (workshop, _engine) = parts.workshop(&model)?;
-        let drawn = sft.steps.saturating_mul(sft.batch_size as u64);
-        rehearse(&workshop, &parts.demonstrations()?, seed, drawn)
+        let set = parts.demonstrations()?;
+        rehearse(&workshop, &set, seed, sft.steps, sft.batch_size)
             .await
             .context("[sft] has nothing to learn from a demonstration that fails")?;
     }

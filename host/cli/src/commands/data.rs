@@ -169,11 +169,15 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
     let mut rows = Rows::default();
     let most = import.limit.unwrap_or(usize::MAX);
     let mut renamed = 0;
+    let is_full = |rows: &Rows| rows.tasks.len() + rows.demonstrations.len() >= most;
     for file in &import.files {
+        if is_full(&rows) {
+            break;
+        }
         let mut read = rlf_import::rows(file, options)?;
         for row in read.by_ref() {
-            if rows.tasks.len() + rows.demonstrations.len() >= most {
-                return Ok(rows);
+            if is_full(&rows) {
+                break;
             }
             match row {
                 Ok(Imported::Task(task)) => rows.tasks.push(task),

@@ -21,7 +21,7 @@ pub enum Demonstration {
 /// The demonstrations of a run, by number.
 pub trait DemonstrationSet: Send + Sync {
     /// Number of demonstrations before they repeat.
-    fn different(&self) -> u64;
+    fn per_epoch(&self) -> u64;
 
     /// The `number`-th over all epochs, each of which has an order of its own.
     fn get(&self, number: u64) -> anyhow::Result<Demonstration>;

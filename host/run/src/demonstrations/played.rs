@@ -96,15 +96,22 @@ impl DemonstrationSource for PlayedDemonstrations {
     }
 }
 
-/// Plays the first of `count` demonstrations as SFT will, so that a wrong one is found before a run begins.
+/// Plays the demonstrations that SFT will draw in `steps` steps of `size` each, as SFT will and at most
+/// [`MAX_REHEARSED`], so that a wrong one is found before a run begins.
 pub(crate) async fn rehearse(
     workshop: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,
-    count: u64,
+    steps: u64,
+    size: usize,
 ) -> anyhow::Result<()> {
-    let count = count.min(set.different()).min(MAX_REHEARSED);
-    play(workshop, set, seed, 0..count).await.map(drop)
+    let drawn = steps.saturating_mul(size as u64);
+    let count = drawn.min(set.per_epoch()).min(MAX_REHEARSED);
+    for first in (0..count).step_by(size.max(1)) {
+        let numbers = first..count.min(first + size as u64);
+        play(workshop, set, seed, numbers).await?;
+    }
+    Ok(())
 }
 
 async fn make(

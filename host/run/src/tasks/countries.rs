@@ -142,7 +142,7 @@ struct CountriesDemonstrations {
 }
 
 impl DemonstrationSet for CountriesDemonstrations {
-    fn different(&self) -> u64 {
+    fn per_epoch(&self) -> u64 {
         u64::MAX
     }
 

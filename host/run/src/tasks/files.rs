@@ -295,7 +295,7 @@ struct GoldCalls {
 }
 
 impl DemonstrationSet for GoldCalls {
-    fn different(&self) -> u64 {
+    fn per_epoch(&self) -> u64 {
         self.gold.len() as u64
     }
 
@@ -315,7 +315,7 @@ struct Conversations {
 }
 
 impl DemonstrationSet for Conversations {
-    fn different(&self) -> u64 {
+    fn per_epoch(&self) -> u64 {
         self.conversations.len() as u64
     }
 

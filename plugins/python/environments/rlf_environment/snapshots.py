@@ -19,13 +19,11 @@ class Pickler(pickle.Pickler):
     def __init__(self, out, server):
         # Protocol and bytes are the same on every release that this runs on.
         super().__init__(out, protocol=4)
-        self.server = server
+        once = {name: getattr(server, name, None) for name in _ONCE}
+        self.names = {id(value): name for name, value in once.items() if value is not None}
 
     def persistent_id(self, value):
-        for name in _ONCE if self.server is not None else ():
-            if value is not None and value is getattr(self.server, name):
-                return name
-        return None
+        return self.names.get(id(value))
 
 
 class Unpickler(pickle.Unpickler):
