@@ -1,8 +1,9 @@
 //! The lint against cycles of modules: inside every crate, modules depend on each other in one direction.
 //!
-//! The graph of a crate has an arrow from a module to every other module that its code names, in a `use` or in a path.
+//! The graph of a crate has an arrow from a module to each of its siblings (the other children of its parent) that it
+//! depends on: its code, or the code of a descendant, names that sibling or a descendant of it, in a `use` or in a path.
 //! A name that a module re-exports counts for the module that defines it, so `crate::Name` is an arrow to where `Name`
-//! is written. Arrows between a module and its ancestors or descendants do not count, and neither does test code.
+//! is written. A module and its ancestors or descendants may name each other. Test code does not count.
 
 mod cycles;
 mod graph;
@@ -74,8 +75,8 @@ fn cycles_of(project: &Project, root: &Path) -> Result<Vec<String>> {
                     "\n    {} -> {}  {}:{}",
                     modules[arrow.from].name(),
                     modules[arrow.to].name(),
-                    project.shown(&modules[arrow.from].file),
-                    arrow.line
+                    project.shown(&modules[arrow.place.module].file),
+                    arrow.place.line
                 );
             }
             text

@@ -8,85 +8,13 @@
 //! atom    = number | name | name "(" sum { "," sum } ")" | "(" sum ")"
 //! ```
 
-use std::fmt;
-
+use crate::error::{ExpressionError, Problem};
 use crate::functions;
 use crate::lexer::{self, Symbol, Token};
 use crate::number::{Number, NumberError};
 
 /// Parentheses, signs and powers inside each other.
 const MAX_DEPTH: usize = 100;
-
-/// An error in an expression, and the character it is at, counted from 1.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExpressionError {
-    pub(crate) at: usize,
-    pub(crate) problem: Problem,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Problem {
-    Empty,
-    TooLong,
-    TooDeep,
-    Character(char),
-    AfterNumber(char),
-    /// Something else stands where a number is needed.
-    Expected(&'static str, String),
-    /// A comma outside a function's arguments.
-    Separator,
-    Percent,
-    UnknownName(String),
-    Arguments {
-        function: &'static str,
-        takes: &'static str,
-        given: usize,
-    },
-    Number(NumberError),
-}
-
-impl fmt::Display for ExpressionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error at character {}: ", self.at)?;
-        match &self.problem {
-            Problem::Empty => f.write_str("the expression is empty"),
-            Problem::TooLong => write!(
-                f,
-                "the expression is longer than {} characters",
-                lexer::MAX_LENGTH
-            ),
-            Problem::TooDeep => write!(
-                f,
-                "more than {MAX_DEPTH} parentheses or signs inside each other"
-            ),
-            Problem::Character(character) => write!(f, "unexpected `{character}`"),
-            Problem::AfterNumber(letter) => {
-                write!(
-                    f,
-                    "`{letter}` directly after a number; write * to multiply, and no units"
-                )
-            }
-            Problem::Expected(what, found) => write!(f, "expected {what}, found {found}"),
-            Problem::Separator => f.write_str(
-                "unexpected `,`; write numbers without thousands separators, such as 1234.5",
-            ),
-            Problem::Percent => {
-                f.write_str("`%` is the remainder, as in 7 % 3; for a percentage write / 100")
-            }
-            Problem::UnknownName(name) => {
-                write!(f, "unknown name `{name}`; known are {}", functions::NAMES)
-            }
-            Problem::Arguments {
-                function,
-                takes,
-                given,
-            } => {
-                write!(f, "{function} takes {takes}, not {given}")
-            }
-            Problem::Number(error) => error.fmt(f),
-        }
-    }
-}
 
 /// The value of an expression.
 pub(crate) fn evaluate(expression: &str) -> Result<Number, ExpressionError> {
@@ -164,7 +92,7 @@ impl Parser {
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
-            return Err(self.error(Problem::TooDeep));
+            return Err(self.error(Problem::TooDeep { limit: MAX_DEPTH }));
         }
         self.depth += 1;
         let result = parse(self);

@@ -6,11 +6,11 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::ToPrimitive;
 
-use crate::evaluate::Problem;
+use crate::error::Problem;
 use crate::number::{Number, NumberError};
 
 /// Shown where a name is unknown.
-pub(crate) const NAMES: &str = "abs, min, max, sum, mean, round, floor, ceil, trunc, sqrt, gcd, lcm, \
+const NAMES: &str = "abs, min, max, sum, mean, round, floor, ceil, trunc, sqrt, gcd, lcm, \
                                 factorial, exp, ln, log, log2, log10, sin, cos, tan, pi and e";
 
 /// 449! has 1,000 digits.
@@ -164,6 +164,9 @@ fn mismatch(name: &str, given: usize) -> Problem {
             takes: "2 arguments",
             given,
         },
-        None => Problem::UnknownName(name.to_owned()),
+        None => Problem::UnknownName {
+            name: name.to_owned(),
+            known: NAMES,
+        },
     }
 }

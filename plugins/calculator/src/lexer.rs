@@ -1,6 +1,6 @@
 //! From the text of an expression to tokens, each with the character it starts at.
 
-use crate::evaluate::{ExpressionError, Problem};
+use crate::error::{ExpressionError, Problem};
 use crate::number::Number;
 
 /// The longest expression, in characters.
@@ -34,7 +34,7 @@ pub(crate) fn tokens(expression: &str) -> Result<Vec<(Token, usize)>, Expression
     if characters.len() > MAX_LENGTH {
         return Err(ExpressionError {
             at: MAX_LENGTH + 1,
-            problem: Problem::TooLong,
+            problem: Problem::TooLong { limit: MAX_LENGTH },
         });
     }
     let mut tokens = Vec::new();

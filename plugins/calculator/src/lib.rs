@@ -6,6 +6,7 @@
 //!
 //! A wrong expression says what is wrong and at which character.
 
+mod error;
 mod evaluate;
 mod functions;
 mod lexer;
@@ -24,7 +25,7 @@ pub struct Calculate {
 
 /// Computes an arithmetic expression with + - * / // % ^ and parentheses.
 #[tool(pure)]
-pub fn calculate(Calculate { expression }: Calculate) -> Result<String, evaluate::ExpressionError> {
+pub fn calculate(Calculate { expression }: Calculate) -> Result<String, error::ExpressionError> {
     evaluate::evaluate(&expression).map(|number| number.to_string())
 }
 

@@ -14,6 +14,3 @@ wit_bindgen::generate!({
     world: "rlf:plugin/interpreter-plugin",
     generate_all,
 });
-
-use crate::component::Component;
-export!(Component with_types_in crate::bindings);

@@ -223,3 +223,12 @@ fn exception(fault: Fault) -> code::Exception {
         traceback: fault.traceback,
     }
 }
+
+mod exports {
+    // Generated, as the bindings are.
+    #![allow(unsafe_code)]
+
+    use super::Component;
+
+    crate::bindings::export!(Component with_types_in crate::bindings);
+}

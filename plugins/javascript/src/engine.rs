@@ -1,20 +1,13 @@
 //! The engine, its functions for the prelude, and its loop: tasks, then what they promised, then the next task.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-    rc::Rc,
-};
+use std::rc::Rc;
 
 use rquickjs::{
     Array, Context, Ctx, Error, Exception, FromJs, Function, IntoJs, Module, Object, Persistent,
     Promise, Result, Runtime, TypedArray, Value, promise::PromiseState,
 };
 
-use crate::{
-    files::{Files, Refused},
-    host, modules, raw,
-};
+use crate::{files::Refused, host, modules, raw, state::State};
 
 /// Stack that programs may use before a RangeError, in bytes of linear memory: 8,000 plain calls. Beside it every
 /// call takes room on the host's own stack, which the engine cannot see. Functions that call themselves fit into 8 MiB
@@ -69,35 +62,6 @@ pub(crate) struct Program<'a> {
     pub(crate) code: &'a str,
     /// The first one names it.
     pub(crate) arguments: Vec<String>,
-}
-
-/// The state that the engine's functions share.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) files: RefCell<Files>,
-    pub(crate) stdin: RefCell<Vec<u8>>,
-    /// Made by `compile`, by name.
-    pub(crate) compiled: RefCell<BTreeMap<String, Vec<u8>>>,
-    random: Cell<u64>,
-    exit: Cell<Option<i32>>,
-    /// The program was parsed, and runs.
-    started: Cell<bool>,
-}
-
-impl State {
-    /// SplitMix64 (Steele, Lea and Flood 2014).
-    fn random(&self) -> u64 {
-        let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.random.set(state);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn seed(&self, seed: u64) {
-        self.random.set(seed);
-    }
 }
 
 /// An engine with the prelude in it, for one program or one notebook.

@@ -10,6 +10,7 @@
 //! | `engine` | the engine, its functions for the prelude, and its loop |
 //! | `files` | the run's files |
 //! | `modules` | what `import` finds |
+//! | `state` | the state that the engine's functions share |
 //! | `raw` | the engine's functions that the binding does not offer: all `unsafe` code |
 //! | `host` | the host's side: output, time |
 //! | `prelude/` | Node's part, in JavaScript |
@@ -26,6 +27,7 @@ mod files;
 mod host;
 mod modules;
 mod raw;
+mod state;
 
 #[cfg(test)]
 mod conformance;

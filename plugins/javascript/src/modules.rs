@@ -11,9 +11,9 @@ use rquickjs::{
 };
 
 use crate::{
-    engine::State,
     files::{normalize, parent},
     raw,
+    state::State,
 };
 
 /// The first byte of a compiled module: its kind.

@@ -34,6 +34,7 @@ mod session;
 mod shop;
 mod store;
 mod table;
+mod tool;
 mod tools;
 
 use rlf_plugin::plugin;

@@ -11,7 +11,8 @@ use crate::instruction;
 use crate::scenarios;
 use crate::shop::Shop;
 use crate::store::Store;
-use crate::tools::{Done, Stop, Tool};
+use crate::tool::Tool;
+use crate::tools::{self, Done, Stop};
 
 /// The whole message with which a user ends the conversation.
 pub(crate) const STOP: &str = "###STOP###";
@@ -144,7 +145,7 @@ impl Environment for Session {
         let offered = self.store.shop.tools.iter().any(|tool| tool.name == name);
         let tool = Tool::named(name).filter(|_| offered);
         let tool = tool.ok_or_else(|| no_tool(name))?;
-        match tool.run(&self.store, arguments) {
+        match tools::run(tool, &self.store, arguments) {
             Ok(Done { shown, changes }) => {
                 self.store.apply(changes);
                 let step = Step::observed(shown);

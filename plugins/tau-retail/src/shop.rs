@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use rlf_plugin::serde_json::{self, Map, Value};
-use rlf_plugin::{Hints, ToolDefinition, data, error_message};
+use rlf_plugin::{ToolDefinition, data, error_message};
 use serde::Deserialize;
 
 use crate::digest::Printed;
 use crate::python;
 use crate::records::{Order, Product, User};
 use crate::table::{Check, Table};
-use crate::tools::Tool;
+use crate::tool::Tool;
 
 /// The slot of `plugin.toml`.
 const SLOT: &str = "retail";
@@ -174,24 +174,9 @@ fn definitions() -> Result<Vec<ToolDefinition>, ShopError> {
             description,
             input_schema: Value::Object(parameters).to_string(),
             output_schema: None,
-            hints: hints(tool),
+            hints: tool.hints(),
             extra: Vec::new(),
         })
     };
     described.into_iter().map(define).collect()
-}
-
-fn hints(tool: Tool) -> Hints {
-    match tool {
-        // Products never change, so these depend on their arguments alone.
-        Tool::Calculate | Tool::Think | Tool::ListAllProductTypes | Tool::GetProductDetails => {
-            Hints::READ_ONLY | Hints::IDEMPOTENT | Hints::DETERMINISTIC
-        }
-        Tool::FindUserIdByEmail
-        | Tool::FindUserIdByNameZip
-        | Tool::GetOrderDetails
-        | Tool::GetUserDetails => Hints::READ_ONLY | Hints::IDEMPOTENT,
-        Tool::ModifyPendingOrderAddress | Tool::ModifyUserAddress => Hints::IDEMPOTENT,
-        _ => Hints::empty(),
-    }
 }

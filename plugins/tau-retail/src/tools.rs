@@ -1,4 +1,4 @@
-//! The tools of the store: their names, and what a call of each leads to.
+//! Calls of the tools: what each shows and changes.
 //!
 //! A tool reads the session's store and says what is to change; it changes nothing itself. So a
 //! refused call leaves the store as it was, whatever it had found out before.
@@ -16,27 +16,7 @@ use serde::Deserialize;
 
 use crate::calculate::calculate;
 use crate::store::{Changes, Store};
-
-/// A tool by the name that `tools.json` gives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
-    Calculate,
-    CancelPendingOrder,
-    ExchangeDeliveredOrderItems,
-    FindUserIdByEmail,
-    FindUserIdByNameZip,
-    GetOrderDetails,
-    GetProductDetails,
-    GetUserDetails,
-    ListAllProductTypes,
-    ModifyPendingOrderAddress,
-    ModifyPendingOrderItems,
-    ModifyPendingOrderPayment,
-    ModifyUserAddress,
-    ReturnDeliveredOrderItems,
-    Think,
-    TransferToHumanAgents,
-}
+use crate::tool::Tool;
 
 /// The text that a call shows, and its changes.
 #[derive(Debug, Default)]
@@ -103,59 +83,36 @@ struct Summary {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-impl Tool {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "calculate" => Self::Calculate,
-            "cancel_pending_order" => Self::CancelPendingOrder,
-            "exchange_delivered_order_items" => Self::ExchangeDeliveredOrderItems,
-            "find_user_id_by_email" => Self::FindUserIdByEmail,
-            "find_user_id_by_name_zip" => Self::FindUserIdByNameZip,
-            "get_order_details" => Self::GetOrderDetails,
-            "get_product_details" => Self::GetProductDetails,
-            "get_user_details" => Self::GetUserDetails,
-            "list_all_product_types" => Self::ListAllProductTypes,
-            "modify_pending_order_address" => Self::ModifyPendingOrderAddress,
-            "modify_pending_order_items" => Self::ModifyPendingOrderItems,
-            "modify_pending_order_payment" => Self::ModifyPendingOrderPayment,
-            "modify_user_address" => Self::ModifyUserAddress,
-            "return_delivered_order_items" => Self::ReturnDeliveredOrderItems,
-            "think" => Self::Think,
-            "transfer_to_human_agents" => Self::TransferToHumanAgents,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn run(self, store: &Store, given: Map<String, Value>) -> Result<Done, Stop> {
-        match self {
-            Self::Calculate => {
-                let Expression { expression } = arguments(given)?;
-                calculate(&expression).map(Done::shown).map_err(refused)
-            }
-            Self::CancelPendingOrder => pending::cancel(store, &arguments(given)?),
-            Self::ExchangeDeliveredOrderItems => delivered::exchange(store, &arguments(given)?),
-            Self::FindUserIdByEmail => lookup::user_by_email(store, &arguments(given)?),
-            Self::FindUserIdByNameZip => lookup::user_by_name(store, &arguments(given)?),
-            Self::GetOrderDetails => lookup::order(store, &arguments(given)?),
-            Self::GetProductDetails => lookup::product(store, &arguments(given)?),
-            Self::GetUserDetails => lookup::user(store, &arguments(given)?),
-            Self::ListAllProductTypes => {
-                let Nothing {} = arguments(given)?;
-                Ok(Done::shown(&store.shop.product_types))
-            }
-            Self::ModifyPendingOrderAddress => pending::modify_address(store, given),
-            Self::ModifyPendingOrderItems => pending::modify_items(store, &arguments(given)?),
-            Self::ModifyPendingOrderPayment => pending::modify_payment(store, &arguments(given)?),
-            Self::ModifyUserAddress => edit::modify_user_address(store, given),
-            Self::ReturnDeliveredOrderItems => delivered::return_items(store, &arguments(given)?),
-            Self::Think => {
-                let Thought { .. } = arguments(given)?;
-                Ok(Done::default())
-            }
-            Self::TransferToHumanAgents => {
-                let Summary { .. } = arguments(given)?;
-                Ok(Done::shown("Transfer successful"))
-            }
+/// Runs a call of `tool` with the arguments `given`.
+pub(crate) fn run(tool: Tool, store: &Store, given: Map<String, Value>) -> Result<Done, Stop> {
+    match tool {
+        Tool::Calculate => {
+            let Expression { expression } = arguments(given)?;
+            calculate(&expression).map(Done::shown).map_err(refused)
+        }
+        Tool::CancelPendingOrder => pending::cancel(store, &arguments(given)?),
+        Tool::ExchangeDeliveredOrderItems => delivered::exchange(store, &arguments(given)?),
+        Tool::FindUserIdByEmail => lookup::user_by_email(store, &arguments(given)?),
+        Tool::FindUserIdByNameZip => lookup::user_by_name(store, &arguments(given)?),
+        Tool::GetOrderDetails => lookup::order(store, &arguments(given)?),
+        Tool::GetProductDetails => lookup::product(store, &arguments(given)?),
+        Tool::GetUserDetails => lookup::user(store, &arguments(given)?),
+        Tool::ListAllProductTypes => {
+            let Nothing {} = arguments(given)?;
+            Ok(Done::shown(&store.shop.product_types))
+        }
+        Tool::ModifyPendingOrderAddress => pending::modify_address(store, given),
+        Tool::ModifyPendingOrderItems => pending::modify_items(store, &arguments(given)?),
+        Tool::ModifyPendingOrderPayment => pending::modify_payment(store, &arguments(given)?),
+        Tool::ModifyUserAddress => edit::modify_user_address(store, given),
+        Tool::ReturnDeliveredOrderItems => delivered::return_items(store, &arguments(given)?),
+        Tool::Think => {
+            let Thought { .. } = arguments(given)?;
+            Ok(Done::default())
+        }
+        Tool::TransferToHumanAgents => {
+            let Summary { .. } = arguments(given)?;
+            Ok(Done::shown("Transfer successful"))
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::execute::{Compiled, Exception};
 use crate::execute::{Program, Report};
 use crate::http::{Request, Response};
 use crate::log::Level;
-use crate::tools;
+use crate::tools::{Request as ToolRequest, Response as ToolResponse};
 use crate::{
     CallContext, CallResult, Content, Ended, Error, Event, Finish, Grading, MalformedCall, Message,
     ModelTurn, Observation, RewardPlugin, Role, Score, Task, ToolCall, ToolPlugin, Trajectory,
@@ -37,15 +37,15 @@ thread_local! {
 
 type Interpreter = Box<dyn FnMut(&Program) -> Result<Report, Error>>;
 type Network = Box<dyn FnMut(&Request) -> Result<Response, Error>>;
-type Tools = Box<dyn FnMut(&tools::Request) -> Result<tools::Response, Error>>;
+type Tools = Box<dyn FnMut(&ToolRequest) -> Result<ToolResponse, Error>>;
 
 /// Answers for other tools in this test, as those that the operator opens would.
-pub fn invoke_with(tools: impl FnMut(&tools::Request) -> Result<tools::Response, Error> + 'static) {
+pub fn invoke_with(tools: impl FnMut(&ToolRequest) -> Result<ToolResponse, Error> + 'static) {
     TOOLS.set(Some(Box::new(tools)));
 }
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn invoke(request: &tools::Request) -> Result<tools::Response, Error> {
+pub(crate) fn invoke(request: &ToolRequest) -> Result<ToolResponse, Error> {
     TOOLS.with_borrow_mut(|tools| match tools {
         Some(tools) => tools(request),
         None => Err(Error::Denied(

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::graph::Graph;
+use super::graph::{Graph, Place};
 
-/// Modules that all depend on each other.
+/// Siblings that all depend on each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cycle {
     pub(super) members: Vec<usize>,
@@ -12,12 +12,13 @@ pub(super) struct Cycle {
     pub(super) shortest: Vec<Arrow>,
 }
 
-/// A module that names another one.
+/// A module that depends on a sibling.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,
-    pub(super) line: usize,
+    /// The first place in `from` or a descendant that names `to` or a descendant.
+    pub(super) place: Place,
 }
 
 /// The strongly connected components of `graph` that have more than one module.
@@ -42,7 +43,7 @@ pub(super) fn find(graph: &Graph) -> Vec<Cycle> {
         let arrows = shortest.windows(2).map(|pair| Arrow {
             from: pair[0],
             to: pair[1],
-            line: graph.arrows[pair[0]][&pair[1]],
+            place: graph.arrows[pair[0]][&pair[1]],
         });
         found.push(Cycle {
             shortest: arrows.collect(),
@@ -94,7 +95,7 @@ mod tests {
                         "{} -> {} at {}",
                         modules[arrow.from].path.join("::"),
                         modules[arrow.to].path.join("::"),
-                        arrow.line
+                        arrow.place.line
                     )
                 });
                 arrows.collect::<Vec<_>>().join(", ")
@@ -152,8 +153,58 @@ mod tests {
         ];
         assert_eq!(
             cycles(&through_an_imported_module),
-            ["a -> b::c at 1, b::c -> a at 1"]
+            ["a -> b at 1, b -> a at 1"]
         );
+    }
+
+    #[test]
+    fn siblings_depend_on_each_other_through_their_children_too() {
+        let through_a_child = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "mod x; pub struct A;"),
+            ("a/x.rs", "\nuse crate::b::B;"),
+            ("b.rs", "use crate::a::A; pub struct B;"),
+        ];
+        assert_eq!(cycles(&through_a_child), ["a -> b at 2, b -> a at 1"]);
+        let through_different_children = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "mod x; pub mod y;"),
+            ("a/x.rs", "use crate::b::y::B;"),
+            ("a/y.rs", "pub struct A;"),
+            ("b.rs", "mod x; pub mod y;"),
+            ("b/x.rs", "use crate::a::y::A;"),
+            ("b/y.rs", "pub struct B;"),
+        ];
+        assert_eq!(
+            cycles(&through_different_children),
+            ["a -> b at 1, b -> a at 1"]
+        );
+        let below_the_root = [
+            ("lib.rs", "mod p;"),
+            ("p.rs", "mod a; mod b;"),
+            ("p/a.rs", "mod x; pub struct A;"),
+            ("p/a/x.rs", "use super::super::b::B;"),
+            ("p/b.rs", "use super::a::A; pub struct B;"),
+        ];
+        assert_eq!(
+            cycles(&below_the_root),
+            ["p::a -> p::b at 1, p::b -> p::a at 1"]
+        );
+    }
+
+    #[test]
+    fn a_child_may_depend_on_what_its_parent_does_not() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a.rs", "mod x; pub struct A; use x::X;"),
+            (
+                "a/x.rs",
+                "use super::A; use crate::{b::B, c::C}; pub struct X;",
+            ),
+            ("b.rs", "use crate::c::C; pub struct B;"),
+            ("c.rs", "pub struct C;"),
+        ];
+        assert_eq!(cycles(&files), Vec::<String>::new());
     }
 
     #[test]

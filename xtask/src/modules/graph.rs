@@ -7,14 +7,22 @@ use super::source::Module;
 /// The most re-exports that are followed from a name to its definition.
 const MAX_REEXPORTS: usize = 16;
 
-/// For each module the modules that its code names, with the first line that names each.
+/// For each module the siblings that it depends on, with the first place that names each.
 #[derive(Debug)]
 pub(super) struct Graph {
-    pub(super) arrows: Vec<BTreeMap<usize, usize>>,
+    pub(super) arrows: Vec<BTreeMap<usize, Place>>,
+}
+
+/// A place in the code of a module or of one of its descendants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) module: usize,
+    pub(super) line: usize,
 }
 
 impl Graph {
-    /// The graph without arrows between a module and its ancestors or descendants.
+    /// The graph of arrows between siblings. A name in `a::x` of something in `b::y` is an arrow from `a` to `b`; one of
+    /// something in an ancestor or descendant of `a::x` is none.
     pub(super) fn new(modules: &[Module]) -> Self {
         let names = Names {
             modules,
@@ -23,22 +31,28 @@ impl Graph {
                 .map(|(at, module)| (&*module.path, at))
                 .collect(),
         };
-        let arrows = (0..modules.len())
-            .map(|from| {
-                let mut arrows = BTreeMap::new();
-                for (path, line) in &modules[from].named {
-                    let Some(to) = names.home(from, path, MAX_REEXPORTS) else {
-                        continue;
+        let mut arrows = vec![BTreeMap::new(); modules.len()];
+        for (module, here) in modules.iter().enumerate() {
+            for (path, line) in &here.named {
+                let Some(home) = names.home(module, path, MAX_REEXPORTS) else {
+                    continue;
+                };
+                let there = &modules[home.module];
+                let shared = (here.path.iter().zip(&there.path))
+                    .take_while(|(ours, theirs)| ours == theirs)
+                    .count();
+                let sibling = |path: &[String]| names.by_path.get(path.get(..=shared)?).copied();
+                if let (Some(from), Some(to)) = (sibling(&here.path), sibling(&there.path)) {
+                    let place = Place {
+                        module,
+                        line: *line,
                     };
-                    let (here, there) = (&modules[from].path, &modules[to.module].path);
-                    if !here.starts_with(there) && !there.starts_with(here) {
-                        let first = arrows.entry(to.module).or_insert(*line);
-                        *first = (*first).min(*line);
-                    }
+                    let arrows: &mut BTreeMap<usize, Place> = &mut arrows[from];
+                    let first = arrows.entry(to).or_insert(place);
+                    *first = place.min(*first);
                 }
-                arrows
-            })
-            .collect();
+            }
+        }
         Self { arrows }
     }
 }
