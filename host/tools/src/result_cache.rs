@@ -1,9 +1,9 @@
 //! Results of deterministic tools, kept so that the same call does not run twice.
 //!
-//! The key is the tool's index in its manager, the identity of its plugin (component, config and data) and
-//! the canonical arguments. Only `ok` results are kept. The
-//! bound is in bytes, and what was not used for longest goes first, to within a generation: a full
-//! generation becomes the old one, and what is found there moves to the young one.
+//! The key is the tool's index in its manager, the identity of its plugin (component, config and data) and the
+//! canonical arguments. Only `ok` results are kept. The cache is bounded in bytes, and drops the least recently used
+//! results first, by generation: a full generation becomes the old one, and results that are found there move to the
+//! young one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
