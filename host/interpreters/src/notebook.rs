@@ -50,7 +50,7 @@ pub struct Display {
 /// The report of a cell.
 #[derive(Debug, Clone)]
 pub struct CellReport {
-    /// How the cell ended; `None` if it was stopped.
+    /// The end of the cell; `None` if it was stopped.
     pub outcome: Option<ProgramOutcome>,
     /// The reason why the cell and its notebook were stopped, if they were.
     pub stopped: Option<Stopped>,

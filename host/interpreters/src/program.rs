@@ -166,7 +166,7 @@ impl ProgramOutcome {
 /// The report of a program.
 #[derive(Debug, Clone)]
 pub struct ProgramReport {
-    /// How the program ended; `None` if it was stopped.
+    /// The end of the program; `None` if it was stopped.
     pub outcome: Option<ProgramOutcome>,
     /// The reason why it was stopped, if it was.
     pub stopped: Option<Stopped>,
@@ -192,7 +192,7 @@ impl ProgramReport {
         self.outcome.as_ref().map(ProgramOutcome::exit_code)
     }
 
-    /// How it ended, as for calls of tools: `ok` if a process would exit with 0, `failed` if with another code.
+    /// The end of the program in the words for calls: `ok` if a process would exit with 0, `failed` if with another code.
     pub fn ended(&self) -> Ended {
         match (&self.stopped, self.exit_code()) {
             (Some(stopped), _) => CallEnd::from_stopped(stopped).ended,

@@ -427,7 +427,7 @@ mod tests {
             validate(&schema, &numbers(100_000)).unwrap_err(),
             "100003 values with 1 bytes of text are too much for this tool's schema; send less"
         );
-        // Every value is wrong, and nobody wants to read all of the mistakes.
+        // Every value is wrong, which would make too long an explanation.
         let schema = ToolSchema::new(json!({"type": "object", "properties": {
             "a": {"type": "array", "items": {"type": "string"}}}}))
         .unwrap();

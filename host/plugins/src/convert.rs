@@ -14,7 +14,7 @@ pub enum ContractError {
     /// Text that is not JSON although it should be.
     #[error("{place} is not one JSON value: {what}")]
     NotJson {
-        /// Where the value was.
+        /// The place of the value.
         place: String,
         /// The parser's message.
         what: String,
@@ -22,7 +22,7 @@ pub enum ContractError {
     /// A share outside 0 to 1.
     #[error("{place} is {value}, not between 0 and 1")]
     NoShare {
-        /// Where the value was.
+        /// The place of the value.
         place: String,
         /// The number.
         value: String,
@@ -30,7 +30,7 @@ pub enum ContractError {
     /// NaN or an infinity.
     #[error("{place} is {value}, not a finite number")]
     NotFinite {
-        /// Where the value was.
+        /// The place of the value.
         place: String,
         /// The number.
         value: String,

@@ -26,7 +26,7 @@ pub(crate) struct Candidate {
     pub(crate) component_path: PathBuf,
 }
 
-/// Where a candidate is in a directory.
+/// The place of a candidate in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Folder(String),

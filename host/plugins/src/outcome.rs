@@ -17,7 +17,7 @@ const MAX_ERROR_CHARS: usize = 500;
 /// The end of one attempt at a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallEnd {
-    /// How it ended.
+    /// The way it ended.
     pub ended: Ended,
     /// The side that caused it.
     pub fault: Fault,
