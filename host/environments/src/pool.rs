@@ -146,7 +146,7 @@ impl SessionPool {
         self.freed.notify_waiters();
     }
 
-    /// Returns a guard that wakes the sessions that wait for room when it is dropped. Create it before locking a
+    /// Returns a guard. When it is dropped, it wakes the sessions that wait for room. Create it before locking a
     /// session, so that they find the session unlocked.
     pub(crate) fn note_idle_at_the_end(&self) -> NoteIdle<'_> {
         NoteIdle(self)

@@ -446,7 +446,7 @@ fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedT
     offered(own.collect(), plugin)
 }
 
-/// The tools that an environment offers. An environment in Python checks their arguments itself: functions of FastMCP
+/// The tools that an environment offers. An environment in Python checks the arguments itself: functions of FastMCP
 /// accept more than their schemas say, and published functions accept what their code accepts.
 fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
     let checking = match plugin.kind() {

@@ -79,7 +79,7 @@ pub(crate) fn listed(files: &BTreeMap<String, Vec<u8>>) -> String {
     listed.join(", ")
 }
 
-/// Turns a call's id into one file name. Ids contain names from data sets. Other than plain characters are replaced,
+/// Turns a call's id into one file name. Ids contain names from data sets. Characters that are not plain are replaced,
 /// and a hash distinguishes ids that then look the same.
 fn folder_name(call_id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
