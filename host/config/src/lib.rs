@@ -1,9 +1,14 @@
-//! TOML files into checked types.
+//! Parses TOML files into checked types.
 //!
-//! A configuration is parsed once, into types that refuse what they do not know
-//! (`#[serde(deny_unknown_fields)]`). This crate turns what serde says about a mistake into a
-//! message that names the file, the line and the key, and suggests the nearest known key. It
-//! knows no particular configuration.
+//! A configuration is parsed once, into types that refuse unknown keys (`#[serde(deny_unknown_fields)]`). This crate
+//! turns serde's description of a mistake into a message that names the file, the line and the key, and suggests the
+//! nearest known key. It must not know any particular configuration.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | reading and checking a file | this one: [`load`], [`parse`], [`ConfigError`] |
+//! | the line of a key | `lines`: [`Lines`], [`Setting`] |
+//! | durations in `_ms` keys | [`milliseconds`] |
 //!
 //! ```
 //! #[derive(serde::Deserialize, Debug)]
@@ -28,15 +33,15 @@ use serde::de::DeserializeOwned;
 
 pub use lines::{Lines, Setting};
 
-/// Reason that a configuration file cannot be used.
+/// The reason why a configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file asked for.
+        /// The file that was asked for.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not TOML, or does not fit the type.
@@ -48,7 +53,7 @@ pub enum ConfigError {
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// The mistake and how to mend it.
+        /// The mistake, and how to correct it.
         message: String,
     },
 }
@@ -66,7 +71,7 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Checks `text`; `origin` names it in messages.
+/// Parses and checks `text`. `origin` names it in messages.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| invalid(text, origin, &error))
 }
@@ -83,7 +88,7 @@ fn invalid(text: &str, origin: &str, error: &toml::de::Error) -> ConfigError {
     }
 }
 
-/// The known name nearest to `name`, if one is near enough to be meant.
+/// The known name nearest to `name`, if one is similar enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
@@ -106,7 +111,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     )
 }
 
-/// Serde's words for an unknown field or variant, with a suggestion.
+/// Explains serde's message about an unknown field or variant, with a suggestion.
 fn explain(message: &str) -> String {
     let Some((kind, rest)) = ["field", "variant"].iter().find_map(|kind| {
         message

@@ -1,4 +1,4 @@
-//! Line numbers of keys, for messages that name the origin of a setting.
+//! Line numbers of keys, for messages that name the place of a setting.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use toml::{Spanned, Value};
 
 use crate::{ConfigError, invalid, line_of};
 
-/// A value of a file, and where it is set.
+/// A value of a file, and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The key, from the table that was asked about: `["limits", "wall_ms"]`.
+    /// The key, relative to the table that was asked for: `["limits", "wall_ms"]`.
     pub key: Vec<String>,
-    /// Its value.
+    /// The value.
     pub value: Value,
     /// Line, from 1.
     pub line: usize,
 }
 
 impl Setting {
-    /// The key as TOML writes it: `http.hosts."api.example.com"`.
+    /// The key in TOML's notation: `http.hosts."api.example.com"`.
     pub fn dotted(&self) -> String {
         let part = |part: &String| {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -33,7 +33,7 @@ impl Setting {
     }
 }
 
-/// The lines of the keys of one file, however its tables are written: under a header, dotted or inline.
+/// The lines of the keys of one file. Its tables may be written under a header, dotted or inline.
 ///
 /// ```
 /// let lines = rlf_config::Lines::from_toml("[a]\nb.c = 1\nd = { e = 2 }\n", "demo.toml")?;
@@ -44,13 +44,13 @@ impl Setting {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
-    /// Line of each key. A table has the line of its header, or of its first mention.
+    /// Line of each key. A table has the line of its header, or else of its first mention.
     lines: BTreeMap<Vec<String>, usize>,
     table: toml::Table,
 }
 
 impl Lines {
-    /// Reads `text`; `origin` names it in messages.
+    /// Parses `text`. `origin` names it in messages.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ConfigError> {
         let refused = |error| invalid(text, origin, &error);
         let mut lines = BTreeMap::new();
@@ -60,7 +60,8 @@ impl Lines {
         Ok(Self { lines, table })
     }
 
-    /// The line of a key: of a table its header, or where it is first named; none where the file does not name it.
+    /// The line of a key. A table has the line of its header, or else of its first mention. `None` if the file does not
+    /// contain the key.
     pub fn line(&self, key: &[&str]) -> Option<usize> {
         let key: Vec<String> = key.iter().map(|&part| part.to_owned()).collect();
         self.lines.get(&key).copied()
@@ -80,7 +81,8 @@ impl Lines {
         keys
     }
 
-    /// Everything that is set below a table, in the order of the file. A table is gone into; an empty one is a setting.
+    /// All settings below a table, in the order of the file. Tables inside it are included; an empty table is a setting
+    /// itself.
     pub fn settings(&self, table: &[&str]) -> Vec<Setting> {
         let mut at = Some(&self.table);
         for part in table {
@@ -139,7 +141,7 @@ fn descend(
     value: &Spanned<DeValue<'_>>,
     lines: &mut BTreeMap<Vec<String>, usize>,
 ) {
-    // Items of arrays have no names; they stand where their array does.
+    // Items of arrays have no names, so they have the line of their array.
     if let DeValue::Table(inner) = value.get_ref() {
         visit(text, path, inner, lines);
     }

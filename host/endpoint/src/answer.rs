@@ -2,16 +2,16 @@
 
 use serde::Deserialize;
 
-/// Answer of the model.
+/// The answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Its text; empty where there is none.
+    /// The text, empty if there is none.
     pub text: String,
     /// True if `max_tokens` cut it short.
     pub cut_short: bool,
 }
 
-/// A chat completion; keys that are not here are not looked at.
+/// A chat completion. Other keys are ignored.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
@@ -31,7 +31,7 @@ struct Message {
     content: Option<String>,
 }
 
-/// Reads the body of an answer. The error describes the body.
+/// Parses the body of an answer. The error describes the body.
 pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| format!("{error}; it begins with {:?}", beginning(body)))?;
@@ -44,7 +44,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
     })
 }
 
-/// The first words of a body, for messages: one line.
+/// The start of a body for messages, on one line.
 pub(crate) fn beginning(body: &[u8]) -> String {
     const MAX_CHARS: usize = 300;
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_CHARS)]);

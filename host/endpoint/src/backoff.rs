@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use rlf_random::Key;
 
-/// Longest wait that doubling leads to.
+/// Maximum wait as a result of doubling.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// Longest wait that an endpoint may ask for.
+/// Maximum wait that an endpoint may ask for.
 const MAX_ASKED_WAIT: Duration = Duration::from_mins(1);
 
-/// The wait after `failed` attempts, at least 1. `asked` is what the endpoint said.
+/// The wait after `failed` attempts, at least 1. `asked` is the wait that the endpoint asked for.
 ///
-/// Up to half of it comes on top, by `draw`: those that failed together should not come back together.
+/// Up to half of it is added, depending on `draw`, so that clients that failed together do not retry together.
 pub(crate) fn wait(first: Duration, failed: u32, asked: Option<Duration>, draw: u64) -> Duration {
     let doubled = 2_u32.saturating_pow(failed.saturating_sub(1).min(20));
     let own = first.saturating_mul(doubled).min(MAX_WAIT);

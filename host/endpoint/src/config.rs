@@ -13,11 +13,11 @@ use url::Url;
 /// The name of the key among the secrets of the HTTP rules.
 pub(crate) const KEY: &str = "key";
 
-/// Limit of an answer's body. The longest completion is far below.
+/// Maximum size of an answer's body. The longest completion is far smaller.
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 const MAX_QUESTION_BYTES: u64 = 16 << 20;
 
-/// Keys of a request that have a key of their own here.
+/// Keys of a request that the configuration sets elsewhere, so they cannot be in `extra`.
 const OWN: [&str; 7] = [
     "model",
     "messages",
@@ -32,34 +32,34 @@ const OWN: [&str; 7] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndpointConfig {
-    /// Its base, such as `http://127.0.0.1:8000/v1`; `/chat/completions` is added unless it is there.
+    /// The base URL, such as `http://127.0.0.1:8000/v1`. `/chat/completions` is added if it is missing.
     pub url: String,
-    /// The model to ask, as the endpoint names it.
+    /// The model to ask, by the endpoint's name for it.
     pub model: String,
     /// The environment variable that holds the key. Default: no key is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The file that holds the key; a line break at its end is not part of it. This or `key_env`.
+    /// The file that holds the key. A line break at its end is not part of it. Excludes `key_env`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// Default 1.0, from 0 to 2.
+    /// Sampling temperature, from 0 to 2. Default 1.0.
     pub temperature: f64,
-    /// The most tokens of an answer. Default 1,024; 0 leaves it to the endpoint.
+    /// Maximum number of tokens of an answer. Default 1,024; 0 leaves it to the endpoint.
     pub max_tokens: u32,
-    /// Sends a seed with every request. Default true; use false for endpoints that refuse one.
+    /// Whether a seed is sent with every request. Default true; use false for endpoints that refuse a seed.
     pub send_seed: bool,
     /// Time limit of one attempt. Key `timeout_ms`, default 60,000 ms.
     #[serde(rename = "timeout_ms", with = "milliseconds")]
     pub timeout: Duration,
-    /// Attempts after the first, where the endpoint is busy (429), failed (5xx) or could not be reached. Default 4.
+    /// Number of retries if the endpoint is busy (429), failed (5xx) or could not be reached. Default 4.
     pub retries: u32,
-    /// The wait before the first of them; it doubles each time, up to 30 s, and is up to half as long again at random. What
-    /// the endpoint asks for in `retry-after` counts where it is longer, up to 60 s. Key `backoff_ms`, default 500 ms.
+    /// The wait before the first retry. It doubles each time, up to 30 s, and is lengthened at random by up to half. If
+    /// the endpoint asks for a longer wait in `retry-after`, that counts, up to 60 s. Key `backoff_ms`, default 500 ms.
     #[serde(rename = "backoff_ms", with = "milliseconds")]
     pub backoff: Duration,
-    /// Questions in flight at once; more wait. Default 32.
+    /// Number of questions in flight at once. Further ones wait. Default 32.
     pub max_concurrent: u32,
-    /// More keys for the body of every request, such as `reasoning_effort = "low"`. Default: none.
+    /// Additional keys for the body of every request, such as `reasoning_effort = "low"`. Default: none.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -83,13 +83,13 @@ impl Default for EndpointConfig {
     }
 }
 
-/// An endpoint that cannot be asked like this.
+/// An invalid configuration of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
 pub struct EndpointConfigError {
     /// The key of the configuration.
     pub key: &'static str,
-    /// The mistake, and what to write instead; never a part of the endpoint's key.
+    /// The mistake, and what to write instead. It never contains a part of the endpoint's key.
     pub reason: String,
 }
 
@@ -99,7 +99,7 @@ fn wrong<T>(key: &'static str, reason: impl Into<String>) -> Result<T, EndpointC
 }
 
 impl EndpointConfig {
-    /// Refuses what could never be answered. Reads nothing but the configuration itself.
+    /// Refuses a configuration that could never work. It reads nothing but the configuration itself.
     pub fn check(&self) -> Result<(), EndpointConfigError> {
         self.target()?;
         if self.model.trim().is_empty() {
@@ -128,13 +128,13 @@ impl EndpointConfig {
         Ok(())
     }
 
-    /// The URL that questions are sent to.
+    /// The URL for questions.
     pub(crate) fn target(&self) -> Result<Url, EndpointConfigError> {
         let example = "write the endpoint's base, such as \"http://127.0.0.1:8000/v1\"";
         if self.url.is_empty() {
             return wrong("url", format!("it is missing; {example}"));
         }
-        // Not the URL itself in these reasons: who puts a key into one should not find it in a log.
+        // The errors do not contain the URL, because a user may have put a key into it, which must not appear in a log.
         let Ok(mut url) = Url::parse(&self.url) else {
             return wrong("url", format!("this is no URL; {example}"));
         };
@@ -167,7 +167,7 @@ impl EndpointConfig {
                 Scheme::Http
             },
             ports: BTreeSet::from_iter(target.port_or_known_default()),
-            // The operator named it, and most models of one's own are on one's own network.
+            // The operator named the endpoint, and most private models are in a private network.
             allow_private_addresses: true,
         };
         let secret = SecretRule {

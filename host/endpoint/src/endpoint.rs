@@ -1,4 +1,4 @@
-//! Asking, and asking again.
+//! Questions to an endpoint, with retries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl ChatMessage {
     }
 }
 
-/// An endpoint that can be asked. Cheap to clone; clones share what `max_concurrent` counts.
+/// An endpoint for questions. Cheap to clone; clones share the count of `max_concurrent`.
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -87,10 +87,10 @@ struct Failure {
     retry: Retry,
 }
 
-/// Decision about another attempt.
+/// Whether to try again.
 enum Retry {
     No,
-    /// After a wait, at least this long where the endpoint asks for one.
+    /// Try again after a wait, which is at least this long if the endpoint asked for one.
     After(Option<Duration>),
 }
 
@@ -126,12 +126,13 @@ impl Endpoint {
         })
     }
 
-    /// The model that answers.
+    /// The model's name.
     pub fn model(&self) -> &str {
         &self.inner.config.model
     }
 
-    /// The model's answer to `messages`. With one `seed`, an endpoint that honours it answers the same again.
+    /// Asks for the model's answer to `messages`. An endpoint that supports `seed` gives the same answer to the same
+    /// seed.
     pub async fn complete(
         &self,
         messages: &[ChatMessage],
@@ -176,19 +177,19 @@ impl Inner {
             body.insert("max_tokens".into(), config.max_tokens.into());
         }
         if let Some(seed) = seed.filter(|_| config.send_seed) {
-            // Servers take 32 or 64 bits, with a sign or without.
+            // Servers accept 32 or 64 bits, signed or unsigned. This value fits all of them.
             body.insert("seed".into(), (seed & 0x7fff_ffff).into());
         }
         Value::Object(body).to_string().into_bytes()
     }
 
-    /// Asks once.
+    /// Makes one attempt.
     async fn attempt(&self, body: &[u8], attempts: u32) -> Result<Completion, Failure> {
         let host = self.host.clone();
         let fetched = {
-            // Never closed, so that there is always one in the end.
+            // The semaphore is never closed, so a permit always arrives in the end.
             let _permit = self.permits.acquire().await;
-            // The endpoint's own patience ends first, and begins when it is its turn.
+            // `timeout` must end first, so the deadline is later. It starts when the permit is there.
             let deadline = Instant::now() + self.config.timeout + Duration::from_secs(1);
             self.client.call(deadline).fetch(self.request(body)).await
         };
@@ -252,7 +253,7 @@ impl Inner {
     }
 }
 
-/// The wait that an endpoint asks for, where it says it in seconds.
+/// The wait that an endpoint asks for, if it is given in seconds.
 fn retry_after(response: &Response) -> Option<Duration> {
     let header = |(name, value): &(String, String)| {
         (name == "retry-after").then(|| value.trim().parse::<u32>().ok())?

@@ -1,36 +1,36 @@
-//! Reasons that a question has no answer.
+//! Errors of a question.
 
 use std::time::Duration;
 
-/// Reason that there is no answer. It has the beginning of the server's text, never the key.
+/// The reason why a question has no answer. It may contain the start of the server's text, never the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// The endpoint will not answer this, however often it is asked.
+    /// The endpoint refuses this question. A retry would not help.
     #[error("the endpoint {host} refused: status {status}{}", said(.text))]
     Refused {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
         /// HTTP status, 3xx or 4xx.
         status: u16,
-        /// The beginning of its text.
+        /// The start of the server's text.
         text: String,
     },
-    /// The endpoint was busy or broken, each time.
+    /// The endpoint was busy or failed at every attempt.
     #[error("the endpoint {host} failed{} with status {status}{}", times(*.attempts), said(.text))]
     Failed {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
         /// Number of attempts.
         attempts: u32,
         /// HTTP status of the last attempt, 429 or 5xx.
         status: u16,
-        /// The beginning of its text.
+        /// The start of the server's text.
         text: String,
     },
-    /// The endpoint could not be reached, or the connection broke, each time.
+    /// At every attempt, the endpoint could not be reached or the connection broke.
     #[error("the endpoint {host} gave no answer{}: {reason}", within(*.attempts))]
     Unreachable {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
         /// Number of attempts.
         attempts: u32,
@@ -40,7 +40,7 @@ pub enum EndpointError {
     /// The answer was not complete in time.
     #[error("the endpoint {host} had not answered after {} ms; raise `timeout_ms` or lower `max_concurrent`", .after.as_millis())]
     TimedOut {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
         /// `timeout_ms`.
         after: Duration,
@@ -48,30 +48,30 @@ pub enum EndpointError {
     /// The answer is not a completion.
     #[error("the endpoint {host} answered something else than a chat completion: {reason}")]
     NoCompletion {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
-        /// The mistake in it.
+        /// The mistake in the answer.
         reason: String,
     },
-    /// The question or the answer is larger than can be.
+    /// The question or the answer is too large.
     #[error("the endpoint {host}: {reason}")]
     TooLarge {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
-        /// Which of the two, and its size.
+        /// Names the question or the answer, with its size.
         reason: String,
     },
     /// The question cannot be sent.
     #[error("the endpoint {host} cannot be asked: {reason}")]
     Unsendable {
-        /// Its host.
+        /// The endpoint's host.
         host: String,
         /// The reason.
         reason: String,
     },
 }
 
-/// Number of failures, if there was more than one.
+/// The number of failures, for messages, if there was more than one.
 fn times(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),
@@ -79,7 +79,7 @@ fn times(attempts: u32) -> String {
     }
 }
 
-/// Number of attempts, if there was more than one.
+/// The number of attempts, for messages, if there was more than one.
 fn within(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),

@@ -1,12 +1,19 @@
-//! A language model behind an OpenAI-compatible endpoint: messages go out, one answer comes back.
+//! A language model behind an OpenAI-compatible endpoint: messages go out, and one answer comes back.
 //!
-//! Such a model is a part of a run that nobody here controls: it is slow, busy, restarted, and now and then it answers
-//! something else. So every question has an end ([`EndpointConfig::timeout`]), is asked again where that may help, and
-//! comes to a text or to an error that says whose fault it was. The key is read from the environment or a file, is in no
-//! configuration and no log, and goes to the endpoint's own host only: the requests are those of [`rlf_http`], with
-//! rules that open this one host.
+//! Nothing here controls such a model. It is slow, busy or restarted, and sometimes answers with something else. So
+//! every question has a time limit ([`EndpointConfig::timeout`]) and is retried if that may help. It ends with a text,
+//! or with an error that says whose fault it was. The key is read from the environment or a file. It is in no
+//! configuration and no log, and is sent only to the endpoint's own host: [`rlf_http`] sends the requests, with rules
+//! that open this one host.
 //!
-//! It knows nothing of users, tasks or rewards.
+//! It must not know users, tasks or rewards.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | a question and its retries | `endpoint`, `backoff` |
+//! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
+//! | the model's answer | `answer`: [`Completion`] |
+//! | errors | `error`: [`EndpointError`] |
 //!
 //! ```
 //! use rlf_endpoint::{ChatMessage, Endpoint, EndpointConfig};

@@ -1,10 +1,13 @@
-//! An environment's promises, tried on its own scenarios: what `env check` does.
+//! Checks an environment's promises on its own scenarios, for `env check`.
 //!
-//! Each scenario is played in two sessions side by side, by trajectories of different names. After every call both show the
-//! same, give the same reward, offer the same tools and are in the same state; a third session that is restored from the
-//! first one's snapshot is in that state too and shows the same for the next call; asking for state, snapshot or verdict has
-//! changed nothing. In the end the state is the one that the scenario expects. One that does not open is a problem of its own.
-//! Then every tool is called with generated arguments that its schema allows: it must not break, and what it returns must fit the schema that it declares for it.
+//! Each scenario is played in two sessions side by side, by trajectories with different names. After every call, both
+//! must show the same, give the same reward, offer the same tools and be in the same state. A third session, restored
+//! from the first one's snapshot, must be in that state too, and must show the same for the next call. Asking for
+//! state, snapshot or verdict must change nothing. At the end, the state must be the one that the scenario expects. A
+//! scenario that does not open is a problem of its own.
+//!
+//! Then every tool is called with generated arguments that its schema allows. It must not break, and its results must
+//! fit the output schema that it declares.
 
 mod generate;
 
@@ -30,25 +33,25 @@ use crate::request::{SessionOrigin, Time};
 use crate::session::EnvironmentSession;
 use crate::slot::state_hash;
 
-/// The result for one scenario, or for one tool.
+/// The finding for one scenario or one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The scenario's id, or the tool's name.
     pub name: String,
-    /// Calls that were made.
+    /// Number of calls made.
     pub calls: usize,
-    /// Number of calls that failed, as the environment says.
+    /// Number of calls that failed, as reported by the environment.
     pub failed: usize,
-    /// Promises that were not kept.
+    /// Promises that were broken.
     pub problems: Vec<String>,
 }
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
-    /// One for each scenario.
+    /// One finding for each scenario.
     pub scenarios: Vec<Finding>,
-    /// One for each tool that any scenario offers, called with generated arguments.
+    /// One finding for each tool that any scenario offers, called with generated arguments.
     pub tools: Vec<Finding>,
 }
 
@@ -114,14 +117,14 @@ impl Environments {
         rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
     }
 
-    /// Tries the promises of the environment `name`. `inputs` is how often each tool is called with generated arguments.
+    /// Checks the promises of the environment `name`. Each tool is called `inputs` times with generated arguments.
     pub async fn check(&self, name: &str, inputs: usize) -> Result<CheckReport, OpenError> {
         let scenarios = self.scenarios(name).await?;
         let mut report = CheckReport {
             scenarios: Vec::new(),
             tools: Vec::new(),
         };
-        // What scenarios pass under a name is what calls of that parameter look like.
+        // The values that scenarios pass, by parameter name: generated calls use them as well.
         let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for scenario in &scenarios {
             for (key, value) in scenario
@@ -164,7 +167,7 @@ impl Environments {
             let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
             let session = match opened.await {
                 Ok(session) => session,
-                // Has been said of those that are played.
+                // The finding of a scenario that was played already has this error.
                 Err(_) if is_played => continue,
                 Err(error) => {
                     report.scenarios.push(Finding {
@@ -188,7 +191,7 @@ impl Environments {
         Ok(report)
     }
 
-    /// The servers of an environment in Python that no scenario takes place in, in the state that they begin in.
+    /// Scenarios for the servers of an environment in Python that no scenario uses, in their initial state.
     fn untold(&self, name: &str, scenarios: &[Scenario]) -> Result<Vec<Scenario>, OpenError> {
         let environment = self.plugin(name)?.grants().environment.as_ref();
         let servers = environment.map(PythonEnvironment::names).transpose();
@@ -215,7 +218,7 @@ impl Environments {
             .collect())
     }
 
-    /// Calls a tool with generated arguments, each time in a session of its own.
+    /// Calls a tool with generated arguments, each time in a fresh session.
     async fn try_tool(
         &self,
         name: &str,
@@ -273,7 +276,7 @@ impl Environments {
     }
 }
 
-/// One scenario being played.
+/// One scenario that is being played.
 struct Check<'a> {
     environments: &'a Environments,
     name: &'a str,
@@ -358,7 +361,8 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that asking changes nothing, and that a snapshot holds the whole session. Returns the session restored from it.
+    /// Checks that questions change nothing, and that a snapshot holds the whole session. Returns the session restored
+    /// from the snapshot.
     async fn keeps_still(
         &mut self,
         place: &str,
@@ -378,7 +382,7 @@ impl Check<'_> {
                 return Ok(None);
             }
         };
-        // That it judges nothing of a reference that is not its own is no matter here.
+        // The verdict does not matter: the reference may be another environment's kind of reference.
         for reference in [Value::Null, json!({ "state": self.scenario.expect })] {
             let _ = session.verify(None, &reference).await;
         }
@@ -440,7 +444,7 @@ impl Check<'_> {
     }
 }
 
-/// The fault of the environment in an outcome, if any. A model's mistakes are none.
+/// The fault of the environment in an outcome, if any. Mistakes of the model do not count.
 fn broken(outcome: &CallOutcome) -> Option<String> {
     match outcome.ended {
         Ended::Ok | Ended::Failed | Ended::InvalidArguments => None,

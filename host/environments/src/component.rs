@@ -1,4 +1,4 @@
-//! A session in an instance of its own component: one task that owns the instance and answers requests in turn.
+//! A session in an instance of its own component. One task owns the instance and answers requests in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -61,7 +61,7 @@ impl Drop for ComponentSession {
 }
 
 impl ComponentSession {
-    /// Makes an instance and begins in it.
+    /// Creates an instance and starts the session in it.
     pub(crate) async fn begin(
         plugin: &Arc<Plugin>,
         origin: SessionOrigin,
@@ -125,7 +125,7 @@ impl ComponentSession {
         }
     }
 
-    /// Most memory that the instance has had so far, in bytes.
+    /// Maximum memory that the instance has used so far, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory.load(Relaxed)
     }
@@ -199,7 +199,7 @@ impl ComponentSession {
         Err(self.end().await)
     }
 
-    /// The reason why there is no answer.
+    /// The reason why no answer came.
     async fn end(&mut self) -> Stopped {
         let Some(guest) = self.guest.take() else {
             return gone();
@@ -235,7 +235,7 @@ async fn start(
     Ok(Ok((session, Started { start, state })))
 }
 
-/// Answers requests until nobody makes any more.
+/// Answers requests until all senders are dropped.
 async fn serve(
     store: &mut Store<State>,
     guest: &environment::Guest,
@@ -312,7 +312,8 @@ async fn serve(
     }
 }
 
-/// The step with the state that it left; an error leaves one too, which tells whether it had an effect.
+/// The result of a step, with the state after it. The state is needed after an error as well: it shows whether the step
+/// had an effect.
 async fn stepped(
     store: &mut Store<State>,
     guest: &environment::Guest,

@@ -1,4 +1,4 @@
-//! An environment's messages and verdicts, checked and in the host's types.
+//! Checks an environment's messages and verdicts, and converts them to the host's types.
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::trajectory::Verdict;
@@ -6,7 +6,7 @@ use rlf_plugins::bindings::types;
 use rlf_plugins::convert::{ContractError, content_from_guest};
 use rlf_plugins::safe_text::make_string_safe;
 
-/// A message of the environment's.
+/// Converts a message of the environment.
 pub(crate) fn message_from_guest(message: types::Message) -> Result<Message, ContractError> {
     Ok(Message {
         role: match message.role {
@@ -25,7 +25,7 @@ pub(crate) fn message_from_guest(message: types::Message) -> Result<Message, Con
     })
 }
 
-/// A verdict whose score is a share.
+/// Converts a verdict. Its score must be from 0 to 1.
 pub(crate) fn verdict_from_guest(verdict: types::Verdict) -> Result<Verdict, ContractError> {
     let types::Verdict {
         success,

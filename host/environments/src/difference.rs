@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// One line for each value that came, went or changed, with where it stands.
+/// Returns one line, with its path, for each value that was added, removed or changed.
 #[must_use]
 pub fn difference(before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();

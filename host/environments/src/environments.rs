@@ -1,4 +1,4 @@
-//! All environments of a registry, and how sessions are opened in them.
+//! All environments of a registry, and the opening of sessions in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::slot::Slot;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EnvironmentConfig {
-    /// Time that a session may wait for its trajectory before a snapshot replaces its instance. Key
-    /// `idle_ms`, default 60,000 ms. How many have an instance at once is `sandbox.sessions`.
+    /// Time that a session may wait for its trajectory before a snapshot replaces its instance. Key `idle_ms`, default
+    /// 60,000 ms. `sandbox.sessions` limits how many sessions have an instance at once.
     #[serde(rename = "idle_ms", with = "rlf_plugins::milliseconds")]
     pub idle: Duration,
 }
@@ -40,26 +40,26 @@ impl Default for EnvironmentConfig {
 /// The reason why a session could not be opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// No plugin is such an environment.
+    /// No plugin is an environment of this name.
     #[error("there is no environment `{name}`{hint}")]
     NoSuchEnvironment {
-        /// The name asked for.
+        /// The name that was asked for.
         name: String,
         /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// The environment does not take the task.
+    /// The environment refused the task.
     #[error("environment `{environment}` does not open the task: {reason}")]
     Refused {
-        /// Its name.
+        /// The environment's name.
         environment: String,
-        /// In the environment's own words.
+        /// The environment's own explanation.
         reason: String,
     },
-    /// The environment broke, or broke the contract, or there was no room for it.
+    /// The environment broke, violated the contract, or had no room to run in.
     #[error("environment `{environment}` broke while it opened the task: {reason}")]
     Broke {
-        /// Its name.
+        /// The environment's name.
         environment: String,
         /// The reason.
         reason: String,
@@ -86,7 +86,7 @@ struct Environment {
 }
 
 impl Environments {
-    /// Those of a registry, with the sandbox that its plugins were loaded in.
+    /// The environments of a registry, with the sandbox in which its plugins were loaded.
     pub fn new(registry: &Registry, sandbox: &Sandbox, config: &EnvironmentConfig) -> Self {
         let environments = registry
             .plugins()
@@ -116,22 +116,24 @@ impl Environments {
         }
     }
 
-    /// Their names.
+    /// The names of the environments.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.inner.by_name.keys().map(String::as_str)
     }
 
-    /// The plugin that is the environment of this name.
+    /// The plugin that is the environment `name`.
     pub fn plugin(&self, name: &str) -> Result<&Arc<Plugin>, OpenError> {
         self.find(name).map(|environment| &environment.plugin)
     }
 
-    /// The seed of a task's environment: the same in every run and for every sample, so that its gold calls lead to the same state.
+    /// The seed of a task's environment. It is the same in every run and for every sample, so that the task's gold
+    /// calls lead to the same state.
     pub fn seed(task: &Task) -> u64 {
         seed::derive(0, "environment", &[&task.source, &task.id])
     }
 
-    /// Opens a task in the environment `name`. `label` names the session in logs, `seed` decides everything random in it.
+    /// Opens a task in the environment `name`. `label` names the session in logs. `seed` determines all randomness in
+    /// it.
     pub async fn open(
         &self,
         name: &str,
@@ -184,7 +186,7 @@ impl Environments {
             .collect()
     }
 
-    /// An error if an environment has trapped in more than `max_trap_share` of its calls since `earlier`.
+    /// Fails if an environment has trapped in more than `max_trap_share` of its calls since `earlier`.
     pub fn check_health(
         &self,
         earlier: &BTreeMap<String, CallCounts>,

@@ -1,26 +1,26 @@
-//! Environments of plugins: a session for each trajectory that acts in one.
+//! Environments of plugins: a session for each trajectory that acts in an environment.
 //!
-//! An environment is a plugin of its own kind, or files in Python that an interpreter plugin has loaded (`environment` of
-//! its grants). Either way a session has an instance of its own while a trajectory acts in it, so that nothing one
-//! trajectory does is visible to another. Calls of one session run one by one in call order. What a session was opened
-//! with, its last snapshot and the calls since then are kept outside of the instance: a call that is stopped has no
-//! effect, and a session that waits can make room for others.
+//! An environment is a plugin of its own kind, or files in Python that an interpreter plugin has loaded (`environment`
+//! of its grants). In both cases a session has its own instance while a trajectory acts in it, so no trajectory sees
+//! the effects of another. Calls of one session run one after the other, in call order. The session's origin, its last
+//! snapshot and the calls since then are kept outside the instance. So a call that is stopped has no effect, and a
+//! waiting session can make room for others.
 //!
-//! This crate must not know rewards, tools outside of environments, or how a trajectory is generated. It uses
-//! `rlf-interpreters`, because a session of an environment in Python is an interpreter's notebook.
+//! This crate must not know rewards, tools outside environments, or how a trajectory is generated. It uses
+//! `rlf-interpreters`, because a session of an environment in Python is a notebook of an interpreter.
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the environments of a run, and how a session is opened | [`environments`] |
-//! | what a trajectory does in its session | [`session`] |
+//! | the environments of a run, and opening a session | [`environments`] |
+//! | the actions of a trajectory in its session | [`session`] |
 //! | one session with or without an instance | `slot` |
-//! | which sessions have an instance | [`pool`] |
-//! | requests to an instance, of a component or in Python | `request`, `live`, `component`, `python` |
-//! | what a session is kept as | [`snapshot`] |
-//! | what changed between two states | [`difference`] |
-//! | an environment's promises, tried on its own scenarios | [`check`] |
+//! | the limit on sessions that have an instance | [`pool`] |
+//! | requests to an instance, of a component or in Python | `request`, `live`, `component`, `python`, `contract` |
+//! | the kept form of a session | [`snapshot`] |
+//! | the changes between two states | [`difference`] |
+//! | checks of an environment's promises on its own scenarios | [`check`] |
 //! | an environment's files in Python | [`rlf_plugins::python_environment`] |
-//! | how the core loads an environment | [`EnvironmentLoader`] |
+//! | loading an environment, for the core | `loader`: [`EnvironmentLoader`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

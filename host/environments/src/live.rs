@@ -1,4 +1,4 @@
-//! A session that has an instance, be it of an environment's own component or of an interpreter that runs one.
+//! A session that has an instance: of an environment's own component, or of an interpreter that runs an environment.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl LiveSession {
         Ok(begun.map(|(live, started)| (Self::Component(live), started)))
     }
 
-    /// Most memory that the instance has had so far, in bytes.
+    /// Maximum memory that the instance has used so far, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         match self {
             Self::Component(live) => live.memory(),

@@ -1,4 +1,4 @@
-//! How the core loads an environment that is a component of its own.
+//! Loading of an environment that is a component, for the core.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use rlf_plugins::plugin::{Exports, Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{BoxFuture, Pool, Stopped};
 
-/// The exports of an environment, as [`Plugin::exports`] gives them.
+/// The exports of an environment, as returned by [`Plugin::exports`].
 pub(crate) type EnvironmentIndices = Arc<environment::GuestIndices>;
 
-/// Loads plugins that trajectories act in. Those in Python are interpreters to the core: `rlf-interpreters` loads them.
+/// Loads environments that are components. To the core, environments in Python are interpreters, and `rlf-interpreters`
+/// loads them.
 #[derive(Debug)]
 pub struct EnvironmentLoader;
 
@@ -40,7 +41,7 @@ impl Exports for EnvironmentExports {
         &self.indices
     }
 
-    /// Asks for its scenarios. Which tools there are, a task says.
+    /// Asks for the scenarios. Returns no tools, because they depend on the task.
     fn list<'a>(
         &'a self,
         plugin: &'a Plugin,

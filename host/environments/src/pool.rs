@@ -1,5 +1,6 @@
-//! Which sessions have an instance. A session that waits longest makes room for one that wants to run: it is snapshotted,
-//! and comes back when it is called again. Nobody is refused.
+//! The pool of sessions limits how many of them have an instance. If another session needs room, the one that has
+//! waited longest is snapshotted and loses its instance. It gets a new one when it is called again. No session is
+//! refused.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,38 +12,38 @@ use rlf_sandbox::{BoxFuture, LimitReached, PoolLevel, Stopped};
 use serde::Serialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The unit in which memory is set aside.
+/// Unit of reserved memory, in bytes.
 const UNIT: u64 = 64 << 10;
-/// Bytes counted for a session that waits, beside what it has grown by.
+/// Bytes reserved for a waiting session, in addition to its growth.
 const IDLE_BYTES: u64 = 512 << 10;
 
 /// Interval between checks for a free place.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Counts of what the pool did.
+/// Counts of the pool's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SessionCounts {
     /// Sessions that were opened.
     pub opened: u64,
     /// Sessions that have an instance now.
     pub live: u64,
-    /// Instances that were freed with a snapshot in their place.
+    /// Instances that were freed and replaced by a snapshot.
     pub evicted: u64,
-    /// Sessions that came back from a snapshot, or were played again from their origin.
+    /// Sessions that were restored from a snapshot or replayed from their origin.
     pub revived: u64,
-    /// Sessions that came back because a call had broken their instance.
+    /// Sessions that were restored because a call had broken their instance.
     pub recovered: u64,
 }
 
-/// A session, as the pool sees it: something that can make room for others.
+/// A session as the pool sees it: it can make room for others.
 pub(crate) trait Evictable: fmt::Debug + Send + Sync {
-    /// Since when it has an instance that nobody uses.
+    /// The time since which it has had an unused instance.
     fn waiting_since(&self) -> Option<Instant>;
 
-    /// The memory set aside for it while it waits, in the pool's units.
+    /// The memory reserved for it while it waits, in the pool's units.
     fn held_units(&self) -> usize;
 
-    /// Snapshots it and frees its instance, if it waits; whether it did.
+    /// Snapshots it and frees its instance, if it is waiting. Returns whether it did.
     fn evict(&self) -> BoxFuture<'_, bool>;
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct SessionPool {
     memory: Arc<Semaphore>,
     slots: Mutex<HashMap<u64, Weak<dyn Evictable>>>,
     next: AtomicU64,
-    /// Notified when a session stops running, and so can be evicted.
+    /// Notified when a session stops running and can be evicted.
     freed: Notify,
     pub(crate) opened: AtomicU64,
     pub(crate) evicted: AtomicU64,
@@ -72,7 +73,7 @@ impl Drop for NoteIdle<'_> {
     }
 }
 
-/// A session's hold on a place and on the memory that it has while it waits.
+/// A session's reservation of a place, and of its memory while it waits.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     _place: OwnedSemaphorePermit,
@@ -82,7 +83,7 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// The memory that it has set aside, in bytes.
+    /// The reserved memory, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.memory.num_permits() as u64 * UNIT
     }
@@ -121,7 +122,7 @@ impl SessionPool {
         }
     }
 
-    /// Makes a session known, so that it can make room for others.
+    /// Registers a session, so that it can make room for others.
     pub(crate) fn enter(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
         let number = self.next.fetch_add(1, Relaxed);
         self.opened.fetch_add(1, Relaxed);
@@ -140,17 +141,18 @@ impl SessionPool {
             .remove(&number);
     }
 
-    /// Wakes waiting sessions, because one stopped running.
+    /// Wakes the sessions that wait for room, because one stopped running.
     pub(crate) fn note_idle(&self) {
         self.freed.notify_waiters();
     }
 
-    /// Wakes waiting sessions when it is dropped. It is made before a session is locked, so that they find it unlocked.
+    /// Returns a guard. When it is dropped, it wakes the sessions that wait for room. Create it before locking a
+    /// session, so that they find the session unlocked.
     pub(crate) fn note_idle_at_the_end(&self) -> NoteIdle<'_> {
         NoteIdle(self)
     }
 
-    /// A place and the memory of a session that waits.
+    /// Reserves a place, and the memory of a waiting session.
     pub(crate) async fn hold(&self, wall: Duration) -> Result<Reservation, Stopped> {
         let deadline = Instant::now() + wall;
         let place = self
@@ -165,7 +167,7 @@ impl SessionPool {
         })
     }
 
-    /// Memory for the time that a session runs.
+    /// Reserves memory for the time that a session runs.
     pub(crate) async fn room(
         &self,
         bytes: u64,
@@ -174,12 +176,12 @@ impl SessionPool {
         self.set_aside(bytes, Instant::now() + wall).await
     }
 
-    /// The units that a number of bytes has.
+    /// Converts bytes to units, rounded up.
     pub(crate) fn units(bytes: u64) -> usize {
         units(bytes) as usize
     }
 
-    /// Brings what a session holds while it waits to what it has grown to, as far as it is to be had.
+    /// Increases a waiting session's reservation to its actual memory, if that much is available.
     pub(crate) fn settle(&self, held: &mut Reservation, memory: u64) {
         let wanted = units(IDLE_BYTES + memory.saturating_sub(held.baseline)) as usize;
         let has = held.memory.num_permits();
@@ -222,7 +224,7 @@ impl SessionPool {
     ) -> Option<OwnedSemaphorePermit> {
         let is_memory = Arc::ptr_eq(semaphore, &self.memory);
         loop {
-            // Before looking: what is freed meanwhile is not missed.
+            // Registered before the check, so that no notification is missed.
             let freed = self.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
@@ -236,15 +238,15 @@ impl SessionPool {
             tokio::select! {
                 permit = Arc::clone(semaphore).acquire_many_owned(permits) => return permit.ok(),
                 () = freed => {}
-                // Others who wait may have been given a part of what is missing, and give it back.
+                // Other waiting sessions may have been given a part of the missing units, and give it back.
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
                 () = tokio::time::sleep_until(deadline.into()) => return None,
             }
         }
     }
 
-    /// Frees the instance of the session that has waited longest; false where all that have one run, or where what those that
-    /// wait have of memory together is less than `units`: they would make no room that suffices.
+    /// Frees the instance of the session that has waited longest. Returns false if no session is waiting, or if all
+    /// waiting sessions together hold less than `units`, which would not make enough room.
     async fn evict_one(&self, units: usize) -> bool {
         let mut waiting: Vec<(Instant, Arc<dyn Evictable>)> = {
             let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

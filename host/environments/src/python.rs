@@ -1,5 +1,5 @@
-//! A session of an environment that is written in Python: an interpreter's session whose image has the environment loaded
-//! already, so that what would be a cell elsewhere is a request to it. plugins/python/README.md has the requests.
+//! A session of an environment in Python. It is an interpreter's session whose memory already has the environment
+//! loaded, so each cell is a request to the environment. plugins/python/README.md describes the requests.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct PythonSession {
     memory: u64,
 }
 
-/// A tool as Python describes it.
+/// A tool, as described by Python.
 #[derive(Deserialize)]
 struct Definition {
     name: String,
@@ -171,7 +171,7 @@ impl PythonSession {
             .ask::<Called>("call", json!([name, arguments]), time)
             .await?
         {
-            // Its memory is used up, and what it did until then does not count.
+            // The memory is used up, so the effects of the call up to then do not count.
             Err(error @ types::Error::Exhausted(_)) => return Ok(Err(error)),
             called => called,
         };
@@ -236,7 +236,7 @@ impl PythonSession {
         }))
     }
 
-    /// The scenarios that came with the files, as JSON.
+    /// The scenarios from the environment's files, as JSON.
     pub(crate) async fn scenarios(&mut self, time: Time) -> Answer<String> {
         self.text("scenarios", json!([]), time).await
     }
@@ -253,7 +253,7 @@ impl PythonSession {
         }))
     }
 
-    /// One request; its answer is JSON, or an error of the environment's.
+    /// Sends one request. Its answer is JSON, or an error of the environment.
     async fn text(&mut self, what: &str, with: Value, time: Time) -> Answer<String> {
         let request = json!([what, with]).to_string();
         let limits = ProgramLimits {
@@ -283,7 +283,7 @@ impl PythonSession {
     }
 }
 
-/// `{"answer":..}` or `{"error":..}`. An answer is a text of JSON, which is left as it is.
+/// Unwraps `{"answer":..}` or `{"error":..}`. The answer is JSON text, and is returned unchanged.
 fn unwrapped(what: &str, value: &str) -> Result<String, types::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

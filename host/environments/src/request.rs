@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// An environment's answer, or the reason why its instance was stopped.
 pub(crate) type Answer<T> = Result<Result<T, types::Error>, Stopped>;
 
-/// The longest that an instance serves one session. One that is older comes back from a snapshot.
+/// Maximum time that an instance serves one session. After it, the session continues from a snapshot.
 pub(crate) const LIFETIME: Duration = rlf_sandbox::MAX_DURATION;
 
 /// The time limits of one request.
@@ -43,18 +43,18 @@ impl Time {
 /// The origin of a session.
 #[derive(Debug, Clone)]
 pub(crate) enum SessionOrigin {
-    /// A task, from its beginning.
+    /// A task that is opened.
     Open {
-        /// JSON.
+        /// The task as JSON.
         task: String,
-        /// Seed of everything random.
+        /// Seed of all randomness.
         seed: u64,
     },
-    /// An earlier session, from its snapshot.
+    /// A snapshot of an earlier session.
     Restore {
         /// The earlier session's snapshot.
         snapshot: Vec<u8>,
-        /// The seed that it was opened with.
+        /// The seed with which the earlier session was opened.
         seed: u64,
     },
 }
@@ -67,22 +67,22 @@ impl SessionOrigin {
     }
 }
 
-/// The beginning of a session.
+/// A session that has started.
 pub(crate) struct Started {
-    /// The environment's first messages and tools; none for a session that continues.
+    /// The environment's first messages and tools. `None` for a restored session.
     pub(crate) start: Option<environment::Start>,
-    /// Canonical JSON.
+    /// The state as canonical JSON.
     pub(crate) state: String,
 }
 
-/// The result of a call, or of something that was said.
+/// The result of a call or of a message.
 pub(crate) struct Stepped {
     pub(crate) step: Result<environment::Step, types::Error>,
-    /// Canonical JSON, after it.
+    /// The state after the step, as canonical JSON.
     pub(crate) state: String,
 }
 
-/// The answer, if it comes inside its time; nothing where nobody is there to give one.
+/// Waits for the answer, within the time limit. Returns `None` if the session was dropped.
 pub(crate) async fn in_time<T>(
     time: Time,
     answered: oneshot::Receiver<T>,
@@ -90,7 +90,8 @@ pub(crate) async fn in_time<T>(
     within(time.wall, answered).await.map(Result::ok)
 }
 
-/// Waits for so long at the most. Past it the machine was too busy: a guest that computes reaches its budget first.
+/// Waits at most this long. A longer wait means that the machine was too busy, because a guest that computes reaches
+/// its CPU budget first.
 pub(crate) async fn within<T>(
     wall: Duration,
     waiting: impl Future<Output = T>,
@@ -114,7 +115,7 @@ pub(crate) async fn within<T>(
         })
 }
 
-/// The error where it is unknown why the instance ended.
+/// The error if it is unknown why the instance ended.
 pub(crate) fn gone() -> Stopped {
     Stopped::unavailable("the session's instance is gone")
 }

@@ -1,4 +1,4 @@
-//! One trajectory's session in an environment: calls, words, and the verdict on the state they led to.
+//! One trajectory's session in an environment: its calls, its messages, and the verdict on the final state.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -30,7 +30,7 @@ use crate::snapshot::{SessionSnapshot, SnapshotError};
 /// The end of an episode.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EpisodeEnd {
-    /// Canonical state.
+    /// The state as canonical JSON.
     pub state: Option<Value>,
     /// The environment's verdict.
     pub verdict: Option<Verdict>,
@@ -113,7 +113,7 @@ impl EnvironmentSession {
         self.tools.iter().map(|tool| &tool.definition)
     }
 
-    /// Whether there are other tools than when this was last asked.
+    /// Whether the tools have changed since this was last asked.
     pub fn take_tools_changed(&mut self) -> bool {
         std::mem::take(&mut self.tools_changed)
     }
@@ -123,12 +123,12 @@ impl EnvironmentSession {
         self.terminated
     }
 
-    /// The reason why the trajectory cannot continue, if it cannot.
+    /// The reason why the trajectory cannot continue, if there is one.
     pub fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
 
-    /// Calls one of its tools. Never fails: what went wrong is in the outcome.
+    /// Calls one of its tools. It never returns an error: failures are part of the outcome.
     pub async fn call(&mut self, call: ToolCall, context: &TurnContext) -> CallOutcome {
         let started = Instant::now();
         let (end, step_reward) = self.run(&call, context).await;
@@ -177,7 +177,7 @@ impl EnvironmentSession {
             return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
         }
         let (name, most) = (tool.own_name.clone(), limits.result_bytes);
-        // As the model wrote them: an environment in Python may see the order of keys.
+        // As the model wrote them, because an environment in Python may see the order of keys.
         let arguments_as_written = call.arguments.to_string();
         let act = |attempt| Action::Call {
             name: name.clone(),
@@ -188,7 +188,7 @@ impl EnvironmentSession {
             Ok((Ok(step), state)) => self.take_step(step, state, most),
             Ok((Err(error), state)) => {
                 self.state = state;
-                // Python runs out of memory by an exception.
+                // In Python, running out of memory is an exception.
                 let is_stop = matches!(error, types::Error::Exhausted(_))
                     && self.slot.plugin.kind() == PluginKind::Interpreter;
                 let is_meant = !is_stop && !matches!(error, types::Error::Internal(_));
@@ -213,7 +213,7 @@ impl EnvironmentSession {
         }
     }
 
-    /// Acts in the environment, and again after an infrastructure failure: what is stopped has had no effect.
+    /// Acts in the environment, and retries after an infrastructure failure, because a stopped action has no effect.
     async fn act(
         &self,
         act: impl Fn(u32) -> Action,
@@ -234,8 +234,8 @@ impl EnvironmentSession {
         }
     }
 
-    /// Asks what changes nothing, and again where the machine had no room or no time for it. An error says why there is no
-    /// answer.
+    /// Asks a question that changes nothing, and retries after an infrastructure failure. The error says why there is
+    /// no answer.
     async fn ask<T, F>(&self, ask: impl Fn() -> F) -> Result<T, String>
     where
         F: Future<Output = Result<Result<T, types::Error>, SessionError>>,
@@ -262,7 +262,7 @@ impl EnvironmentSession {
         again
     }
 
-    /// The second time that the same call is stopped is the end of the trajectory.
+    /// If the same call is stopped for the second time, the trajectory ends.
     fn note_stop(&mut self, call: &ToolCall, arguments: String, why: &str) {
         if !self.stopped.insert((call.name.clone(), arguments)) {
             let name = &call.name;
@@ -300,14 +300,14 @@ impl EnvironmentSession {
         (end, step.reward)
     }
 
-    /// Tells it what the model said without calling a tool. An error says why the trajectory cannot continue.
+    /// Sends a message of the model that contains no tool call. The error says why the trajectory cannot continue.
     pub async fn say(
         &mut self,
         text: &str,
         context: &TurnContext,
     ) -> Result<(Reply, EnvironmentFeedback), String> {
         let started = Instant::now();
-        // A user may leave in the turn that they are spoken to.
+        // The number of actions makes the id unique: a user can be spoken to and leave in the same turn.
         let call_id = format!(
             "{}/{}/say-{}",
             context.trajectory_id, context.turn, self.acts
@@ -345,8 +345,8 @@ impl EnvironmentSession {
         Ok((reply, heard))
     }
 
-    /// The guest's context of one action. The seed is the same for the same actions in the same environment. No environment
-    /// may depend on the ids.
+    /// The guest's context of one action. The seed is the same for the same actions in the same environment. No
+    /// environment may depend on the ids.
     fn context(&self, call_id: &str, attempt: u32, turn: &TurnContext) -> types::CallContext {
         let number = self.acts.to_string();
         let time = Time::for_plugin(&self.slot.plugin);
@@ -361,12 +361,12 @@ impl EnvironmentSession {
         }
     }
 
-    /// Canonical state, as the environment writes it.
+    /// The state as canonical JSON, written by the environment.
     pub async fn state(&self) -> Result<String, String> {
         self.ask(|| self.slot.state()).await
     }
 
-    /// Everything that the session is, to be restored in this or another instance of the same component.
+    /// A snapshot of the whole session. It can be restored in this or another instance of the same component.
     pub async fn snapshot(&self) -> Result<SessionSnapshot, String> {
         let data = self.ask(|| self.slot.snapshot()).await?;
         Ok(SessionSnapshot {
@@ -377,7 +377,7 @@ impl EnvironmentSession {
         })
     }
 
-    /// Puts the session back to what a snapshot has, its tools included. One that cannot be restored changes nothing.
+    /// Resets the session to a snapshot, tools included. A snapshot that cannot be restored changes nothing.
     pub async fn restore(&mut self, snapshot: &SessionSnapshot) -> Result<(), SnapshotError> {
         snapshot.check(&self.slot.plugin.environment_identity())?;
         let tools =
@@ -423,13 +423,13 @@ impl EnvironmentSession {
         }
     }
 
-    /// Frees its instance as if it had waited long; whether it had one.
+    /// Frees its instance, as after a long wait. Returns whether it had one.
     pub async fn evict(&self) -> bool {
         self.slot.evict(None).await
     }
 }
 
-/// Tools of a snapshot, checked as when they were first offered.
+/// The tools of a snapshot, checked as when they were first offered.
 fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
     let rename = &plugin.grants().rename;
     let own_name = |tool: &ToolDefinition| {
@@ -446,8 +446,8 @@ fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedT
     offered(own.collect(), plugin)
 }
 
-/// Tools as an environment offers them. One in Python checks their arguments itself: functions of FastMCP take more than
-/// their schemas say, and published functions take what their code takes.
+/// The tools that an environment offers. An environment in Python checks the arguments itself: functions of FastMCP
+/// accept more than their schemas say, and published functions accept what their code accepts.
 fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
     let checking = match plugin.kind() {
         PluginKind::Interpreter => Checking::Tool,
@@ -456,7 +456,7 @@ fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<Loa
     check_tools(tools, plugin.grants(), checking)
 }
 
-/// A session's answer, or the reason why there is none.
+/// A session's answer, or the reason why there is no answer.
 fn told<T>(answer: Result<Result<T, types::Error>, SessionError>) -> Result<T, String> {
     match answer {
         Ok(Ok(told)) => Ok(told),
@@ -472,12 +472,12 @@ fn why(error: SessionError) -> String {
     }
 }
 
-/// Whether what the environment returned is taken: what is too large, or against the contract, is as if never asked for.
+/// Whether an action's result is accepted. If it is too large or violates the contract, the action has no effect.
 fn took_effect(end: &CallEnd) -> bool {
     matches!(end.ended, Ended::Ok | Ended::Failed)
 }
 
-/// The end of a call that was stopped, as the model reads it: the reason, and that the call changed nothing.
+/// Adds to the end of a stopped call, for the model, that the call changed nothing.
 fn without_effect(mut end: CallEnd) -> CallEnd {
     if let Some(observation) = &mut end.observation {
         for part in &mut observation.content {
@@ -489,7 +489,7 @@ fn without_effect(mut end: CallEnd) -> CallEnd {
     end
 }
 
-/// The tools that a step brings, if it does; an error says what the contract does not allow.
+/// The new tools of a step, if it changes them. The error describes a violation of the contract.
 fn check_step(
     step: &environment::Step,
     plugin: &Plugin,

@@ -1,5 +1,5 @@
-//! One session, with or without an instance: what it was opened with, its last snapshot, and the calls since then, from
-//! which it comes back when it was evicted or a call broke it.
+//! One session, with or without an instance. It keeps the session's origin, its last snapshot and the calls since then.
+//! They restore the session after an eviction, or after a call that broke its instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -40,9 +40,9 @@ pub(crate) struct Slot {
     task: String,
     seed: u64,
     inner: tokio::sync::Mutex<Inner>,
-    /// Since when it has an instance that nobody uses.
+    /// The time since which it has had an unused instance.
     waiting: Mutex<Option<Instant>>,
-    /// Memory that it has set aside while it waits, in the pool's units.
+    /// Memory reserved for it while it waits, in the pool's units.
     held: AtomicUsize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Slot {
 struct Inner {
     live: Option<(LiveSession, Reservation)>,
     snapshot: Option<Vec<u8>>,
-    /// Since the snapshot, or since it was opened.
+    /// The actions since the snapshot, or since the opening.
     log: Vec<Action>,
     /// Hash of the state after the log.
     state: String,
@@ -58,20 +58,20 @@ struct Inner {
     broke: bool,
 }
 
-/// A session that begins.
+/// A session that was opened.
 pub(crate) struct Opened {
     pub(crate) slot: Arc<Slot>,
     /// The environment's first messages.
     pub(crate) start: environment::Start,
-    /// Hash of the state.
+    /// Hash of its state.
     pub(crate) state: String,
 }
 
 /// The reason why a session cannot continue.
 pub(crate) enum SessionError {
-    /// The guest was stopped in what was asked of it now; the session is as it was before.
+    /// The guest was stopped during the current request. The session is as it was before.
     Stopped(Stopped),
-    /// It cannot come back.
+    /// The session cannot be restored.
     Lost(String),
 }
 
@@ -115,7 +115,7 @@ impl Slot {
         Ok(Ok(Opened { slot, start, state }))
     }
 
-    /// Gives it an instance.
+    /// Creates an instance for it.
     async fn begin(
         &self,
         inner: &mut Inner,
@@ -141,7 +141,7 @@ impl Slot {
         }))
     }
 
-    /// The most memory that it may have.
+    /// Maximum memory that it may use, in bytes.
     fn limit(&self) -> u64 {
         let grants = self.plugin.grants();
         if self.plugin.kind() == PluginKind::Interpreter {
@@ -151,7 +151,7 @@ impl Slot {
         }
     }
 
-    /// Does something and keeps it in the log where it took effect. Beside what came of it, the hash of the state then.
+    /// Performs an action and logs it if it took effect. Returns its result and the hash of the state after it.
     pub(crate) async fn act(
         self: &Arc<Self>,
         act: Action,
@@ -169,7 +169,7 @@ impl Slot {
                 return Ok((Err(error), inner.state.clone()));
             }
             Err(stopped) => {
-                // Nobody can continue with the memory that it was stopped in.
+                // The memory of a stopped instance cannot be used any more.
                 self.drop_instance(&mut inner);
                 return Err(SessionError::Stopped(stopped));
             }
@@ -181,7 +181,7 @@ impl Slot {
             inner.log.push(act);
             inner.state.clone_from(&state);
         } else if state != inner.state {
-            // A call that failed has no effect, whatever it did before it failed.
+            // A failed call must have no effect, whatever it did before it failed.
             self.drop_instance(&mut inner);
         }
         let state = inner.state.clone();
@@ -189,7 +189,7 @@ impl Slot {
         Ok((step, state))
     }
 
-    /// Canonical state, as JSON.
+    /// The state as canonical JSON.
     pub(crate) async fn state(
         self: &Arc<Self>,
     ) -> Result<Result<String, types::Error>, SessionError> {
@@ -216,7 +216,7 @@ impl Slot {
         self.after(&mut inner, verdict)
     }
 
-    /// Complete and self-contained.
+    /// A complete and self-contained snapshot.
     pub(crate) async fn snapshot(
         self: &Arc<Self>,
     ) -> Result<Result<Vec<u8>, types::Error>, SessionError> {
@@ -228,14 +228,15 @@ impl Slot {
         self.after(&mut inner, snapshot)
     }
 
-    /// Puts the session back to an earlier snapshot, and gives the hash of the state that it had.
+    /// Resets the session to an earlier snapshot. Returns the hash of that snapshot's state.
     pub(crate) async fn restore(
         self: &Arc<Self>,
         snapshot: Vec<u8>,
     ) -> Result<Result<String, types::Error>, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
-        // Its place first: there may be no other. What cannot be restored comes back as it was.
+        // Its place is freed first, because it may be the only one. If the snapshot cannot be restored, the session is
+        // revived as it was.
         inner.live = None;
         self.set_waiting(None);
         match self.begin(&mut inner, Some(snapshot.clone())).await {
@@ -252,12 +253,12 @@ impl Slot {
         }
     }
 
-    /// Since when it has an instance that nobody uses.
+    /// The time since which it has had an unused instance.
     fn waiting_since(&self) -> Option<Instant> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Snapshots it and frees its instance, if it waits, and has done so for `least`; whether it did.
+    /// Snapshots it and frees its instance, if it has been waiting for `least` or longer. Returns whether it did.
     pub(crate) async fn evict(&self, least: Option<Duration>) -> bool {
         let Ok(mut inner) = self.inner.try_lock() else {
             return false;
@@ -271,7 +272,7 @@ impl Slot {
         };
         self.set_waiting(None);
         if !inner.log.is_empty() {
-            // One that cannot is played again from where it last could, or from its origin.
+            // Without a new snapshot, the session is replayed from its last one or from its origin.
             if let Ok(Ok(snapshot)) = live.snapshot(Time::for_plugin(&self.plugin)).await {
                 inner.snapshot = Some(snapshot);
                 inner.log.clear();
@@ -284,7 +285,7 @@ impl Slot {
         true
     }
 
-    /// Gives it an instance if it has none, and sets aside what it may need while it runs.
+    /// Gives it an instance if it has none, and reserves the memory that it may need while it runs.
     async fn running(
         self: &Arc<Self>,
         inner: &mut Inner,
@@ -299,7 +300,7 @@ impl Slot {
         })
     }
 
-    /// Gives it an instance in the state that it was in, if it has none.
+    /// Gives it an instance in its last state, if it has none.
     async fn revive(&self, inner: &mut Inner) -> Result<(), SessionError> {
         self.set_waiting(None);
         if inner.live.is_some() {
@@ -376,7 +377,7 @@ impl Slot {
         self.pool.note_idle();
     }
 
-    /// It waits from now on, and is looked after where it waits long.
+    /// Marks it as waiting, and starts the task that evicts it after a long wait.
     fn rest(self: &Arc<Self>, inner: &mut Inner) {
         let Some((live, held)) = &mut inner.live else {
             return;
@@ -422,12 +423,12 @@ impl Evictable for Slot {
     }
 }
 
-/// Names a state: the first 128 bits of its BLAKE3, hexadecimal.
+/// Identifies a state by the first 128 bits of its BLAKE3, in hexadecimal.
 pub(crate) fn state_hash(state: &str) -> String {
     blake3::hash(state.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// A state that cannot be read would be lost where the episode ends.
+/// Refuses a state that cannot be parsed: it would be lost at the end of the episode.
 fn readable(state: &str) -> Result<(), types::Error> {
     match rlf_json::from_str::<serde_json::Value>(state) {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! A session outside of an instance: the environment's own bytes and the tools on offer, under the hash of the component that wrote
-//! them, because only that component is known to read them.
+//! A session outside an instance: the environment's bytes, the tools on offer, and the hash of the component that wrote
+//! them. Only that component is known to read them.
 
 use rlf_dialogue::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
@@ -10,42 +10,43 @@ const MAGIC: &str = "rlf-host session 2";
 /// A session at rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionSnapshot {
-    /// BLAKE3 of the component, hexadecimal; of an environment in Python, of the interpreter and its files.
+    /// BLAKE3 of the component, hexadecimal. For an environment in Python: of the interpreter and its files.
     pub component: String,
-    /// As the model sees them.
+    /// The tools, as models see them.
     pub tools: Vec<ToolDefinition>,
-    /// Number of actions in the session so far.
+    /// Number of actions so far in the session.
     pub acts: u64,
-    /// The environment's own.
+    /// The environment's own data.
     pub data: Vec<u8>,
 }
 
 /// The reason why a snapshot cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// The bytes are something else.
+    /// The bytes are not a snapshot.
     #[error("this is no snapshot of a session: it does not begin with {MAGIC:?}")]
     Foreign,
-    /// They are not what was written.
+    /// The bytes have changed since they were written.
     #[error("the snapshot is damaged: its bytes are not those that were written")]
     Damaged,
-    /// It was made by another component.
+    /// Another component wrote the snapshot.
     #[error(
         "the snapshot was made by component {made_by}, and this is {this}; play the episode again, or use the component it is of"
     )]
     OtherComponent {
-        /// Hash of the one that made it.
+        /// Hash of the component that wrote it.
         made_by: String,
-        /// Hash of the one at hand.
+        /// Hash of the present component.
         this: String,
     },
-    /// The environment does not take it.
+    /// The environment refused the snapshot.
     #[error("the environment does not take the snapshot: {0}")]
     Refused(String),
 }
 
 impl SessionSnapshot {
-    /// As a file: five lines of text, of which the second is the BLAKE3 of all that follows, then the environment's bytes.
+    /// Writes a snapshot as a file: five lines of text, then the environment's bytes. The second line is the BLAKE3 of
+    /// everything after it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools = serde_json::to_string(&self.tools).unwrap_or_else(|_| "[]".into());
         let mut body = format!("{}\n{tools}\n{}\n", self.component, self.acts).into_bytes();
@@ -82,7 +83,7 @@ impl SessionSnapshot {
         })
     }
 
-    /// Refuses one that another component made.
+    /// Refuses a snapshot of another component.
     pub(crate) fn check(&self, this: &str) -> Result<(), SnapshotError> {
         if self.component == this {
             return Ok(());

@@ -1,11 +1,11 @@
-//! Atomic writing of files: a file is there whole or not at all.
+//! Atomic writing of files: a file exists whole or not at all.
 //!
-//! The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash the old file or
-//! the new one is there, and a process that has the old one open keeps it. Links are followed. A new file gets the
-//! permissions of the old one and, if that is allowed, its owner.
+//! The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash, the old or
+//! the new file exists. A process that has the old file open keeps it. Links are followed. A new file gets the
+//! permissions of the old one and, if that is allowed, its owner. The crate must not know what the files contain.
 //!
-//! Devices, terminals, pipes and the standard output are written to directly. A rename would replace them by a file, and
-//! `/dev/null` as a file breaks a machine.
+//! Devices, terminals, pipes and the standard output are written to directly, because a rename would replace them by a
+//! file. A machine breaks if `/dev/null` is a file.
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -26,7 +26,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Prefix of the names of files and folders that are being written, or that a crash left.
+/// Prefix of the names of files and folders that are being written, or that were left by a crash.
 pub const PARTIAL: &str = ".writing-";
 
 /// True if `path` has the name of a file that is being written.
@@ -36,12 +36,12 @@ pub fn is_partial(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
 }
 
-/// Puts `bytes` at `path`.
+/// Writes `bytes` to `path`.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |out| out.write_all(bytes))
 }
 
-/// Puts what `fill` writes at `path`. If `fill` fails, what was there stays.
+/// Writes the output of `fill` to `path`. If `fill` fails, the old file stays.
 pub fn write_with(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -67,7 +67,7 @@ pub fn write_with(
     }
 }
 
-/// True if `path` is the process's standard output, which may be a file. It is then appended to.
+/// True if `path` is the process's standard output, which may be a file. Output is then appended to it.
 #[must_use]
 pub fn is_standard_output(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| is_stdout(&there))
@@ -79,7 +79,8 @@ fn is_stdout(there: &Metadata) -> bool {
     stdout.is_ok_and(|stdout| (stdout.dev(), stdout.ino()) == (there.dev(), there.ino()))
 }
 
-/// Writes beside `path` and renames, with the permissions of what was `there`, or else as the process makes files.
+/// Writes a file beside `path` and renames it. It has the permissions of the old file `there`, or else the process's
+/// default.
 fn replace(
     path: &Path,
     there: Option<&Metadata>,
@@ -98,13 +99,14 @@ fn replace(
     out.flush()?;
     drop(out);
     if let Some(there) = there {
-        // Only root may give a file away; for the others it is theirs already, or becomes theirs.
+        // Only root may give a file away. For other users, the file is already theirs or becomes theirs.
         let _ = fchown(beside.as_file(), Some(there.uid()), Some(there.gid()));
         beside.as_file().set_permissions(there.permissions())?;
     }
     beside.as_file().sync_all()?;
     beside.persist(path)?;
-    // The rename is on the disk when the folder is. Some file systems cannot flush one; it has happened all the same.
+    // The rename is on the disk once the folder is flushed. Some file systems cannot flush a folder, but the rename has
+    // happened all the same.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }

@@ -1,21 +1,20 @@
-//! Which addresses a name may lead to.
+//! The addresses that a name may lead to.
 //!
-//! A name in the rules is only a promise; the owner of its DNS zone can point it at the
-//! machine itself, at its neighbours or at a cloud's metadata. So every address is looked up here,
-//! and what is not known to be public is not public. From the IANA special-purpose address
-//! registries for IPv4 and IPv6, read in 2026.
+//! A name in the rules is only a promise: the owner of its DNS zone can point it at this machine, at its neighbours or
+//! at a cloud's metadata. So every address is looked up here, and an address that is not known to be public is treated
+//! as not public. The tables follow the IANA special-purpose address registries for IPv4 and IPv6, as of 2026.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Kind of network that an address belongs to.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The internet.
     Public,
-    /// This machine or a network of its owner; open only to hosts whose entry says
-    /// `allow_private_addresses`. In words, such as `a loopback address`.
+    /// This machine or a network of its owner. Only hosts with `allow_private_addresses` may lead there. The text
+    /// describes it, for example `a loopback address`.
     Private(&'static str),
-    /// Closed always: no server that a plugin could mean, or credentials of the machine.
+    /// Always closed: an address without a server for plugins, or with credentials of the machine.
     Never(&'static str),
 }
 
@@ -24,16 +23,16 @@ use Reach::{Never, Private};
 const METADATA: Reach = Never("a cloud's metadata address");
 const DOCUMENTATION: Reach = Never("a documentation address");
 
-/// Network, length of its prefix, and what it is; the first that fits counts.
+/// Network, length of its prefix, and kind. The first network that contains an address decides.
 const V4: &[([u8; 4], u32, Reach)] = &[
-    // Metadata services that stand among addresses which may be opened, or are public.
+    // Metadata services within networks that may be opened, or that are public.
     ([100, 100, 100, 200], 32, METADATA),
     ([168, 63, 129, 16], 32, METADATA),
     ([0, 0, 0, 0], 8, Never("an address of no host")),
     ([10, 0, 0, 0], 8, Private("a private address")),
     ([100, 64, 0, 0], 10, Private("a carrier's private address")),
     ([127, 0, 0, 0], 8, Private("a loopback address")),
-    // With 169.254.169.254, where most clouds keep their metadata.
+    // It includes 169.254.169.254, where most clouds have their metadata.
     ([169, 254, 0, 0], 16, Never("a link-local address")),
     ([172, 16, 0, 0], 12, Private("a private address")),
     ([192, 0, 0, 0], 24, Never("an address of IETF protocols")),
@@ -44,11 +43,11 @@ const V4: &[([u8; 4], u32, Reach)] = &[
     ([198, 51, 100, 0], 24, DOCUMENTATION),
     ([203, 0, 113, 0], 24, DOCUMENTATION),
     ([224, 0, 0, 0], 4, Never("a multicast address")),
-    // With 255.255.255.255, broadcast.
+    // It includes 255.255.255.255, the broadcast address.
     ([240, 0, 0, 0], 4, Never("a reserved address")),
 ];
 
-/// As [`V4`]. What only carries an IPv4 address is read by [`embedded`] before.
+/// Like [`V4`]. Addresses that only carry an IPv4 address are handled before, by [`embedded`].
 const V6: &[([u16; 8], u32, Reach)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
@@ -89,12 +88,12 @@ const V6: &[([u16; 8], u32, Reach)] = &[
         8,
         Never("a multicast address"),
     ),
-    // The only addresses given to networks so far.
+    // The only addresses assigned to networks so far.
     ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Reach::Public),
 ];
 
 impl Reach {
-    /// Looks `address` up. An IPv6 address that stands for an IPv4 one is what that one is.
+    /// Looks up `address`. An IPv6 address that carries an IPv4 address has the reach of the latter.
     pub fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::from_v4(v4),
@@ -127,16 +126,16 @@ impl Reach {
     }
 }
 
-/// True where `address` is one of the internet's.
+/// True if `address` is on the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     Reach::from_address(address) == Reach::Public
 }
 
-/// The IPv4 address that a packet to `address` ends at: `::ffff:0:0/96`, by the machine itself, and
-/// `64:ff9b::/96`, through a translator of the network (as IPv6-only networks reach all of IPv4).
+/// The IPv4 address at which a packet to `address` ends. The machine itself translates `::ffff:0:0/96`. A translator of
+/// the network translates `64:ff9b::/96`, through which IPv6-only networks reach all of IPv4.
 ///
-/// Other forms that carry one (6to4, Teredo, IPv4-compatible, translators with a prefix of their
-/// own) are given up or local, and closed whatever they carry.
+/// Other forms that carry an IPv4 address (6to4, Teredo, IPv4-compatible, translators with their own prefix) are
+/// obsolete or local. They are closed, whatever they carry.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, high, low] = address.segments();
     matches!(

@@ -1,4 +1,4 @@
-//! A rules, opened: fetches for the calls of one plugin.
+//! The client: opened with HTTP rules, it makes the fetches for the calls of one plugin.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::resolve::{Resolve, SystemResolver, checked_addresses};
 use crate::rules::HttpRules;
 use crate::secret::Secrets;
 
-/// One plugin's way to the network. Cheap to clone; clones share what `max_concurrent` counts.
+/// One plugin's access to the network. Cheap to clone; clones share the count of `max_concurrent`.
 #[derive(Clone)]
 pub struct HttpClient {
     inner: Arc<Inner>,
@@ -32,13 +32,13 @@ struct Inner {
     hosts: Hosts,
     secrets: Secrets,
     redactor: Redactor,
-    /// `None` where no host is https.
+    /// `None` if no host uses https.
     tls: Option<TlsConnector>,
     resolver: Arc<dyn Resolve>,
     permits: Semaphore,
 }
 
-/// Hosts and names of secrets, no secret.
+/// Shows hosts and the names of secrets, but no secret.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient")
@@ -49,14 +49,12 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Checks `rules`, reads its secrets and the certificates that its hosts are trusted by.
-    /// Names are looked up by the machine.
+    /// Checks `rules`, and reads its secrets and the certificates for its hosts. The machine's resolver looks up names.
     pub fn open(rules: &HttpRules) -> Result<Self, HttpError> {
         Self::open_with(rules, Arc::new(SystemResolver))
     }
 
-    /// As [`open`](Self::open), with names looked up by `resolver`. Its answers are checked as
-    /// any other.
+    /// Like [`open`](Self::open), but `resolver` looks up names. Its answers are checked like any others.
     pub fn open_with(rules: &HttpRules, resolver: Arc<dyn Resolve>) -> Result<Self, HttpError> {
         rules.check_limits()?;
         let hosts = Hosts::open(&rules.hosts)?;
@@ -80,7 +78,7 @@ impl HttpClient {
         })
     }
 
-    /// The fetches of one call of the plugin, which ends at `deadline`.
+    /// Prepares the fetches of one call of the plugin. The call ends at `deadline`.
     pub fn call(&self, deadline: Instant) -> HttpCall {
         HttpCall {
             client: self.clone(),
@@ -90,7 +88,7 @@ impl HttpClient {
     }
 }
 
-/// Fetches of one call of a plugin, counted. Every call has its own.
+/// The fetches of one call of a plugin. Each call has its own count.
 #[derive(Debug)]
 pub struct HttpCall {
     client: HttpClient,
@@ -99,9 +97,9 @@ pub struct HttpCall {
 }
 
 impl HttpCall {
-    /// Fetches once: no redirect is followed and nothing is tried again.
+    /// Fetches once. It follows no redirect and retries nothing.
     ///
-    /// Fetches of one call may run at once. Dropping the future closes the connection.
+    /// Fetches of one call may run concurrently. Dropping the future closes the connection.
     pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         self.count()?;
         let inner = &*self.client.inner;
@@ -172,7 +170,7 @@ impl Inner {
         exchange(&self.rules, self.tls.as_ref(), target, stream, request).await
     }
 
-    /// The part of an answer that the plugin sees.
+    /// Prepares an answer for the plugin, without secrets.
     fn shown(&self, target: &Target, answer: Answer) -> Result<Response, FetchError> {
         let Answer {
             status,
@@ -193,7 +191,7 @@ impl Inner {
         let headers = headers.map(|(name, value)| (text(name.as_ref()), text(value.as_bytes())));
         let headers = headers.collect();
         let body = self.redactor.redact(body);
-        // A mark may be longer than the secret that was there.
+        // A mark may be longer than the secret that it replaced.
         let (most, used) = (self.rules.max_response_bytes, body.len() as u64);
         if used > most {
             return Err(FetchError::exhausted(

@@ -1,8 +1,7 @@
 //! One connection for one request: connect, send, read, close.
 //!
-//! Nothing is kept between fetches, so that no plugin meets another's connection and every fetch
-//! goes to addresses that were checked for it. Everything happens inside one future; dropping it
-//! closes the socket.
+//! No connection is kept between fetches. So no plugin meets another's connection, and every fetch goes to addresses
+//! that were checked for it. Everything happens inside one future; dropping it closes the socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -26,19 +25,19 @@ use crate::metered::{Metered, Received};
 use crate::request::head_line;
 use crate::rules::{HttpRules, Scheme};
 
-/// An answer as it came: secrets are still in it.
+/// An answer as received. It may contain secrets.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-/// The buffer that hyper reads the head of an answer into is at least this: twice what it reads at
-/// first, so that a head which fills it is known to be long.
+/// Minimum size of hyper's buffer for the head of an answer. It is twice what hyper reads at first, so a head that
+/// fills the buffer is known to be long.
 const MIN_BUFFER_BYTES: u64 = 16 << 10;
 
-/// Connects to the first of `addresses` that answers. Each gets its share of the time left, so that
-/// a silent one does not use up that of the others.
+/// Connects to the first of `addresses` that answers. Each address gets a share of the remaining time, so a silent one
+/// does not use up the time of the others.
 pub(crate) async fn connect(
     target: &Target,
     addresses: &[IpAddr],
@@ -50,14 +49,14 @@ pub(crate) async fn connect(
         let share = until.saturating_duration_since(now) / (addresses.len() - tried) as u32;
         let connecting = TcpStream::connect(SocketAddr::new(address, target.port));
         let connected = if tried + 1 == addresses.len() {
-            // The end of the fetch's own time is the caller's to notice.
+            // The caller enforces the end of the fetch's own time.
             Ok(connecting.await)
         } else {
             timeout_at(now + share, connecting).await
         };
         match connected {
             Ok(Ok(stream)) => {
-                // One small request: waiting for more to send would only delay it.
+                // There is one small request, so waiting for more data would only delay it.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -130,7 +129,7 @@ impl Exchange<'_> {
         tokio::select! {
             biased;
             answer = &mut answer => answer,
-            // Its last bytes may be waiting to be read.
+            // The last bytes of the answer may not be read yet.
             _ = &mut connection => answer.await,
         }
     }
@@ -146,7 +145,7 @@ impl Exchange<'_> {
         let mut read = Vec::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| self.failed(&error, received))?;
-            // What follows a body in chunks are trailers, which nobody asked for.
+            // A chunked body may end with trailers. They are ignored.
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -184,7 +183,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// More than the head may have.
+    /// The size of hyper's buffer. It is larger than the head may be.
     fn buffer(&self) -> u64 {
         (self.rules.max_header_bytes + 1).max(MIN_BUFFER_BYTES)
     }
@@ -199,11 +198,11 @@ impl Exchange<'_> {
         )
     }
 
-    /// Puts what hyper says into words of ours.
+    /// Converts hyper's error.
     fn failed(&self, error: &hyper::Error, received: &Received) -> FetchError {
         let Self { rules, host } = self;
-        // Without hyper's server only its text tells (tests/all/size.rs), and the same of too many
-        // lines and of too long ones.
+        // hyper distinguishes these errors only by their text (tests/all/size.rs tests it). Too many lines and too long
+        // lines have the same text.
         if error.is_parse() && error.to_string().contains("too large") {
             let most = u64::from(rules.max_headers);
             return if received.bytes() >= self.buffer() {

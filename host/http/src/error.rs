@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Rules that contradict themselves, or that this machine cannot keep.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// A key of `hosts` that is not a host's exact name.
+    /// A key of `hosts` that is not the exact name of a host.
     #[error("http host `{host}`: {reason}")]
     Host {
         /// The host, as written in the rules.
@@ -15,48 +15,48 @@ pub enum HttpError {
         /// The mistake, and what to write instead.
         reason: String,
     },
-    /// A secret that cannot be read, or that nothing may use.
+    /// A secret that cannot be read, or that no request may use.
     #[error("http secret `{name}`: {reason}")]
     Secret {
         /// Its key in the rules.
         name: String,
-        /// The mistake and how to mend it; never a part of the secret.
+        /// The mistake, and how to correct it. It never contains a part of the secret.
         reason: String,
     },
-    /// A limit that would stop everything or protect from nothing.
+    /// A limit that would stop every fetch, or that protects from nothing.
     #[error("http `{name} = {value}`: {reason}")]
     Limit {
-        /// Its key in the rules.
+        /// The limit's key in the rules.
         name: &'static str,
-        /// Its value there.
+        /// The limit's value in the rules.
         value: u64,
         /// The mistake, and what to write instead.
         reason: String,
     },
-    /// The certificates that https hosts are checked by cannot be read.
+    /// The certificates for https hosts cannot be read.
     #[error("http certificates{}: {reason}", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     Certificates {
-        /// The file that the rules name, if it names one.
+        /// The file that the rules name, if they name one.
         path: Option<PathBuf>,
-        /// The mistake and how to mend it.
+        /// The mistake, and how to correct it.
         reason: String,
     },
 }
 
-/// A fetch that brought no answer. Its text may be shown to a plugin and a model: no secret, no
-/// address that a name leads to, no path of the machine.
+/// A fetch without an answer. Its text may be shown to a plugin and a model. It contains no secret, no address that a
+/// name leads to, and no path of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// The operator's HTTP rules refuse the request. Nothing was sent.
     #[error("{0}")]
     Denied(String),
-    /// The request is none that could be sent: its URL, its method or one of its headers.
+    /// The request cannot be sent because of its URL, its method or a header.
     #[error("{0}")]
     Invalid(String),
     /// The request, the answer or the number of requests is larger than the rules allow.
     #[error("{reason} ({limit})")]
     Exhausted {
-        /// Description of what was too large or too many.
+        /// Describes what was too large or too many.
         reason: &'static str,
         /// The limit.
         limit: FetchLimit,
@@ -90,10 +90,10 @@ impl FetchError {
     }
 }
 
-/// The end of the time for a fetch that came first.
+/// The time limit that ended a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimedOutBy {
-    /// `timeout_ms` of the rules: the call that fetched has time left.
+    /// `timeout_ms` of the rules. The call that fetched has time left.
     Rules,
     /// The deadline of the call that fetched.
     Deadline,
@@ -108,15 +108,15 @@ impl fmt::Display for TimedOutBy {
     }
 }
 
-/// A limit that a fetch ran into.
+/// A limit that a fetch exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimit {
     /// Its key in [`HttpRules`](crate::HttpRules), such as `max_response_bytes`.
     pub name: &'static str,
     /// Its value, in the unit that the key names.
     pub value: u64,
-    /// The amount used or asked for, in the same unit. If the answer was not read to its end, the real amount may be
-    /// larger.
+    /// The amount that was used or asked for, in the same unit. If the answer was not read to its end, the actual
+    /// amount may be larger.
     pub used: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The hosts of a rules, and whether a URL is at one of them.
+//! The hosts of HTTP rules, and the check whether a URL leads to one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,16 +8,16 @@ use url::{Host, Url};
 use crate::error::{FetchError, HttpError};
 use crate::rules::{HostRule, Scheme};
 
-/// Host as a parsed URL spells it (lower case, IDNA, addresses canonical) to its rule.
+/// The rule of each host. A key is spelled as in a parsed URL: lower case, IDNA, canonical addresses.
 #[derive(Debug)]
 pub(crate) struct Hosts(BTreeMap<String, HostRule>);
 
-/// Target of a request: a host of the rules, over its scheme, at one of its ports.
+/// The target of a request: a host of the rules, with its scheme and one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The host, as in the rules and the URL.
     pub(crate) host: String,
-    /// Set where the host is an address and no name.
+    /// The address, if the host is an address and not a name.
     pub(crate) address: Option<IpAddr>,
     pub(crate) scheme: Scheme,
     pub(crate) port: u16,
@@ -60,7 +60,7 @@ impl Hosts {
         Ok(Self(hosts))
     }
 
-    /// The host that `name` of the rules stands for, if it is one of these.
+    /// The host of the rules that `name` means, if there is one.
     pub(crate) fn named(&self, name: &str) -> Option<&str> {
         let host = canonical(name).ok()?;
         self.0.get_key_value(&host).map(|(host, _)| host.as_str())
@@ -70,7 +70,7 @@ impl Hosts {
         self.0.values().any(|rule| rule.scheme == Scheme::Https)
     }
 
-    /// Reads where `url` leads to.
+    /// Checks that the rules allow `url`, and returns its target.
     pub(crate) fn admit(&self, url: &Url) -> Result<Target, FetchError> {
         let denied = |reason: String| Err(FetchError::Denied(reason));
         if !matches!(url.scheme(), "http" | "https") {
@@ -123,7 +123,7 @@ impl Hosts {
     }
 }
 
-/// Spelling of a host of the rules that URLs are compared with, or the reason that it is not a host.
+/// Canonical spelling of a host of the rules, as in parsed URLs. The error says why it is not a host.
 fn canonical(written: &str) -> Result<String, String> {
     if written.parse::<Ipv6Addr>().is_ok() {
         return Err(format!("write `[{written}]`, as in a URL"));
@@ -139,7 +139,7 @@ fn canonical(written: &str) -> Result<String, String> {
         Host::Domain(name) if name.ends_with('.') => Err(
             "a name with a dot at its end is another one to servers; leave the dot out".to_owned(),
         ),
-        // `0x7f.1` is 127.0.0.1: what was meant is asked for.
+        // `0x7f.1` is 127.0.0.1. The error asks whether that is meant.
         Host::Ipv4(_) | Host::Ipv6(_) if canonical != written => {
             Err(format!("this is the address {canonical}; write it so"))
         }

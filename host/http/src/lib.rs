@@ -5,17 +5,27 @@
 //! operator names hosts, and this crate sends requests to these hosts only:
 //!
 //! - Hosts by exact name, each over one scheme and at listed ports ([`HostRule`]).
-//! - A name is resolved once for each fetch, every address is checked ([`Reach`]), and one of exactly
-//!   those is connected to, with the name for TLS and `Host`.
-//! - Redirects are answers. Proxy variables of the environment are not read, cookies not kept.
-//! - Bytes, headers, time and numbers of requests are capped ([`HttpRules`]); a limit that is
-//!   reached is reported by its key, its value and what was used ([`FetchError`]).
-//! - Secrets are put into headers here, towards the one host each is bound to, and taken out of what
-//!   comes back. The plugin never holds one.
+//! - A name is resolved once for each fetch, and every address is checked ([`Reach`]). The connection goes to one of
+//!   these addresses only, with the name for TLS and `Host`.
+//! - A redirect is an answer. Proxy variables of the environment are not read, and cookies are not kept.
+//! - Bytes, headers, time and the number of requests are limited ([`HttpRules`]). The error of an exceeded limit has
+//!   the limit's key, its value and the amount used ([`FetchError`]).
+//! - This crate puts secrets into headers, only for the one host that each is bound to, and removes them from the
+//!   answers. The plugin never holds a secret.
 //!
-//! It knows nothing of plugins, tools or the sandbox: a rules, a deadline and requests come in,
-//! answers and errors go out. One connection serves one request, in HTTP/1.1; a host with TLS costs a
-//! handshake each time, shortened by the session tickets of the client.
+//! It must not know plugins, tools or the sandbox: rules, a deadline and requests come in, answers and errors go out.
+//! One connection serves one request, in HTTP/1.1. A host with TLS costs a handshake for each request, shortened by the
+//! client's session tickets.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the operator's rules | `rules`: [`HttpRules`] |
+//! | a client, and the fetches of one call | `client`: [`HttpClient`], [`HttpCall`] |
+//! | requests, answers, and the checks of requests | `request` |
+//! | allowed hosts, name resolution, allowed addresses | `hosts`, `resolve`, `address` |
+//! | one connection, and the count of its bytes | `connection`, `metered`, `tls` |
+//! | secrets, and their removal from answers | `secret`, `redact` |
+//! | errors | `error` |
 //!
 //! ```
 //! use std::time::{Duration, Instant};

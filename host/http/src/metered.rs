@@ -1,4 +1,4 @@
-//! Counts what a server sends.
+//! Counts the bytes that a server sends.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ impl Received {
     }
 }
 
-/// A connection that says what it received.
+/// A connection that counts the bytes it received.
 pub(crate) struct Metered<S> {
     stream: S,
     received: Received,

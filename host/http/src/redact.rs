@@ -1,13 +1,11 @@
-//! Takes secrets out of what comes back.
+//! Removes secrets from answers.
 //!
-//! A server may repeat what it was sent: in an error page, in a debugging header, in the URL of a
-//! redirect. Each secret is looked for as it is, whatever the case of its letters; in base64 of
-//! both alphabets, also in the midst of something longer; percent-encoded; and behind the escapes of
-//! JSON. Every find becomes `[secret NAME]`.
+//! A server may repeat what it was sent: in an error page, in a debugging header, or in the URL of a redirect. Each
+//! secret is searched for in several forms: as plain text, in upper or lower case; in base64 of both alphabets, also
+//! inside longer text; percent-encoded; and with JSON's escapes. Every match becomes `[secret NAME]`.
 //!
-//! This is for servers that mean well. One that hides the secret it was given (reversed, cut in
-//! two, encrypted) can hand it to the plugin: a secret is bound to one host because that host is
-//! trusted with it.
+//! This protects from honest mistakes. A server that hides the secret it was given (reversed, cut in two, encrypted)
+//! can pass it to the plugin. A secret is bound to one host because that host is trusted with it.
 
 use std::ops::Range;
 
@@ -19,23 +17,23 @@ use crate::secret::Secrets;
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Finds the secrets of one rules.
+/// Finds the secrets of one plugin's HTTP rules.
 pub(crate) struct Redactor {
-    /// `None` where there is no secret.
+    /// `None` if there is no secret.
     automaton: Option<AhoCorasick>,
     patterns: Vec<Pattern>,
-    /// `[secret NAME]`, by secret.
+    /// `[secret NAME]`, for each secret.
     marks: Vec<String>,
 }
 
-/// Meaning of one pattern of the automaton.
+/// The meaning of one pattern of the automaton.
 struct Pattern {
     secret: usize,
-    /// Characters of base64 before and after the find that have bits of the secret in them.
+    /// Number of base64 characters before and after the match that contain bits of the secret.
     around: [usize; 2],
 }
 
-/// A place in an answer, and the secret that is there.
+/// A range in an answer, and the index of the secret found there.
 type Find = (Range<usize>, usize);
 
 impl Redactor {
@@ -82,7 +80,7 @@ impl Redactor {
         })
     }
 
-    /// `bytes` without secrets.
+    /// Returns `bytes` without secrets.
     pub(crate) fn redact(&self, bytes: Vec<u8>) -> Vec<u8> {
         let Some(automaton) = &self.automaton else {
             return bytes;
@@ -105,7 +103,7 @@ impl Redactor {
         let mut redacted = Vec::with_capacity(bytes.len());
         let mut done = 0;
         for (range, secret) in finds {
-            // Finds overlap where one secret is a part of another, or repeats itself.
+            // Matches overlap if one secret is part of another, or repeats itself.
             if range.start >= done {
                 redacted.extend_from_slice(&bytes[done..range.start]);
                 redacted.extend_from_slice(self.marks[secret].as_bytes());
@@ -116,7 +114,7 @@ impl Redactor {
         redacted
     }
 
-    /// `bytes`, without secrets, as text.
+    /// Returns `bytes` as text, without secrets.
     pub(crate) fn redact_text(&self, bytes: &[u8]) -> String {
         String::from_utf8_lossy(&self.redact(bytes.to_vec())).into_owned()
     }
@@ -141,8 +139,8 @@ impl Redactor {
     }
 }
 
-/// The characters that base64 writes for `text` alone, where `before` bytes (modulo 3) stand before
-/// it; and how many characters to the left and right it shares with its neighbours.
+/// The base64 characters that depend on `text` alone, if `before` bytes (modulo 3) precede it. Also returns the number
+/// of characters on the left and on the right that it shares with its neighbours.
 fn base64_inside(text: &[u8], before: usize, alphabet: &[u8; 64]) -> (Vec<u8>, [usize; 2]) {
     let skipped = (3 - before) % 3;
     let (groups, rest) = text[skipped..].as_chunks::<3>();
@@ -154,10 +152,10 @@ fn base64_inside(text: &[u8], before: usize, alphabet: &[u8; 64]) -> (Vec<u8>, [
     (characters.collect(), [shared(skipped), shared(rest.len())])
 }
 
-/// Reads one escape at the start of some bytes: what it stands for and its length.
+/// Reads an escape at the start of some bytes. Returns the byte that it means, and its length.
 type Unescape = fn(&[u8]) -> Option<(u8, usize)>;
 
-/// Escapes of URLs and forms, and of JSON, by their first byte.
+/// The escapes of URLs and forms, and of JSON, by their first byte.
 const ESCAPES: [(u8, Unescape); 2] = [(b'%', percent), (b'\\', backslash)];
 
 fn percent(bytes: &[u8]) -> Option<(u8, usize)> {
@@ -180,15 +178,15 @@ fn hexadecimal(digits: [u8; 2]) -> Option<u8> {
     Some((digit(digits[0])? << 4 | digit(digits[1])?) as u8)
 }
 
-/// Bytes with their escapes read, and the way back.
+/// Bytes after unescaping, with the way back to the original.
 struct Unescaped {
     bytes: Vec<u8>,
-    /// For each escape: the place of its byte in `bytes`, and how much shorter `bytes` is after it.
+    /// For each escape: the position of its byte in `bytes`, and by how much `bytes` is shorter after it.
     escapes: Vec<(usize, usize)>,
 }
 
 impl Unescaped {
-    /// `None` where there is no escape: nothing new can be found.
+    /// Returns `None` if there is no escape, because then nothing new can be found.
     fn read(source: &[u8], mark: u8, unescape: Unescape) -> Option<Self> {
         if !source.contains(&mark) {
             return None;
@@ -210,7 +208,7 @@ impl Unescaped {
         (!escapes.is_empty()).then_some(Self { bytes, escapes })
     }
 
-    /// The range of the original that `range` of `bytes` came from.
+    /// The range of the original from which `range` of `bytes` came.
     fn source(&self, range: &Range<usize>) -> Range<usize> {
         let source = |at: usize| {
             let escapes_before = self.escapes.partition_point(|(place, _)| *place < at);
@@ -289,7 +287,8 @@ mod tests {
             ),
             (r#"<s3cr3t/+%\"value>"#, "<[secret key]>"),
             (r"<\u00733cr3t\/+%\u0022value>\n", r"<[secret key]>\n"),
-            // Of `s3cr3t/+%"value`, `user:` before it, `user:` before and `!` after it.
+            // Base64 of the secret `s3cr3t/+%"value`: alone, with `user:` before it, and with `user:` before and `!`
+            // after it.
             ("<czNjcjN0LyslInZhbHVl>", "<[secret key]>"),
             ("dXNlcjpzM2NyM3QvKyUidmFsdWU=", "dXNlcj[secret key]="),
             ("dXNlcjpzM2NyM3QvKyUidmFsdWUh", "dXNlcj[secret key]h"),
@@ -330,7 +329,7 @@ mod tests {
                 .bytes()
                 .zip(escaped)
                 .map(|(byte, escaped)| {
-                    // As every encoder does: a percent sign of the secret's own is encoded.
+                    // As in every encoder, a percent sign of the secret itself is encoded.
                     if escaped || byte == b'%' { format!("%{byte:02x}") } else { char::from(byte).into() }
                 })
                 .collect();
@@ -344,7 +343,7 @@ mod tests {
                 let text = String::from_utf8_lossy(&redacted);
                 prop_assert!(text.contains("[secret key]"), "{text}");
                 let left = text.replace("[secret key]", "");
-                // All that may be left are the bytes around it, in three characters for two bytes.
+                // Only the bytes around the secret may be left, in three characters for two bytes.
                 prop_assert!(left.len() <= 3 * 3 * (before.len() + after.len()) + 4, "{left}");
                 prop_assert!(!left.contains(&secret));
             }

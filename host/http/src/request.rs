@@ -1,4 +1,4 @@
-//! Requests and responses of plugins, and the checks of requests.
+//! Requests and responses of plugins, with the checks of requests.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ use crate::secret::Secrets;
 /// A request, as a plugin wrote it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
+    /// The method: `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
     pub method: String,
-    /// An absolute https or http URL. Its fragment is not sent.
+    /// The absolute https or http URL. Its fragment is not sent.
     pub url: String,
-    /// Names and values in order; a name may be repeated.
+    /// Names and values, in order. A name may be repeated.
     pub headers: Vec<(String, Value)>,
-    /// May be empty.
+    /// The body, which may be empty.
     pub body: Vec<u8>,
 }
 
-/// The body by its length only: it may be large, and is not the log's to keep.
+/// Shows only the length of the body, which may be large and does not belong in a log.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
@@ -43,19 +43,19 @@ impl fmt::Debug for Request {
 pub enum Value {
     /// Plain text.
     Text(String),
-    /// The name of a secret of the rules, which the host program puts in.
+    /// The name of a secret of the rules. The host program inserts the secret.
     Secret(String),
 }
 
-/// An answer, whatever its status: an error of the server's and a redirect are answers too.
+/// An answer with any status: errors of the server and redirects are answers too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// Such as 200, or 302: redirects are not followed.
+    /// The status, such as 200, or 302 because redirects are not followed.
     pub status: u16,
-    /// Names in lower case, and values, in the order of arrival for each name. `content-length` is
-    /// the server's and counts what stood where a secret was.
+    /// Names in lower case, and values, in the order of arrival for each name. `content-length` comes from the server,
+    /// and counts the secrets that were removed.
     pub headers: Vec<(String, String)>,
-    /// Body as received, without secrets.
+    /// The body as received, without secrets.
     pub body: Vec<u8>,
 }
 
@@ -69,8 +69,8 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// Headers that say where a request goes, how its bytes are framed, or that the connection becomes
-/// something else; all of them the host program's. Those that begin with `proxy-` too.
+/// Headers that decide the target of a request, the framing of its bytes, or a change of protocol. Only the host
+/// program sets them, and those that begin with `proxy-`.
 const RESERVED: [&str; 11] = [
     "accept-encoding",
     "connection",
@@ -85,7 +85,7 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// Checks `request` against the rules and makes what is sent of it.
+/// Checks `request` against the rules, and builds the request to send.
 pub(crate) fn prepare(
     request: Request,
     rules: &HttpRules,
@@ -119,7 +119,7 @@ fn check_sizes(
 ) -> Result<(), FetchError> {
     let value = |value: &Value| match value {
         Value::Text(text) => text.len(),
-        // Not the secret's own length: that would tell it.
+        // The secret's own length is not used, because the count would reveal it.
         Value::Secret(name) => name.len(),
     };
     let header_bytes = headers
@@ -152,13 +152,13 @@ fn check_sizes(
     Ok(())
 }
 
-/// Bytes of one header on the wire.
+/// Number of bytes of one header on the wire.
 pub(crate) fn head_line(name_bytes: usize, value_bytes: usize) -> u64 {
     (name_bytes + ": ".len() + value_bytes + "\r\n".len()) as u64
 }
 
 fn parse_url(url: &str) -> Result<Url, FetchError> {
-    // Parsers forgive these, each in its own way: two readers of one URL would differ.
+    // Parsers tolerate these characters, each in its own way, so two of them could read one URL differently.
     if let Some(bad) = url
         .chars()
         .find(|c| c.is_control() || c.is_whitespace() || *c == '\\')
@@ -174,7 +174,7 @@ fn parse_url(url: &str) -> Result<Url, FetchError> {
     })
 }
 
-/// Path and query: the connection already leads to the host.
+/// Path and query only, because the connection already leads to the host.
 fn origin_form(url: &Url) -> Result<Uri, FetchError> {
     let path = match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
@@ -208,7 +208,7 @@ fn fill_headers(
         .map_err(|error| invalid(format!("the URL's host cannot be sent ({error})")))?;
     sent.insert(HOST, authority);
     sent.insert(CONNECTION, HeaderValue::from_static("close"));
-    // What comes back is counted, and looked through for secrets, as it is.
+    // The bytes of an answer are counted and searched for secrets as they arrive, so they must not be compressed.
     sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for (written, value) in headers {
         let name = HeaderName::from_bytes(written.as_bytes())
@@ -230,7 +230,7 @@ fn fill_headers(
         };
         sent.append(name, value);
     }
-    // Piece by piece, a server that repeats what it is sent would give the secret away.
+    // With ranges, a server that repeats what it is sent could return the secret in pieces.
     if sent.values().any(HeaderValue::is_sensitive) && sent.contains_key(http::header::RANGE) {
         return Err(FetchError::Denied(
             "a request with a secret in it cannot ask for a range; leave `range` out".to_owned(),

@@ -1,4 +1,4 @@
-//! Name resolution: once for each fetch, with every address checked.
+//! Name resolution: once for each fetch, with a check of every address.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,21 +9,20 @@ use crate::address::Reach;
 use crate::error::FetchError;
 use crate::hosts::Target;
 
-/// Resolver of host names.
+/// A resolver of host names.
 ///
-/// What it answers is not trusted: see [`Reach`]. Each fetch asks once and connects to nothing but
-/// what was answered then, so that an answer which changes between a check and its use changes
-/// nothing.
+/// Its answers are not trusted: see [`Reach`]. Each fetch asks once, and connects only to addresses in that answer. So
+/// an answer that changes between the check and the connection has no effect.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// The addresses of `host`, best first. Dropping the future gives the look-up up.
+    /// Resolves `host` to addresses, best first. Dropping the future cancels the look-up.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The machine's resolver, with its `hosts` file and its search domains.
+/// The machine's resolver, with its `hosts` file and search domains.
 ///
-/// It has no way to be interrupted: a look-up that is given up holds a thread of the runtime's
-/// blocking pool until the system's own patience ends.
+/// A look-up cannot be interrupted: a cancelled one holds a thread of the runtime's blocking pool until the system
+/// gives up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -35,8 +34,8 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The addresses that `target` may be connected at: all of its addresses, or none if one of them
-/// is closed to it. Half an answer of a hostile name is not trusted either.
+/// The addresses to which `target` may be connected. If one of its addresses is closed to it, none is returned: a
+/// hostile name's other addresses are not trusted either.
 pub(crate) async fn checked_addresses(
     resolver: &dyn Resolve,
     target: &Target,
@@ -64,7 +63,7 @@ pub(crate) async fn checked_addresses(
             ),
             Reach::Never(what) => (what, ""),
         };
-        // The address is the operator's to know, not the plugin's.
+        // Only the operator may see the address, not the plugin.
         tracing::warn!(host, %address, what, "refused to connect a plugin to an address");
         return Err(FetchError::Denied(format!(
             "host `{host}` leads to {what}, which is closed{mend}"

@@ -1,4 +1,4 @@
-//! HTTP rules, `[plugins.<alias>.http]` of a configuration: the hosts that an operator opens.
+//! HTTP rules, `[plugins.<alias>.http]` of a configuration: the hosts that an operator opens to a plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::HttpError;
 
-/// Hosts that one plugin may fetch from, secrets that it may use there, and limits.
+/// The hosts that one plugin may fetch from, the secrets that it may use there, and limits.
 ///
 /// Every field may be left out; unknown keys are errors. The default opens nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpRules {
-    /// The hosts, each by its exact name: no wildcards, no subdomains meant along. An address
-    /// (`"10.0.0.7"`, `"[::1]"`) opens that address, where a URL says it literally. Default: none.
+    /// The hosts, each by its exact name. There are no wildcards, and subdomains are not included. An address
+    /// (`"10.0.0.7"`, `"[::1]"`) opens that address for URLs that contain it literally. Default: none.
     pub hosts: BTreeMap<String, HostRule>,
-    /// Secrets that a header may be filled with, by name. Default: none.
+    /// Secrets for headers, by name. Default: none.
     pub secrets: BTreeMap<String, SecretRule>,
-    /// A PEM file with the authorities that https hosts are trusted by, instead of the machine's.
-    /// For servers of one's own. Default: the machine's, or what `SSL_CERT_FILE` names.
+    /// A PEM file with the certificate authorities for https hosts, instead of the machine's. It is for private
+    /// servers. Default: the machine's, or the file that `SSL_CERT_FILE` names.
     pub certificate_authorities: Option<PathBuf>,
-    /// The largest body of a request. Default 1 MiB; 0 allows no body.
+    /// Maximum size of a request's body, in bytes. Default 1 MiB; 0 allows no body.
     pub max_request_bytes: u64,
-    /// The largest body of an answer, as the plugin sees it. Default 4 MiB.
+    /// Maximum size of an answer's body as the plugin sees it, in bytes. Default 4 MiB.
     pub max_response_bytes: u64,
-    /// Headers of a request, and again of an answer. Default 64.
+    /// Maximum number of headers of a request, and again of an answer. Default 64.
     pub max_headers: u32,
-    /// Bytes of a request's method, URL and headers together, and again of the head of an answer.
-    /// Default 32 KiB, at most 1 MiB.
+    /// Maximum size of a request's method, URL and headers together, and again of an answer's head, in bytes. Default
+    /// 32 KiB, at most 1 MiB.
     pub max_header_bytes: u64,
     /// Time limit of one fetch, from resolving the name to the last byte of the answer. Default 5,000 ms: half of a
-    /// call's wall-clock limit, so that the plugin has time left to handle a failure.
+    /// call's wall-clock limit, so the plugin has time left to handle a failure.
     #[serde(rename = "timeout_ms", with = "milliseconds")]
     pub timeout: Duration,
-    /// Fetches of the plugin that may run at once, in all its calls together; more wait, inside
-    /// the deadlines of their calls. Default 16.
+    /// Number of fetches of the plugin that may run at once, in all its calls together. Further ones wait, within the
+    /// deadlines of their calls. Default 16.
     pub max_concurrent: u32,
-    /// Fetches that one call may ask for, refused ones counted. Default 32.
+    /// Number of fetches that one call may ask for, including refused ones. Default 32.
     pub max_requests_per_call: u32,
 }
 
@@ -60,18 +60,16 @@ impl Default for HttpRules {
     }
 }
 
-/// Rule for one host.
+/// The rule for one host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostRule {
-    /// `https`, or `http` for a host whose traffic anyone on the way may read and change.
-    /// Default `https`.
+    /// `https`, or `http` for a host whose traffic anyone on the way may read and change. Default `https`.
     pub scheme: Scheme,
-    /// Default: 443 for https, 80 for http.
+    /// The open ports. Default: 443 for https, 80 for http.
     pub ports: BTreeSet<u16>,
-    /// Lets the name lead to this machine or into a network of its owner: loopback, 10/8,
-    /// 172.16/12, 192.168/16, 100.64/10, fc00::/7. Link-local addresses, and with them a cloud's
-    /// metadata, stay closed. Default false.
+    /// Allows the name to lead to this machine or into a network of its owner: loopback, 10/8, 172.16/12, 192.168/16,
+    /// 100.64/10, fc00::/7. Link-local addresses stay closed, and with them a cloud's metadata. Default false.
     pub allow_private_addresses: bool,
 }
 
@@ -79,7 +77,7 @@ pub struct HostRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// Encrypted, and the server proves its name.
+    /// Encrypted. The server proves its name.
     #[default]
     Https,
     /// Unencrypted.
@@ -103,17 +101,17 @@ impl Scheme {
     }
 }
 
-/// Source of a secret, and the one host that it goes to.
+/// The source of a secret, and the one host that receives it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretRule {
-    /// The environment variable of the host program that holds it. This or `file`.
+    /// The environment variable of the host program that holds the secret. Excludes `file`.
     pub env: Option<String>,
-    /// The file that holds it; a line break at its end is not part of it. This or `env`.
+    /// The file that holds the secret. A line break at its end is not part of it. Excludes `env`.
     pub file: Option<PathBuf>,
-    /// The host it is bound to, one of `hosts`.
+    /// The host that the secret is bound to, one of `hosts`.
     pub host: String,
-    /// Text before it in the header, such as `"Bearer "`. Default: none.
+    /// Text before the secret in the header, such as `"Bearer "`. Default: none.
     pub prefix: String,
 }
 
@@ -131,7 +129,7 @@ impl HttpRules {
         }
     }
 
-    /// Refuses limits that would stop everything, or under which counting is too late.
+    /// Refuses limits that would stop every fetch, and limits too large to be enforced in time.
     pub(crate) fn check_limits(&self) -> Result<(), HttpError> {
         let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         for (name, value, most) in [

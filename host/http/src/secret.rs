@@ -1,4 +1,4 @@
-//! Secrets of a rules: read when it is opened, put into headers by the host program only.
+//! The secrets of HTTP rules. They are read when a client is opened, and only the host program puts them into headers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,19 @@ use crate::error::{FetchError, HttpError};
 use crate::hosts::Hosts;
 use crate::rules::SecretRule;
 
-/// Shorter ones are guessed, and turn up in answers by chance, where they would be taken for a leak.
+/// Minimum length. Shorter secrets can be guessed, and occur in answers by chance, where they would be taken for a
+/// leak.
 const SHORTEST: usize = 8;
-/// Longer ones are the wrong file.
+/// Maximum length. A longer text is probably the wrong file.
 const MAX_SECRET_BYTES: usize = 4096;
 
-/// A secret in memory. Nothing prints it.
+/// A secret in memory. It is never printed.
 pub(crate) struct Secret {
     name: String,
     /// The host, as spelled in a parsed URL.
     host: String,
     text: String,
-    /// Prefix and text.
+    /// The value of the header: prefix and secret.
     header: HeaderValue,
 }
 
@@ -35,7 +36,7 @@ impl Secret {
         &self.name
     }
 
-    /// The value, which must not come back.
+    /// The secret itself, which must not come back.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -57,7 +58,7 @@ impl Secret {
             )
         })?;
         let text = read(rule)?;
-        // Never the text itself in these reasons.
+        // The errors never contain the secret itself.
         if text.len() < SHORTEST {
             return Err(format!(
                 "it has {} characters; secrets of fewer than {SHORTEST} cannot be told from other text where they come back",
@@ -113,7 +114,7 @@ fn read(rule: &SecretRule) -> Result<String, String> {
     }
 }
 
-/// All secrets of one rules.
+/// All secrets of one plugin's HTTP rules.
 #[derive(Debug)]
 pub(crate) struct Secrets(BTreeMap<String, Secret>);
 
@@ -136,7 +137,7 @@ impl Secrets {
         self.0.values()
     }
 
-    /// True where `host` may be sent a secret, and so may know one.
+    /// True if `host` may be sent a secret, and so may know one.
     pub(crate) fn any_for(&self, host: &str) -> bool {
         self.iter().any(|secret| secret.host == host)
     }

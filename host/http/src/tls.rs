@@ -1,4 +1,4 @@
-//! TLS: the certificates that https hosts are checked by.
+//! TLS: the certificate authorities for https hosts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::error::HttpError;
 
-/// Trusts the authorities in the file at `path`, or else the machine's.
+/// Creates a connector that trusts the authorities in the file at `path`, or else the machine's.
 pub(crate) fn connector(path: Option<&Path>) -> Result<TlsConnector, HttpError> {
     let failed = |reason: String| HttpError::Certificates {
         path: path.map(Path::to_owned),
@@ -20,8 +20,8 @@ pub(crate) fn connector(path: Option<&Path>) -> Result<TlsConnector, HttpError> 
         Some(path) => from_file(path),
         None => from_machine(),
     };
-    // TLS 1.2 and 1.3 with the suites that rustls calls safe, by `ring`. Named here, because which
-    // one is the process's default is not this crate's to say.
+    // TLS 1.2 and 1.3 with the suites that rustls considers safe, from `ring`. The provider is explicit, because this
+    // crate must not decide the default of the process.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -51,7 +51,7 @@ fn from_file(path: &Path) -> Result<RootCertStore, String> {
 fn from_machine() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Machines have a few that no parser likes; the others do.
+    // Most machines have a few certificates that no parser accepts. The others are used.
     let (_, ignored) = roots.add_parsable_certificates(found.certs);
     if ignored > 0 || !found.errors.is_empty() {
         tracing::debug!(ignored, errors = ?found.errors, "certificates of the machine were left out");

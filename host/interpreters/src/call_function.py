@@ -22,7 +22,7 @@ try:
     answer = {"failed": False, "text": called(module, function, arguments)}
 except Exception as error:
     answer = {"failed": True, "text": f"error: {type(error).__name__}: {error}"}
-    # For whoever wrote the function: where it happened, from there on.
+    # For the author of the function: the traceback, starting in the function.
     traceback.print_exception(error.with_traceback(error.__traceback__.tb_next.tb_next))
 with open(wanted, "w", encoding="utf-8") as file:
     json.dump(answer, file)

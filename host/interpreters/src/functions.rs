@@ -1,9 +1,9 @@
-//! Functions as tools: a folder of Python files and the schemas of their functions, called in the interpreter,
-//! with no component built for any of them.
+//! Functions as tools: a folder of Python files and the schemas of their functions. The interpreter calls them, so no
+//! component is built for any of them.
 //!
-//! The folder has `tools.json`, a list of definitions as OpenAI's API and FTRL's rows write them (`name`, `description`,
-//! `parameters`, inside `{"type": "function", "function": ..}` or bare), and for every tool `NAME.py` with a function
-//! of that name. A file is a module of its own: what stands beside the function is there when it is called.
+//! The folder has `tools.json`, a list of definitions as in OpenAI's API and in FTRL's rows: `name`, `description` and
+//! `parameters`, inside `{"type": "function", "function": ..}` or bare. For every tool it has `NAME.py` with a function
+//! of that name. Each file is a module, so its other definitions are available when the function is called.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,20 +26,20 @@ use crate::language::{PYTHON, language};
 use crate::program::{CompileError, Compiled, File, Program};
 use crate::tool;
 
-/// The list of definitions in a folder.
+/// The file with the list of definitions.
 pub const TOOLS_FILE: &str = "tools.json";
 
-/// Larger files are refused, in bytes.
+/// Maximum size of a file, in bytes. Larger files are refused.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Calls one of them, by the module, the function and two files.
+/// A program that calls a function. Its arguments are the module, the function and two files.
 pub const CALL_FUNCTION: &str = include_str!("call_function.py");
-/// Imports a module as a call does, and says whether the function is there.
+/// A program that imports a module as a call does, and reports whether the function exists.
 const FIND_FUNCTION: &str = include_str!("find_function.py");
 const ARGUMENTS: &str = "/arguments.json";
 const ANSWER: &str = "/answer.json";
 
-/// The functions of a folder: the sources by tool, and what models are shown.
+/// The functions of a folder: the source of each tool, and the definitions that models see.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct FunctionSources {
     folder: PathBuf,
@@ -47,14 +47,14 @@ pub(crate) struct FunctionSources {
     pub(crate) sources: BTreeMap<String, String>,
 }
 
-/// The reason why a function cannot be offered, and the advice how to mend it.
+/// The reason why a function cannot be offered, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionProblem {
     pub(crate) what: String,
     pub(crate) mend: String,
 }
 
-/// Compiled functions by tool.
+/// Compiled functions, by tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Functions {
     modules: BTreeMap<String, Compiled>,
@@ -78,7 +78,7 @@ fn no_parameters() -> Value {
 }
 
 impl FunctionSources {
-    /// Reads a folder. The error says what is wrong, and where.
+    /// Reads a folder. The error names the mistake and its place.
     pub(crate) fn read(folder: &Path) -> Result<Self, String> {
         let open = Dir::open_ambient_dir(folder, ambient_authority())
             .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
@@ -132,7 +132,7 @@ impl FunctionSources {
                     description: definition.description,
                     input_schema: definition.parameters,
                     output_schema: None,
-                    // A program that finds nothing but its arguments.
+                    // The program can reach nothing except its arguments.
                     hints: Hints {
                         read_only: true,
                         idempotent: true,
@@ -144,7 +144,7 @@ impl FunctionSources {
             .collect()
     }
 
-    /// Compiles every source and sees that its function is there.
+    /// Compiles every source and checks that its function exists.
     pub(crate) async fn compile(&self, plugin: &Plugin) -> Result<Functions, FunctionProblem> {
         if language(plugin, PYTHON).is_none() {
             return Err(FunctionProblem {
@@ -170,7 +170,7 @@ impl FunctionSources {
         Ok(Functions { modules })
     }
 
-    /// Imports a file as its calls will: what they would all fail at is known now.
+    /// Imports a file as its calls will, so that errors common to all of them are reported now.
     async fn find(
         &self,
         plugin: &Plugin,
@@ -234,7 +234,7 @@ impl FunctionSources {
         self.folder.join(format!("{name}.py")).display().to_string()
     }
 
-    /// The error in a file, without the name that the file has inside.
+    /// The problem of an error in a file. The file's internal name is replaced in the text.
     fn broken(&self, name: &str, error: &str) -> FunctionProblem {
         let error = error.replace(&module(name), name);
         FunctionProblem {
@@ -243,7 +243,7 @@ impl FunctionSources {
         }
     }
 
-    /// Nothing is known of the file.
+    /// The problem of a file that could not be tested.
     fn untried(&self, name: &str, why: &str) -> FunctionProblem {
         FunctionProblem {
             what: format!("{} cannot be tried: {why}", self.place(name)),
@@ -257,14 +257,14 @@ impl FunctionSources {
 struct Found {
     /// The exception that the module raised.
     error: Option<String>,
-    /// The type of what has the function's name.
+    /// The type of the value that has the function's name.
     kind: Option<String>,
     callable: bool,
     /// The functions that the file defines.
     others: Vec<String>,
 }
 
-/// The module of a function's file, under a name that no program imports by accident.
+/// The module of a function's file. No program imports this name by accident.
 pub fn module(function: &str) -> String {
     format!("rlf_functions_{function}")
 }
@@ -312,7 +312,7 @@ pub(crate) async fn call(
         Ok(report) => report,
         Err(end) => return end,
     };
-    // Of its author's, never of the model's.
+    // The output is for the function's author, never for the model.
     let (stdout, mut stderr) = (report.stdout.captured(), report.stderr.captured());
     stderr.text = stderr.text.replace(&compiled.name, &request.name);
     let errors = stderr.text.clone();
@@ -348,13 +348,13 @@ pub(crate) async fn call(
     }
 }
 
-/// The end of a text that may be long.
+/// The last 1,000 characters of a text.
 fn last_of(text: &str) -> &str {
     let start = text.char_indices().rev().nth(999);
     &text[start.map_or(0, |(at, _)| at)..]
 }
 
-/// A result beyond its limit, in the words that all tools have for it.
+/// A result that exceeds its limit, so that the model reads the same text as for any other tool.
 fn too_much(text: String) -> types::Observation {
     types::Observation {
         content: vec![types::Content::Text(text)],

@@ -1,4 +1,4 @@
-//! Interpreters: plugins that run programs, one fresh instance for each.
+//! Interpreters: plugins that run programs, each in a fresh instance.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::program::{
 /// The circumstances of a run: its deadline, its name in logs, its live output.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramOptions {
-    /// Names it in logs.
+    /// The name of the run in logs.
     pub label: String,
-    /// A deadline earlier than that of the grants, where the caller has less time left.
+    /// A deadline that is earlier than that of the grants, if the caller has less time left.
     pub deadline: Option<Instant>,
     /// Time that a notebook may be open, instead of the deadline of the grants.
     pub lifetime: Option<Duration>,
-    /// The receiver of its output while it runs.
+    /// Receives the output while the program runs.
     pub tee: Option<Tee>,
 }
 
@@ -33,12 +33,12 @@ pub struct ProgramOptions {
 pub struct Interpreter {
     plugin: Arc<Plugin>,
     language: Language,
-    /// Whether what replaced the plugin on disk serves later runs.
+    /// Whether a replacement of the plugin on disk serves later runs.
     follows: bool,
 }
 
 impl Interpreter {
-    /// The interpreter of a language in this very plugin, whatever replaces it on disk.
+    /// The interpreter for a language in exactly this plugin, even if the plugin is replaced on disk.
     pub fn pinned_to(plugin: &Arc<Plugin>, language: &Language) -> Self {
         Self {
             plugin: Arc::clone(plugin),
@@ -52,12 +52,12 @@ impl Interpreter {
         &self.language
     }
 
-    /// The plugin that it is part of.
+    /// The plugin that it is a part of.
     pub fn plugin(&self) -> &Arc<Plugin> {
         &self.plugin
     }
 
-    /// The plugin that serves a run which begins now.
+    /// The plugin that serves a run that starts now.
     pub(crate) fn serving(&self) -> Arc<Plugin> {
         if self.follows {
             self.plugin.latest()
@@ -66,8 +66,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs a program from start to end, in an instance of its own. An error is what is wrong with the
-    /// request; what the program did is in the report.
+    /// Runs a program from start to end, in a fresh instance. An error describes a mistake in the request or a failure
+    /// to run it. The program's own end is in the report.
     pub async fn run(
         &self,
         program: Program,
@@ -76,7 +76,7 @@ impl Interpreter {
         run(&self.serving(), &self.language.id, program, spec).await
     }
 
-    /// Compiles a module for programs to import. Nothing of it runs.
+    /// Compiles a module for programs to import. None of its code runs.
     pub async fn compile(&self, name: &str, source: &str) -> Result<Compiled, CompileError> {
         compile(&self.serving(), &self.language.id, name, source).await
     }
@@ -142,7 +142,7 @@ pub(crate) async fn compile(
     }
 }
 
-/// A call in which a program may use what it asks for, within what the operator allows.
+/// Builds a call with the limits that a program asks for, within the operator's.
 pub(crate) fn call_spec(
     plugin: &Plugin,
     wanted: &ProgramLimits,
@@ -164,7 +164,7 @@ pub(crate) fn call_spec(
     }
 }
 
-/// The report of a run, whether the guest returned or was stopped.
+/// Makes the report of a run, whether the guest returned or was stopped.
 fn report_of<R>(
     report: CallReport<Result<R, types::Error>>,
     read: impl FnOnce(R) -> (ProgramOutcome, Vec<code::File>),
@@ -191,7 +191,7 @@ fn report_of<R>(
             run.files = files.into_iter().map(Into::into).collect();
         }
         Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
-        // `os._exit` and the like: an end like others.
+        // `os._exit` and similar calls are a normal end of a program.
         Err(Stopped {
             ended: Ending::Exited { code },
             ..
@@ -201,7 +201,8 @@ fn report_of<R>(
     Ok(run)
 }
 
-/// The reason why a program was stopped, with the limit's name in [`ProgramGrants`]: an instance has other names.
+/// The reason why a program was stopped, with the limit's name in [`ProgramGrants`]. The limit of an instance has
+/// another name.
 pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
     stopped.reason = stopped.reason.replace("the plugin", "the program");
     if let Some(limit) = &mut stopped.limit {
@@ -222,15 +223,15 @@ pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
     stopped
 }
 
-/// The interpreters of a registry, by the languages that they run. Cheap to clone.
+/// The interpreters of a registry, by language. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Interpreters {
     by_language: Arc<BTreeMap<String, Interpreter>>,
 }
 
 impl Interpreters {
-    /// All that are loaded. Where several run a language, the plugin that is called like it does, else the first
-    /// by name; those that only serve functions (`functions` of their grants) are left out.
+    /// All loaded interpreters. If several run the same language, the plugin with the language's name is used, else the
+    /// first by name. Interpreters that only serve functions (`functions` of their grants) are left out.
     pub fn new(registry: &Registry) -> Self {
         let mut by_language: BTreeMap<String, Interpreter> = BTreeMap::new();
         let run_programs = registry
@@ -255,12 +256,12 @@ impl Interpreters {
         }
     }
 
-    /// All of them, by language.
+    /// All interpreters, by language.
     pub fn all(&self) -> impl Iterator<Item = &Interpreter> {
         self.by_language.values()
     }
 
-    /// The one that runs a language.
+    /// The interpreter for a language.
     pub fn get(&self, language: &str) -> Option<&Interpreter> {
         self.by_language.get(language)
     }

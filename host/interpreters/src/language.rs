@@ -11,31 +11,31 @@ use serde::Serialize;
 
 use crate::program::ProgramError;
 
-/// Most languages of one interpreter.
+/// Maximum number of languages of one interpreter.
 pub const MAX_LANGUAGES: usize = 16;
 
-/// The language of functions and of environments in files.
+/// The language of environments in files, and of functions.
 pub const PYTHON: &str = "python";
 
 /// A language that an interpreter runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Language {
-    /// `python`, `javascript`, ..
+    /// The name, such as `python` or `javascript`.
     pub id: String,
-    /// As the interpreter says it.
+    /// The version, as the interpreter reports it.
     pub version: String,
-    /// Whether it has notebooks.
+    /// Whether it supports notebooks.
     pub sessions: bool,
 }
 
-/// The data of a loaded interpreter, as [`Plugin::exports`] gives it.
+/// The data of a loaded interpreter, as returned by [`Plugin::exports`].
 pub(crate) struct Loaded {
     pub(crate) indices: Arc<interpreter::GuestIndices>,
-    /// Set when the interpreter has said what it runs.
+    /// Set once the interpreter has reported its languages.
     pub(crate) languages: OnceLock<Vec<Language>>,
 }
 
-/// The languages of an interpreter; none of a plugin of another kind.
+/// The languages of an interpreter; empty for a plugin of another kind.
 pub fn languages(plugin: &Plugin) -> &[Language] {
     let loaded = plugin.exports::<Loaded>();
     loaded
@@ -43,7 +43,7 @@ pub fn languages(plugin: &Plugin) -> &[Language] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The language of this name, if the plugin runs it.
+/// The language `id`, if the plugin runs it.
 pub fn language<'a>(plugin: &'a Plugin, id: &str) -> Option<&'a Language> {
     languages(plugin).iter().find(|language| language.id == id)
 }
@@ -52,7 +52,7 @@ pub fn language<'a>(plugin: &'a Plugin, id: &str) -> Option<&'a Language> {
 pub(crate) fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>, ProgramError> {
     match plugin.exports::<Loaded>() {
         Some(loaded) => Ok(Arc::clone(&loaded.indices)),
-        // Replaced on disk by something else.
+        // Something else replaced the plugin on disk.
         None => Err(ProgramError::Unavailable(format!(
             "plugin `{}` is no interpreter",
             plugin.name()
@@ -60,7 +60,7 @@ pub(crate) fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>,
     }
 }
 
-/// Checks what an interpreter says it runs.
+/// Checks the languages that an interpreter reports.
 pub(crate) fn check_languages(
     languages: Vec<interpreter::Language>,
 ) -> Result<Vec<Language>, String> {

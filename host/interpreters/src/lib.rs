@@ -1,10 +1,10 @@
-//! Interpreters of plugins: programs that models and rewards have written, notebooks, and functions as tools.
+//! Interpreters of plugins: programs written by models and rewards, notebooks, and functions as tools.
 //!
-//! A program that a model wrote is data until it is here. How it went is in a [`ProgramReport`](program::ProgramReport): the
-//! output, the exit, the files, also where it had to be stopped. Each program has a fresh instance. Programs make no calls,
-//! so a caller that waits for one waits for nobody else, and they have a pool of their own.
+//! Before it reaches this crate, a model's program is only data. [`ProgramReport`](program::ProgramReport) says how it
+//! went: output, exit and files, also if it was stopped. Each program has a fresh instance. Programs make no calls, so
+//! a caller that waits for one waits for no other call. Programs have their own pool.
 //!
-//! This crate must not know tools of other plugins, rewards, or trajectories. The gate `execute` reaches it through
+//! This crate must not know the tools of other plugins, rewards, or trajectories. The gate `execute` reaches it through
 //! [`ProgramRunner`](rlf_plugins::gates::ProgramRunner), and the tool manager through
 //! [`Exports`](rlf_plugins::plugin::Exports).
 //!
@@ -12,12 +12,12 @@
 //! |---|---|
 //! | running programs in a language | [`interpreter`] |
 //! | the languages of a plugin | [`language`] |
-//! | a program, its files, and how it ended | [`program`] |
+//! | a program, its files, and its report | [`program`] |
 //! | cells that share a namespace | [`notebook`] |
-//! | a program as a model's tool, `python` with an argument `code` | `tool` |
-//! | a folder of functions as tools, with no component built for them | [`functions`] |
+//! | a program as a tool for models, `python` with an argument `code` | `tool` |
+//! | a folder of functions as tools, without a component for them | [`functions`] |
 //! | programs for plugins with the gate `execute` | `runner` |
-//! | how the core loads an interpreter | [`InterpreterLoader`] |
+//! | loading and calling an interpreter, for the core | `loader`: [`InterpreterLoader`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How the core loads an interpreter, and calls the tools that one offers.
+//! Loading of an interpreter, and calls of the tools that it offers, for the core.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -52,7 +52,7 @@ impl KindLoader for InterpreterLoader {
         let programs = &grants.programs;
         let wanted = ProgramLimits::default();
         let mut limits = programs.limits(&grants.limits, &wanted, max_memory_bytes);
-        // Of what loading takes; programs have limits of their own.
+        // The limit of memory for loading. Programs have limits of their own.
         limits.memory_bytes = max_memory_bytes;
         let pool = if environment.is_some() {
             Pool::Sessions
@@ -80,12 +80,12 @@ impl KindLoader for InterpreterLoader {
     }
 }
 
-/// Refuses grants that no interpreter can have.
+/// Refuses grants that make no sense for an interpreter.
 fn check(alias: &str, grants: &PluginGrants) -> Result<(), LoadRefusal> {
     let what = if grants.files.is_some() || grants.unsandboxed_host_directory.is_some() {
         "an interpreter gives every program files of its own (`programs.file_bytes`)"
     } else if grants.functions.is_some() && grants.environment.is_some() {
-        "`functions` are tools without a state, and `environment` is worlds with one: it is either"
+        "`functions` have no state and an `environment` has one: an interpreter serves one of the two"
     } else {
         return Ok(());
     };
@@ -95,13 +95,13 @@ fn check(alias: &str, grants: &PluginGrants) -> Result<(), LoadRefusal> {
 
 struct InterpreterExports {
     loaded: Loaded,
-    /// The functions that it offers as tools, if its grants name a folder of them.
+    /// The sources of the functions that it offers as tools, if its grants name a folder of them.
     sources: Option<FunctionSources>,
     functions: OnceLock<Functions>,
 }
 
 impl InterpreterExports {
-    /// Asks which languages it runs.
+    /// Asks for its languages.
     async fn list_languages(&self, plugin: &Plugin) -> Result<(), LoadRefusal> {
         let refused = |what| LoadRefusal::new(ProblemKind::Component, what, "mend the interpreter");
         let indices = Arc::clone(&self.loaded.indices);

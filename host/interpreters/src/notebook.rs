@@ -1,8 +1,7 @@
-//! Notebooks: what one cell leaves, the next one finds.
+//! Notebooks: each cell finds the variables and files of the cells before it.
 //!
-//! A notebook keeps an instance, and a place among programs, from when it is opened until it is dropped. Each cell
-//! has limits of its own. A cell that had to be stopped ends the notebook: the memory that it was stopped in is
-//! nobody's to go on with.
+//! A notebook keeps an instance, and a place among programs, from its opening until it is dropped. Each cell has its
+//! own limits. A cell that is stopped ends the notebook, because no cell can continue with the memory of a stopped one.
 
 use std::time::Duration;
 
@@ -18,16 +17,16 @@ use crate::interpreter::{Interpreter, ProgramOptions, call_spec, in_words_of_pro
 use crate::language::indices;
 use crate::program::{Compiled, File, ProgramError, ProgramOutcome, check_fetched, check_given};
 
-/// The beginning of a notebook.
+/// A request to open a notebook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotebookRequest {
     /// Files that exist when it starts.
     pub files: Vec<File>,
-    /// Modules that cells can import beside the library.
+    /// Modules that cells can import, in addition to the library.
     pub modules: Vec<Compiled>,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Limits of memory, output and files for all cells together. Each cell has the time of the grants.
+    /// Limits of memory, output and files for all cells together. The time limit of the grants applies to each cell.
     pub limits: ProgramLimits,
 }
 
@@ -42,22 +41,22 @@ impl NotebookRequest {
 /// Rich output with its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Display {
-    /// Such as `text/html`.
+    /// The media type, such as `text/html`.
     pub media_type: String,
-    /// Text as UTF-8, images as they are.
+    /// The data: text as UTF-8, images as they are.
     pub data: Vec<u8>,
 }
 
 /// The report of a cell.
 #[derive(Debug, Clone)]
 pub struct CellReport {
-    /// How it ended by itself; `None` if it was stopped.
+    /// The end of the cell; `None` if it was stopped.
     pub outcome: Option<ProgramOutcome>,
-    /// The reason why it and its notebook were stopped, if they were.
+    /// The reason why the cell and its notebook were stopped, if they were.
     pub stopped: Option<Stopped>,
     /// Value of a trailing expression, as text.
     pub value: Option<String>,
-    /// Rich output beside its value, in order.
+    /// Rich output besides that value, in order.
     pub displays: Vec<Display>,
     /// Standard output.
     pub stdout: Output,
@@ -65,9 +64,9 @@ pub struct CellReport {
     pub stderr: Output,
     /// CPU time; zero if the cell was stopped.
     pub cpu: Duration,
-    /// The time that counts against its limit: CPU time or virtual time, whichever is more; zero if the cell was stopped.
+    /// Time that counts against the limit: CPU time or virtual time, whichever is more. Zero if the cell was stopped.
     pub time: Duration,
-    /// Most memory that the notebook has had so far, in bytes; of a cell that was stopped, 0.
+    /// Maximum memory that the notebook has used so far, in bytes; 0 if the cell was stopped.
     pub memory: u64,
 }
 
@@ -110,7 +109,7 @@ enum Request {
     },
 }
 
-/// A cell that ran to its end.
+/// A cell that was not stopped.
 struct Executed {
     cell: interpreter::Cell,
     printed: [Output; 2],
@@ -128,7 +127,7 @@ impl Drop for Notebook {
 }
 
 impl Interpreter {
-    /// Opens a notebook, until `spec.deadline` or for as long as the grants let a run take.
+    /// Opens a notebook. It lasts until `spec.deadline`, or as long as the grants allow for a run.
     pub async fn open_notebook(
         &self,
         request: NotebookRequest,
@@ -190,7 +189,7 @@ impl Interpreter {
     }
 }
 
-/// Answers requests until nobody makes any more.
+/// Answers requests until all senders are dropped.
 async fn serve(
     store: &mut Store<State>,
     guest: &interpreter::Guest,
@@ -239,13 +238,14 @@ async fn serve(
     }
 }
 
-/// The next request, with where those after it come from.
+/// Receives the next request. Returns the receiver as well, for later requests.
 async fn next(mut inbox: mpsc::Receiver<Request>) -> (Option<Request>, mpsc::Receiver<Request>) {
     (inbox.recv().await, inbox)
 }
 
 impl Notebook {
-    /// Runs a cell. Once one was stopped, all later ones are as well. An error is what is wrong with the request.
+    /// Runs a cell. After a cell was stopped, all later ones are reported as stopped. An error describes a mistake in
+    /// the request.
     pub async fn execute(
         &mut self,
         code: &str,
@@ -291,7 +291,7 @@ impl Notebook {
         Ok(CellReport::stopped(stopped, printed))
     }
 
-    /// Takes files; missing ones are left out. An error where the notebook was stopped, or they are more than is allowed.
+    /// Fetches files. Missing files are left out. Fails if the notebook was stopped, or if the files exceed the limit.
     pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, ProgramError> {
         let (answer, answered) = oneshot::channel();
         let (paths, time) = (paths.to_vec(), self.grants.time);
@@ -309,7 +309,7 @@ impl Notebook {
         Ok(files.into_iter().map(Into::into).collect())
     }
 
-    /// The reason why there is no answer, and the output meanwhile.
+    /// The reason why no answer came, and the output until then.
     async fn end(&mut self) -> (Stopped, [Output; 2]) {
         let gone = || Stopped::unavailable("the notebook is over");
         let Some(guest) = self.guest.take() else {

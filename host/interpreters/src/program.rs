@@ -20,33 +20,34 @@ pub struct File {
     pub data: Vec<u8>,
 }
 
-/// A module that programs can import, for the interpreter that compiled it.
+/// A compiled module that programs can import. Only the interpreter that compiled it can read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// The name that imports it.
+    /// The name by which programs import it.
     pub name: String,
     /// The compiled code, in the interpreter's own format.
     pub data: Vec<u8>,
 }
 
-/// A program with everything that it finds.
+/// A program with everything that it is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
-    /// Its text.
+    /// The source text.
     pub code: String,
-    /// The first names the program, in tracebacks too; none is the interpreter's own name for it.
+    /// The arguments. The first one names the program, also in tracebacks. If there is none, the interpreter chooses a
+    /// name.
     pub arguments: Vec<String>,
     /// Standard input.
     pub stdin: Vec<u8>,
     /// Files that exist when it starts.
     pub files: Vec<File>,
-    /// Paths of files that are taken when it is over; missing ones are left out.
+    /// Paths of files to fetch at the end. Missing files are left out.
     pub fetch: Vec<String>,
-    /// Modules that it can import beside the library.
+    /// Modules that it can import, in addition to the library.
     pub modules: Vec<Compiled>,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Limits.
+    /// The limits that it asks for.
     pub limits: ProgramLimits,
 }
 
@@ -63,7 +64,7 @@ impl Program {
     pub(crate) fn into_guest(self, language: &str, grants: &ProgramGrants) -> code::Program {
         code::Program {
             language: language.to_owned(),
-            // A mark of some editors, and no part of the program.
+            // Some editors write this mark. It is not part of the program.
             code: match self.code.strip_prefix('\u{feff}') {
                 Some(code) => code.to_owned(),
                 None => self.code,
@@ -78,7 +79,7 @@ impl Program {
         }
     }
 
-    /// A program as a plugin hands it over.
+    /// Converts a program of a plugin.
     pub(crate) fn from_guest(program: code::Program) -> Self {
         Self {
             code: program.code,
@@ -93,7 +94,7 @@ impl Program {
     }
 }
 
-/// Refuses more than a program may be given.
+/// Refuses input that exceeds the limit.
 pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), ProgramError> {
     if bytes <= grants.file_bytes {
         return Ok(());
@@ -104,7 +105,7 @@ pub(crate) fn check_given(grants: &ProgramGrants, bytes: u64) -> Result<(), Prog
     )))
 }
 
-/// Refuses more than may be taken from a program.
+/// Refuses fetched files that exceed the limit.
 pub(crate) fn check_fetched(
     grants: &ProgramGrants,
     bytes: u64,
@@ -119,32 +120,32 @@ pub(crate) fn check_fetched(
     )))
 }
 
-/// An exception that nobody caught.
+/// An uncaught exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
-    /// Its class, such as `ZeroDivisionError`.
+    /// The class, such as `ZeroDivisionError`.
     pub kind: String,
-    /// Its message.
+    /// The message.
     pub message: String,
-    /// As the interpreter prints it.
+    /// The traceback, as the interpreter prints it.
     pub traceback: String,
 }
 
 /// The end of a program that was not stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramOutcome {
-    /// Ran off its end.
+    /// It reached the end of its code.
     Completed,
-    /// Asked to exit with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// Nobody caught this.
+    /// It raised this exception and did not catch it.
     Raised(Exception),
-    /// Did not compile or parse; nothing ran.
+    /// It did not compile or parse. None of it ran.
     Rejected(Exception),
 }
 
 impl ProgramOutcome {
-    /// The exit code that a process would have had.
+    /// The exit code that a process would have.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Completed => 0,
@@ -153,7 +154,7 @@ impl ProgramOutcome {
         }
     }
 
-    /// The exception that nobody caught, if that is how it ended.
+    /// The uncaught exception that ended it, if one did.
     pub fn exception(&self) -> Option<&Exception> {
         match self {
             Self::Raised(exception) | Self::Rejected(exception) => Some(exception),
@@ -165,7 +166,7 @@ impl ProgramOutcome {
 /// The report of a program.
 #[derive(Debug, Clone)]
 pub struct ProgramReport {
-    /// How it ended by itself; `None` if it was stopped.
+    /// The end of the program; `None` if it was stopped.
     pub outcome: Option<ProgramOutcome>,
     /// The reason why it was stopped, if it was.
     pub stopped: Option<Stopped>,
@@ -173,25 +174,25 @@ pub struct ProgramReport {
     pub stdout: Output,
     /// Standard error, tracebacks included.
     pub stderr: Output,
-    /// The files that were asked for and were there.
+    /// The requested files that exist.
     pub files: Vec<File>,
     /// CPU time.
     pub cpu: Duration,
     /// Real time, queueing included.
     pub wall: Duration,
-    /// Real time until it had a place.
+    /// Real time until it got a place.
     pub queued: Duration,
-    /// The most memory that it had at once, in bytes, what is shared included.
+    /// Maximum memory that it used at once, in bytes, shared memory included.
     pub memory_peak: u64,
 }
 
 impl ProgramReport {
-    /// The exit code that a process would have had; `None` if it was stopped.
+    /// The exit code that a process would have; `None` if it was stopped.
     pub fn exit_code(&self) -> Option<i32> {
         self.outcome.as_ref().map(ProgramOutcome::exit_code)
     }
 
-    /// In the words that calls end in: `ok` where a process would have left with 0, `failed` where with another code.
+    /// The end of the program in the words for calls: `ok` if a process would exit with 0, `failed` if with another code.
     pub fn ended(&self) -> Ended {
         match (&self.stopped, self.exit_code()) {
             (Some(stopped), _) => CallEnd::from_stopped(stopped).ended,
@@ -203,7 +204,7 @@ impl ProgramReport {
     /// The side that caused its end.
     pub fn fault(&self) -> Fault {
         match &self.stopped {
-            // A program that breaks its interpreter is the doing of who wrote it.
+            // If a program breaks its interpreter, the author of the program is responsible.
             Some(stopped) => match CallEnd::from_stopped(stopped).fault {
                 Fault::Plugin => Fault::Model,
                 other => other,
@@ -213,16 +214,16 @@ impl ProgramReport {
     }
 }
 
-/// The reason why nothing was run, or not to an end that says anything of the program.
+/// The reason why a program did not run, or gave no meaningful result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// The request cannot be: a path that leads out, for instance.
+    /// The request is invalid, for example because a path leads out of the program's root.
     #[error("{0}")]
     InvalidArguments(String),
-    /// No such language.
+    /// There is no such language.
     #[error("{0}")]
     NotFound(String),
-    /// More than is allowed.
+    /// A limit was exceeded.
     #[error("{0}")]
     Exhausted(String),
     /// The interpreter broke.
@@ -236,10 +237,10 @@ pub enum ProgramError {
 /// The reason why a module was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// The source is wrong.
+    /// The source has an error.
     #[error("{}: {}", .0.kind, .0.message)]
     Rejected(Exception),
-    /// Nothing is known of the source.
+    /// The source could not be tested.
     #[error(transparent)]
     Program(#[from] ProgramError),
 }
@@ -255,7 +256,7 @@ impl ProgramError {
         }
     }
 
-    /// A request other than a program, that was stopped.
+    /// The error of a stopped request other than a run.
     pub(crate) fn from_stopped(stopped: Stopped) -> Self {
         if stopped.ended.is_infrastructure() {
             Self::Unavailable(stopped.reason)
@@ -299,7 +300,7 @@ impl From<code::Exception> for Exception {
     }
 }
 
-/// Shortens the text of an exception: a program can raise any amount of it.
+/// Shortens the text of an exception, because a program can raise any amount of text.
 fn shortened(mut text: String) -> String {
     const MOST: usize = 64 << 10;
     if text.len() > MOST {
@@ -342,7 +343,7 @@ impl From<ProgramOutcome> for code::Outcome {
     }
 }
 
-/// A report as plugins are given it.
+/// Converts a report for plugins.
 pub(crate) fn report_to_guest(report: ProgramReport) -> code::Report {
     let captured = |output: &Output| code::Captured {
         head: output.head().to_vec(),

@@ -43,7 +43,7 @@ impl ProgramRunner for Interpreter {
     }
 }
 
-/// The answer to the plugin, or the end of its own call.
+/// The answer for the plugin. Fails if its own call must end.
 fn answer(error: ProgramError) -> Result<Error, Stopped> {
     Ok(match error {
         ProgramError::InvalidArguments(text) => Error::InvalidArguments(text),
@@ -57,11 +57,11 @@ fn answer(error: ProgramError) -> Result<Error, Stopped> {
     })
 }
 
-/// The report of a run for a plugin, or the end of its own call after an infrastructure failure.
+/// The report of a run for the plugin. Fails if its own call must end after an infrastructure failure.
 fn report(run: Result<ProgramReport, ProgramError>) -> ProgramAnswer<Report> {
     match run {
         Ok(report) if report.fault() == Fault::Infrastructure => {
-            // Its caller's deadline is its own, and the machine may not be to blame for a short one.
+            // The programs share the caller's deadline. A short deadline may be the reason, not the machine.
             let mend = if report.ended() == Ended::Timeout {
                 "; `limits.wall_ms` of the plugin that runs it has to cover all programs of a call"
             } else {

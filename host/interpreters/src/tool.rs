@@ -1,4 +1,4 @@
-//! A program as a tool: the model writes code, and reads what it prints.
+//! A program as a tool: the model writes code and reads its output.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::interpreter::{Interpreter, ProgramOptions};
 use crate::language::{Language, language};
 use crate::program::{Program, ProgramError, ProgramOutcome, ProgramReport};
 
-/// The tool that runs programs of a language, as models are shown it.
+/// The definition, for models, of the tool that runs programs of a language.
 pub(crate) fn definition(language: &Language) -> ToolDefinition {
     let name = capitalised(&language.id);
     ToolDefinition {
@@ -78,7 +78,7 @@ pub(crate) async fn call(plugin: &Arc<Plugin>, request: ToolRequest) -> CallEnd 
     }
 }
 
-/// Runs a program for a call. What nobody but the machine can answer for is the call's end.
+/// Runs a program for a call. If it could not run, the error is the end of the call.
 pub(crate) async fn run(
     interpreter: &Interpreter,
     program: Program,
@@ -104,7 +104,7 @@ pub(crate) async fn run(
     })
 }
 
-/// The end of a call that ran a program. The model reads its output, and what went wrong.
+/// The end of a call that ran a program. The model reads its output and its errors.
 fn end_from_report(report: &ProgramReport) -> CallEnd {
     let stopped = report.stopped.as_ref().map(CallEnd::from_stopped);
     if let Some(end) = stopped
@@ -126,7 +126,7 @@ fn end_from_report(report: &ProgramReport) -> CallEnd {
     }
     let said = match (&stopped, &report.outcome) {
         (Some(end), _) => Some(stop_message(end)),
-        // An exception has said so itself.
+        // After an exception, the output already says so.
         (None, Some(ProgramOutcome::Exited(code))) if *code != 0 && !text.is_empty() => {
             Some(format!("(the program left with code {code})"))
         }
@@ -150,7 +150,7 @@ fn end_from_report(report: &ProgramReport) -> CallEnd {
     let ended = stopped.as_ref().map_or(report.ended(), |end| end.ended);
     CallEnd {
         ended,
-        // What a program does to its interpreter is the doing of who wrote the program.
+        // If a program breaks its interpreter, the author of the program is responsible.
         fault: Fault::Model,
         observation: Some(Observation {
             content: vec![Content::Text(text.trim_end_matches('\n').to_owned())],
@@ -165,7 +165,7 @@ fn end_from_report(report: &ProgramReport) -> CallEnd {
     }
 }
 
-/// The reason why a program was stopped, in the words for calls of tools.
+/// The reason why a program was stopped, in the words used for calls of tools.
 fn stop_message(end: &CallEnd) -> String {
     match &end.observation {
         _ if end.ended == Ended::Trap => {

@@ -1,9 +1,9 @@
-//! Reading JSON from outside without losing digits.
+//! Reads JSON from outside without losing digits.
 //!
 //! `serde_json` reads an integer of more than 64 bits as the nearest floating-point number. A tool would then be called
-//! with another argument than the model wrote, and two different states would compare as equal. This crate refuses such
-//! JSON. It knows nothing of the rest of the system: every crate that reads a model's, a plugin's or a file's JSON may
-//! depend on it.
+//! with another argument than the model wrote, and two different states would be equal. This crate refuses such JSON.
+//! It must not know anything else of the system: every crate that reads JSON of a model, a plugin or a file may depend
+//! on it.
 //!
 //! ```
 //! let value: serde_json::Value = rlf_json::from_str("[18446744073709551615]")?;
@@ -15,7 +15,7 @@
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Error, Value};
 
-/// Reads JSON as `serde_json::from_str` does, but refuses integers of more than 64 bits.
+/// Parses JSON like `serde_json::from_str`, but refuses integers of more than 64 bits.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     from_slice(text.as_bytes())
 }
@@ -26,7 +26,8 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     check(bytes).map(|()| value)
 }
 
-/// Reads the value that `text` begins with. Returns it with the offset of its end in bytes, or none if `text` is blank.
+/// Parses the value at the start of `text`. Returns it with the offset of its end, in bytes, or `None` if `text` is
+/// blank.
 pub fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let value = match values.next()? {
@@ -37,7 +38,7 @@ pub fn first(text: &str) -> Option<Result<(Value, usize), Error>> {
     Some(check(&text.as_bytes()[..end]).map(|()| (value, end)))
 }
 
-/// Refuses valid JSON that has an integer of more than 64 bits.
+/// Refuses valid JSON with an integer of more than 64 bits.
 pub fn check(json: &[u8]) -> Result<(), Error> {
     let mut at = 0;
     while let Some(byte) = json.get(at) {

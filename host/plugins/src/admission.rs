@@ -1,5 +1,4 @@
-//! Checks a plugin's requests against its grants, before anything of it
-//! is compiled or run.
+//! Checks a plugin's requests against its grants, before any of its code is compiled or run.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +36,7 @@ pub(crate) fn admit(
     let trusted = grants.trusts(&component.hash);
     let mut grants = grants.clone();
     if !trusted {
-        // A changed component is a stranger until the operator says otherwise.
+        // A changed component is not trusted until the operator renews the pin.
         grants.gates.clear();
         grants.http = None;
         grants.tools.clear();
@@ -137,7 +136,7 @@ fn gates(
     component: &ComponentInfo,
     trusted: bool,
 ) -> Result<(), LoadRefusal> {
-    // What it would use: gates that it imports, and those that it need not import.
+    // The gates that it would use: those that it imports, and those that need no import of their own.
     let asked_alone = manifest.gates.iter().filter(|gate| gate.is_behind_wasi());
     let imported: BTreeSet<GateName> = component
         .imports
@@ -188,7 +187,7 @@ fn gates(
             ),
         ));
     }
-    // Granted, and nothing stands behind it yet.
+    // Gates that were granted, but that this version cannot open.
     let imported: Vec<GateName> = imported
         .into_iter()
         .filter(|gate| !AVAILABLE.contains(gate))
@@ -441,7 +440,7 @@ mod tests {
                  files and grants are withdrawn; if the change is meant, renew the pin: hash = \"{HASH}\""
             )
         );
-        // What needs nothing still loads, with nothing.
+        // A plugin that needs nothing still loads, with nothing granted.
         let pinned = grants(&format!(
             "hash = \"{old}\"\ngrants = [\"model\"]\nfiles.bytes = 1\nunsandboxed_host_directory = \"x\""
         ));
@@ -470,7 +469,7 @@ mod tests {
             admitted.grants.gates,
             BTreeSet::from([GateName::RealClock, GateName::RealRandom])
         );
-        // Who does not ask gets neither.
+        // A plugin that does not ask gets neither.
         let admitted = admit("p", &manifest("gates = [\"real-clock\"]"), &granted, &plain).unwrap();
         assert_eq!(admitted.grants.gates, BTreeSet::from([GateName::RealClock]));
         assert_eq!(
@@ -493,7 +492,7 @@ mod tests {
         fn a_component_loads_only_if_it_uses_no_gate_that_is_not_asked_for_and_granted(
             imported in 0_usize..16, asked in 0_usize..64, granted in 0_usize..64,
         ) {
-            // The last two are used by asking for them.
+            // For the last two gates, asking is using.
             let used = imported | asked & 0b11_0000;
             let pick = |bits: usize| -> BTreeSet<GateName> {
                 GateName::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, g)| g).collect()

@@ -1,5 +1,5 @@
-//! Arguments of a call: validated, explained to the model where they are wrong, and written in one
-//! canonical form for the guest.
+//! Arguments of a call: validated, explained to the model if they are wrong, and written in one canonical form for the
+//! guest.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::schema::{MAX_STEPS, Size, ToolSchema};
 
-/// Deepest nesting of arguments that reach validation.
+/// Maximum nesting of arguments; deeper ones are not validated.
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
-/// Mistakes are not explained if a schema makes more checks than this: each mistake costs memory.
+/// If a schema makes more checks than this, mistakes are not explained: each mistake costs memory.
 const MAX_EXPLAINED_CHECKS: u64 = 200_000;
-/// Longest explanation that a model is given, in characters.
+/// Maximum length of the explanation for a model, in characters.
 pub const MAX_EXPLANATION_CHARS: usize = 500;
-/// Number of mistakes that are explained at once.
+/// Maximum number of mistakes that are explained at once.
 const MAX_MISTAKES: usize = 3;
-/// Characters of a wrong value that are quoted.
+/// Maximum number of characters quoted of a wrong value.
 const MAX_QUOTE_CHARS: usize = 60;
 
-/// Validates arguments, in at most [`MAX_STEPS`]. What is wrong is one text that a model can act on:
-/// which argument, what was expected, what was given.
+/// Validates arguments, in at most [`MAX_STEPS`]. The error is a text that a model can act on: it names the argument,
+/// the expected value and the given value.
 pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
     let size = measured(arguments)?;
     if schema.steps(size) > MAX_STEPS {
@@ -52,7 +52,7 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
     Err(shorten(&text, MAX_EXPLANATION_CHARS))
 }
 
-/// The size of arguments, or an error if they are nested too deeply to look at.
+/// Measures arguments. Fails if they are nested too deeply to be looked at.
 pub(crate) fn measured(arguments: &Value) -> Result<Size, String> {
     let mut size = Size::default();
     if size.measure(arguments, MAX_ARGUMENT_DEPTH) {
@@ -64,9 +64,8 @@ pub(crate) fn measured(arguments: &Value) -> Result<Size, String> {
     }
 }
 
-/// The arguments as compact JSON with sorted keys: the same call gives the same text, whatever
-/// order the model wrote the keys in. What is nested deeper than validation lets through is not
-/// written out.
+/// Writes the arguments as compact JSON with sorted keys: the same call gives the same text, whatever the order of its
+/// keys. Values nested deeper than validation allows become `null`.
 pub fn canonical_json(arguments: &Value) -> String {
     let mut out = String::with_capacity(64);
     write_canonical(arguments, MAX_ARGUMENT_DEPTH, &mut out);
@@ -106,7 +105,7 @@ fn write_canonical(value: &Value, depth: usize, out: &mut String) {
 }
 
 fn write_string(text: &str, out: &mut String) {
-    // `Value`'s Display is serde_json's compact form; borrowing avoids a copy only for numbers.
+    // `Value`'s `Display` writes serde_json's compact form. Borrowing avoids a copy, except for numbers.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
@@ -122,7 +121,7 @@ fn explain(error: &ValidationError<'_>, schema: &Value, arguments: &Value) -> St
             } else {
                 format!("{at}.{name}")
             };
-            // Only the root's properties are looked up: there the pointer is known for sure.
+            // Only the root's properties are looked up, because only there is the pointer certain.
             let expected = (at == ROOT)
                 .then(|| schema.get("properties")?.get(name))
                 .flatten();
@@ -209,7 +208,7 @@ fn unexpected_arguments(at: &str, unexpected: &[String], known: &[&str]) -> Stri
     text
 }
 
-/// A JSON pointer as people write it: `/filters/0/year` is `filters[0].year`.
+/// Writes a JSON pointer as people do: `/filters/0/year` becomes `filters[0].year`.
 fn readable_path(pointer: &str, arguments: &Value) -> String {
     let mut path = String::new();
     let mut here = Some(arguments);
@@ -260,7 +259,7 @@ fn types(kind: &TypeKind) -> String {
         TypeKind::Multiple(several) => *several,
     };
     let mut names: Vec<&str> = set.iter().map(JsonType::as_str).collect();
-    // "an integer or null", the way it is mostly written and said.
+    // Usual order of words: "an integer or null".
     names.sort_by_key(|name| *name == "null");
     names
         .into_iter()
@@ -290,7 +289,7 @@ fn list(options: &Value) -> String {
 }
 
 fn quote(value: &Value) -> String {
-    // Long strings are cut before they are escaped, so that this costs no more than what is shown.
+    // Long strings are cut before they are escaped, so the cost depends only on the part that is shown.
     match value {
         Value::String(text) if text.len() > 4 * MAX_QUOTE_CHARS => {
             let head: String = text.chars().take(MAX_QUOTE_CHARS).collect();
@@ -428,7 +427,7 @@ mod tests {
             validate(&schema, &numbers(100_000)).unwrap_err(),
             "100003 values with 1 bytes of text are too much for this tool's schema; send less"
         );
-        // Each of them is wrong, which nobody wants to read.
+        // Every value is wrong, which would make too long an explanation.
         let schema = ToolSchema::new(json!({"type": "object", "properties": {
             "a": {"type": "array", "items": {"type": "string"}}}}))
         .unwrap();

@@ -1,10 +1,9 @@
 //! The exports of `rlf:plugin` as typed Rust calls, generated from the contract.
 //!
-//! One WIT world with the exports of every kind: a component is called through the indices of the
-//! interface it does export, so the kinds share their types. The imports (`log`, `data`, WASI) are
-//! the sandbox's business.
+//! The WIT world has the exports of every kind. A component is called through the indices of the interface that it
+//! exports, so all kinds share their types. `rlf-sandbox` provides the imports (`log`, `data`, WASI).
 
-// What is generated has the contract's documentation and its own style.
+// Generated code has the contract's documentation and a style of its own.
 #![allow(missing_docs, unreachable_pub, clippy::pedantic)]
 
 wasmtime::component::bindgen!({

@@ -1,5 +1,5 @@
-//! Between the contract's records and the host's types. Nothing a guest returns is believed: JSON
-//! must be JSON, numbers finite, text safe.
+//! Conversions between the contract's records and the host's types. Values from a guest are never trusted: JSON must be
+//! JSON, numbers must be finite, and text must be safe.
 
 use rlf_dialogue::message::{Blob, Content};
 use rlf_dialogue::tool::{Ended, Hints, Metric, Observation, ToolDefinition};
@@ -11,10 +11,10 @@ use crate::safe_text::{make_string_safe, make_value_safe};
 /// A value from a guest that the contract does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContractError {
-    /// Text that should be JSON and is not.
+    /// Text that is not JSON although it should be.
     #[error("{place} is not one JSON value: {what}")]
     NotJson {
-        /// Its place.
+        /// The place of the value.
         place: String,
         /// The parser's message.
         what: String,
@@ -22,7 +22,7 @@ pub enum ContractError {
     /// A share outside 0 to 1.
     #[error("{place} is {value}, not between 0 and 1")]
     NoShare {
-        /// Its place.
+        /// The place of the value.
         place: String,
         /// The number.
         value: String,
@@ -30,7 +30,7 @@ pub enum ContractError {
     /// NaN or an infinity.
     #[error("{place} is {value}, not a finite number")]
     NotFinite {
-        /// Its place.
+        /// The place of the value.
         place: String,
         /// The number.
         value: String,
@@ -44,7 +44,7 @@ fn json(text: &str, place: &str) -> Result<Value, ContractError> {
     })
 }
 
-/// Refuses NaN and infinities, naming where they stood.
+/// Refuses NaN and infinities. The error names the place.
 pub fn finite(value: f64, place: impl FnOnce() -> String) -> Result<f64, ContractError> {
     if value.is_finite() {
         Ok(value)
@@ -66,7 +66,7 @@ fn extra(pairs: types::Extra) -> Result<Vec<(String, Value)>, ContractError> {
         .collect()
 }
 
-/// Numbers that a guest returned; each must be finite.
+/// Checks numbers that a guest returned; each must be finite.
 pub fn metrics(metrics: Vec<types::Metric>) -> Result<Vec<Metric>, ContractError> {
     metrics
         .into_iter()
@@ -80,7 +80,7 @@ pub fn metrics(metrics: Vec<types::Metric>) -> Result<Vec<Metric>, ContractError
         .collect()
 }
 
-/// A part of a message or an observation.
+/// Converts a part of a message or an observation.
 pub fn content_from_guest(part: types::Content) -> Result<Content, ContractError> {
     let blob = |blob: types::Blob| Blob {
         media_type: make_string_safe(blob.media_type),
@@ -98,7 +98,7 @@ pub fn content_from_guest(part: types::Content) -> Result<Content, ContractError
     })
 }
 
-/// A guest's observation, checked.
+/// Converts and checks a guest's observation.
 pub fn observation_from_guest(
     observation: types::Observation,
 ) -> Result<Observation, ContractError> {
@@ -119,7 +119,7 @@ pub fn observation_from_guest(
     })
 }
 
-/// The bytes of a guest's observation, names included.
+/// Number of bytes in a guest's observation, names included.
 pub fn observation_bytes(observation: &types::Observation) -> usize {
     let content = observation.content.iter().map(|part| match part {
         types::Content::Text(text) | types::Content::Structured(text) => text.len(),
@@ -138,8 +138,7 @@ pub fn observation_bytes(observation: &types::Observation) -> usize {
     content.chain(metrics).chain(extra).sum()
 }
 
-/// A definition as the plugin gave it, schemas parsed but not checked.
-/// A guest's definition of a tool, its schemas parsed.
+/// Converts a guest's definition of a tool. Its schemas are parsed, but not checked.
 pub fn definition_from_guest(
     definition: types::ToolDefinition,
 ) -> Result<ToolDefinition, ContractError> {
@@ -168,7 +167,7 @@ pub fn definition_from_guest(
     })
 }
 
-/// A tool as guests are told of it.
+/// Converts the definition of a tool for guests.
 pub fn definition_to_guest(definition: &ToolDefinition) -> types::ToolDefinition {
     let hints = [
         (definition.hints.read_only, types::Hints::READ_ONLY),
@@ -196,7 +195,7 @@ fn extra_to_guest(pairs: &[(String, Value)]) -> types::Extra {
         .collect()
 }
 
-/// A part of a message or an observation, for guests.
+/// Converts a part of a message or an observation for guests.
 pub fn content_to_guest(part: &Content) -> types::Content {
     let blob = |blob: &Blob| types::Blob {
         media_type: blob.media_type.clone(),
@@ -211,7 +210,7 @@ pub fn content_to_guest(part: &Content) -> types::Content {
     }
 }
 
-/// An observation as guests read it.
+/// Converts an observation for guests.
 pub fn observation_to_guest(observation: &Observation) -> types::Observation {
     types::Observation {
         content: observation.content.iter().map(content_to_guest).collect(),
@@ -228,7 +227,7 @@ pub fn observation_to_guest(observation: &Observation) -> types::Observation {
     }
 }
 
-/// The end of a call, as guests read it.
+/// Converts the end of a call for guests.
 pub fn ended_to_guest(ended: Ended) -> types::Ended {
     match ended {
         Ended::Ok => types::Ended::Ok,
@@ -245,7 +244,7 @@ pub fn ended_to_guest(ended: Ended) -> types::Ended {
     }
 }
 
-/// A guest's error in words, for logs.
+/// Writes a guest's error in words, for logs.
 pub fn error_text(error: &types::Error) -> String {
     let (kind, message) = match error {
         types::Error::InvalidArguments(message) => ("invalid-arguments", message.as_str()),

@@ -1,5 +1,5 @@
-//! Counts of calls, their ends and their time: kept by tool and by reward,
-//! read by the trainer's metrics and its check of health.
+//! Counts of calls, of their ends and of their time. They are kept by tool and by reward, and read for metrics and for
+//! the check of health.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use rlf_sandbox::FilesReport;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// Below this many calls a share of traps says nothing.
+/// Minimum number of calls for a meaningful share of traps.
 pub const MIN_CALLS_FOR_HEALTH: u64 = 20;
 
-/// Counters that calls on any thread add to.
+/// Counters that calls on any thread increase.
 #[derive(Debug, Default)]
 pub struct CallCounters {
     ended: [AtomicU64; Ended::ALL.len()],
@@ -34,7 +34,7 @@ impl CallCounters {
         self.wall_us.fetch_add(wall.as_micros() as u64, Relaxed);
     }
 
-    /// Counts a call that is tried a second time.
+    /// Counts a call that is retried.
     pub fn count_retry(&self) {
         self.retried.fetch_add(1, Relaxed);
     }
@@ -53,7 +53,7 @@ impl CallCounters {
         }
     }
 
-    /// The counts so far.
+    /// The current counts.
     pub fn snapshot(&self) -> CallCounts {
         CallCounts {
             ended: std::array::from_fn(|index| self.ended[index].load(Relaxed)),
@@ -67,19 +67,18 @@ impl CallCounters {
     }
 }
 
-/// The counts at some moment. Serialises as one flat object: the endings that occurred
-/// by name, then `infrastructure`, `retried`, `cached`, what was written to directories of the host where
-/// anything was, and `wall_s`.
+/// The counts at one moment. They serialise as one flat object: every way to end that occurred, by name, then
+/// `infrastructure`, `retried`, `cached`, the writes to directories of the host if there were any, and `wall_s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallCounts {
     ended: [u64; Ended::ALL.len()],
-    /// Calls that ended by the infrastructure's fault, and so excluded something.
+    /// Calls that ended in an infrastructure failure, and so excluded a trajectory.
     pub infrastructure: u64,
-    /// Calls that were tried a second time.
+    /// Calls that were retried.
     pub retried: u64,
     /// Calls answered from the cache of results.
     pub cached: u64,
-    /// Operations that made, wrote, moved, changed or removed something in a directory of the host.
+    /// Operations that created, wrote, moved, changed or removed something in a directory of the host.
     pub host_writes: u64,
     /// Bytes written to files there.
     pub host_bytes_written: u64,
@@ -103,7 +102,7 @@ impl CallCounts {
         self.ended(Ended::Trap) as f64 / self.total().max(1) as f64
     }
 
-    /// The counts since `earlier`, a snapshot of the same counters.
+    /// The counts since `earlier`, which is a snapshot of the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -119,7 +118,7 @@ impl CallCounts {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -133,7 +132,7 @@ impl CallCounts {
         }
     }
 
-    /// An error if a plugin with these counts traps too often to continue with.
+    /// Fails if a plugin with these counts traps too often to continue.
     pub fn check_health(
         &self,
         plugin: &str,
@@ -174,7 +173,7 @@ impl Serialize for CallCounts {
     }
 }
 
-/// A plugin that breaks too often to train with.
+/// The error of a plugin that traps too often.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "plugin `{plugin}` trapped in {traps} of {calls} calls, more than the {max_trap_share} that \

@@ -1,4 +1,4 @@
-//! Several plugin directories at once: which plugin of a name is loaded, and which tool of a name is offered.
+//! Several plugin directories at once: decides which plugin and which tool of a name wins.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ pub(crate) struct PluginDirectories {
     /// The first directory.
     pub(crate) directory: PathBuf,
     all: Vec<Place>,
-    /// The directory of each plugin that is in a later one, by its name.
+    /// The directory of each plugin that comes from a later directory, by the plugin's name.
     later: BTreeMap<String, PathBuf>,
 }
 
 impl PluginDirectories {
-    /// Looks into directories. A plugin of a later one is left out if an earlier one has its name, or if a
-    /// configuration names another path for it.
+    /// Looks for plugins in directories. A plugin of a later directory is left out if an earlier one has its name, or
+    /// if the configuration names another path for it.
     pub(crate) fn find(
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -53,7 +53,7 @@ impl PluginDirectories {
         found
     }
 
-    /// The plugins to load, as [`plan`] has them.
+    /// The loading jobs of the plugins, as [`plan`] makes them.
     pub(crate) fn plan(
         &self,
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -69,7 +69,7 @@ impl PluginDirectories {
     }
 }
 
-/// Takes from plugins of later directories the tools whose names tools of earlier ones have.
+/// Removes tools of later directories whose names are taken by tools of earlier directories.
 pub(crate) fn give_way(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
     let rank = |plugin: &Plugin| {
         let job = jobs.iter().find(|job| job.alias == plugin.name);
@@ -127,7 +127,7 @@ mod tests {
                 at("c", second.join("c"))
             ]
         );
-        // A configuration that names another path for a plugin wins too.
+        // A configuration that names another path for a plugin wins as well.
         assert_eq!(
             planned("[c]\npath = \"/elsewhere/c\"\n[b]\nenabled = false\n")[1..],
             [at("c", "/elsewhere/c".into())]

@@ -1,7 +1,7 @@
-//! The contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
+//! Contents of a plugin directory: every `*/plugin.toml`, and every bare `*.wasm` with defaults.
 //!
-//! Files are opened through a handle on the directory that cannot be left, so a symlink that leads
-//! outside is refused by the open itself and not by a check before it.
+//! Files are opened through a handle on the directory that cannot be left. The open itself refuses a symlink that leads
+//! outside, so no check before it is needed.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use crate::manifest::{MANIFEST_FILE, MAX_MANIFEST_BYTES, PluginManifest, is_valid_name};
 use crate::problem::{Problem, ProblemKind};
 
-/// A component larger than this is refused unread, in bytes. A Python interpreter with its
-/// standard library is about 30 MB.
+/// Maximum size of a component, in bytes. A larger one is refused unread. A Python interpreter with its standard
+/// library is about 30 MB.
 pub const MAX_COMPONENT_BYTES: u64 = 128 * 1024 * 1024;
 
-/// A plugin that was found: its files are read, nothing of it has run.
+/// A plugin that was found. Its files are read, but none of its code has run.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// Its folder, or its bare `.wasm`.
@@ -26,7 +26,7 @@ pub(crate) struct Candidate {
     pub(crate) component_path: PathBuf,
 }
 
-/// A candidate's place in a directory.
+/// The place of a candidate in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Folder(String),
@@ -50,13 +50,13 @@ impl Place {
     }
 }
 
-/// Opens a directory whose files are to be read; links in the way to it are the operator's.
+/// Opens a directory for reading its files. Links in the path to it are allowed, because the operator wrote that path.
 pub(crate) fn open(directory: &Path) -> std::io::Result<Dir> {
     Dir::open_ambient_dir(directory, ambient_authority())
 }
 
-/// The places of a directory where a plugin may be, sorted by name. Hidden entries and folders
-/// without a manifest or a component are none.
+/// The places of a directory where a plugin may be, sorted by name. Hidden entries, and folders without a manifest or a
+/// component, are left out.
 pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
     let mut places = Vec::new();
     for entry in directory.entries()? {
@@ -66,7 +66,7 @@ pub(crate) fn places(directory: &Dir) -> std::io::Result<Vec<Place>> {
         if name.starts_with('.') {
             continue;
         }
-        // Whatever cannot be opened, such as a link to the outside, is reported when it is read.
+        // An entry that cannot be opened, such as a link to the outside, is reported when it is read.
         let is_folder = directory.open_dir(&name).is_ok();
         if is_folder {
             let has_manifest = directory
@@ -111,8 +111,8 @@ fn has_extension(name: &str, extension: &str) -> bool {
         .is_some_and(|found| found == extension)
 }
 
-/// A plugin that the operator names by path: the directory to open, and the place in it. What lies
-/// in a plugin's folder cannot lead out of that folder.
+/// Finds the place of a plugin that the operator names by path: the directory to open, and the place in it. Links in a
+/// plugin's folder cannot lead out of that folder.
 pub(crate) fn place_of(path: &Path) -> (PathBuf, Place) {
     match (path.is_dir(), path.parent(), path.file_name()) {
         (false, Some(parent), Some(file)) => {
@@ -130,8 +130,8 @@ pub(crate) fn place_of(path: &Path) -> (PathBuf, Place) {
     }
 }
 
-/// Reads the manifest and the component of one place. `name` is the plugin's: its folder's, or the
-/// stem of its bare file.
+/// Reads the manifest and the component of one place. `name` is the plugin's: the name of its folder, or the stem of
+/// its bare file.
 pub(crate) fn read(
     directory: &Dir,
     path: &Path,
@@ -185,7 +185,7 @@ pub(crate) fn read(
     })
 }
 
-/// The manifest of a folder; the default where there is none.
+/// Reads the manifest of a folder; without one, the default applies.
 fn read_manifest(
     directory: &Dir,
     folder: &str,
@@ -213,7 +213,8 @@ fn read_manifest(
     })
 }
 
-/// The component's file in its folder: named by the manifest, or after the folder, or the only one.
+/// Finds the component's file in its folder: the one that the manifest names, else the one named after the folder, else
+/// the only one.
 fn component_file(
     directory: &Dir,
     folder: &str,
@@ -248,17 +249,17 @@ fn component_file(
     }
 }
 
-/// Reads a file that is not larger than `most`, without ever holding more than that.
+/// Reads a file of at most `most` bytes, and never holds more than that.
 fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
     let mut options = OpenOptions::new();
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would wait for a writer.
     options.read(true).custom_flags(libc::O_NONBLOCK);
     let open = directory.open_with(file, &options).and_then(|file| {
         let metadata = file.metadata()?;
         Ok(metadata.is_file().then_some((file, metadata)))
     });
     let opened = open.map_err(|error| {
-        // What cap-std answers where a link leads out of the directory.
+        // cap-std's error for a link that leads out of the directory.
         if error.kind() == std::io::ErrorKind::PermissionDenied
             && error.to_string().contains("outside of the filesystem")
         {
@@ -274,7 +275,7 @@ fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (Stri
             "put the file itself here",
         ));
     };
-    // In one piece: growing would touch several times the memory, which takes longer than the reading.
+    // Allocated at once: growing would touch several times the memory, and take longer than reading.
     let mut bytes = Vec::with_capacity(metadata.len().min(most) as usize + 1);
     let read = file.into_std().take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| {

@@ -1,9 +1,10 @@
 //! Plugins that are replaced on disk while calls run.
 //!
-//! Calls under way end on the component they began with. The new component serves later calls if it loads, if the
-//! operator's pin allows it, and if it offers the very same tools: models were shown their names, descriptions and
-//! schemas, and are in the middle of a conversation. Otherwise the old component continues to serve, and the log says
-//! why. Rewards stay as they were when the run began: the trajectories of a step are compared with each other.
+//! Calls that are under way end on the component they began with. The new component serves later calls if three
+//! conditions hold: it loads, the operator's pin allows it, and it offers exactly the same tools. Models were shown
+//! those names, descriptions and schemas, and are in the middle of a conversation. Otherwise the old component
+//! continues to serve, and the log says why. Rewards stay as they were when the run began, because the trajectories of
+//! a step are compared with each other.
 
 use std::fs;
 use std::io;
@@ -21,10 +22,10 @@ use crate::manifest::{MANIFEST_FILE, PluginKind};
 use crate::plugin::Plugin;
 use crate::registry::Registry;
 
-/// Interval between two looks at the files.
+/// Interval between checks of the files.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks after the files of a registry's plugins until it is dropped.
+/// Watches the files of a registry's plugins until it is dropped.
 #[derive(Debug)]
 pub struct Follower {
     stop: Arc<AtomicBool>,
@@ -32,7 +33,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts to look, once a second, from a thread of its own.
+    /// Starts a thread that checks the files once a second.
     pub fn start(registry: &Registry, sandbox: &Sandbox) -> io::Result<Self> {
         let mut watch = FileWatch::new(registry, sandbox);
         let stop = Arc::new(AtomicBool::new(false));
@@ -58,7 +59,7 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Not waited for: it may be compiling what nobody will call.
+        // The thread is not joined: it may be compiling a component that will never be called.
         self.thread.thread().unpark();
     }
 }
@@ -68,11 +69,11 @@ impl Drop for Follower {
 pub struct PluginChange {
     /// Its name.
     pub plugin: String,
-    /// The component that serves from now on, or why it is the old one.
+    /// The component that serves from now on, or the reason why the old one still serves.
     pub what: String,
 }
 
-/// The files of a registry's plugins as they were when last looked at.
+/// The state of the files of a registry's plugins at the last check.
 pub struct FileWatch {
     kinds: Kinds,
     sandbox: Sandbox,
@@ -80,15 +81,15 @@ pub struct FileWatch {
 }
 
 struct Watched {
-    /// As it was first loaded: the one whose [`Plugin::latest`] calls ask for.
+    /// The plugin as it was first loaded. Calls ask it for [`Plugin::latest`].
     plugin: Arc<Plugin>,
     job: Job,
     known: Option<Files>,
-    /// Seen once: a file that is being written looks different the next time.
+    /// A change that was seen once. A file that is still being written looks different at the next check.
     changed: Option<Files>,
 }
 
-/// Inode, length and time of a component and its manifest: a change shows without reading the files.
+/// Inode, length and time of a component and its manifest. They show a change without reading the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Files([Option<(u64, u64, SystemTime)>; 2]);
 
@@ -107,14 +108,14 @@ impl Files {
 }
 
 impl FileWatch {
-    /// Remembers how the files of all plugins look now.
+    /// Remembers the current state of the files of all plugins.
     pub fn new(registry: &Registry, sandbox: &Sandbox) -> Self {
         let tools = registry
             .with_jobs()
             .filter(|(plugin, _)| plugin.kind() != PluginKind::Reward);
         let plugins = tools.map(|(plugin, job)| {
             let files = Files::new(plugin);
-            // It may have been replaced while others were loaded.
+            // The plugin may have been replaced while others were loaded.
             let is_the_same = (job.candidate()).is_ok_and(|found| {
                 blake3::hash(&found.component).to_hex().as_str() == plugin.hash()
             });
@@ -132,8 +133,7 @@ impl FileWatch {
         }
     }
 
-    /// Looks at all files. What changed and looks the same twice in a row is loaded; blocks for as long
-    /// as that takes.
+    /// Checks all files. A changed plugin is loaded once its files look the same twice in a row. Blocks while it loads.
     pub fn look(&mut self) -> Vec<PluginChange> {
         let (kinds, sandbox) = (self.kinds, &self.sandbox);
         self.plugins
@@ -182,7 +182,7 @@ impl Watched {
         }
     }
 
-    /// The plugin as its files have it now, if it can take the place of the one that serves.
+    /// Loads the plugin from its current files, if it can replace the one that serves.
     fn load(&self, serving: &Plugin, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, String> {
         let plugin = self
             .job

@@ -1,4 +1,4 @@
-//! The gates that this host has: ways out of the sandbox which an operator can open to a plugin.
+//! The gates of this host: ways out of the sandbox that an operator can open to a plugin.
 
 mod execute;
 mod http;
@@ -24,7 +24,7 @@ pub(crate) const AVAILABLE: &[GateName] = &[
     GateName::RealRandom,
 ];
 
-/// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
+/// Every gate, leading nowhere. The process that prepares components uses them, because no gate opens there.
 pub fn shut() -> Vec<Arc<dyn OpenGate>> {
     let http = http::HttpGate::open(&HttpRules::default());
     let http = http
@@ -35,7 +35,7 @@ pub fn shut() -> Vec<Arc<dyn OpenGate>> {
     http.chain([tools, execute]).collect()
 }
 
-/// The gates of `wanted` as the grants open them. The error says what is wrong with the grants.
+/// Opens the gates of `wanted` as the grants say. The error describes the mistake in the grants.
 pub(crate) fn open(
     wanted: impl IntoIterator<Item = GateName>,
     grants: &PluginGrants,

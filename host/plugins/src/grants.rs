@@ -1,7 +1,7 @@
-//! `[plugins.<alias>]` of a configuration: what the operator lets a plugin have.
+//! `[plugins.<alias>]` of a configuration: the operator's grants to a plugin.
 //!
-//! A plugin's manifest can only ask; this file answers. Host paths come from here and from nowhere
-//! else. Without an entry a plugin loads under its folder's name with nothing granted.
+//! A plugin's manifest can only ask; this table answers. Host paths come from here and from nowhere else. Without an
+//! entry, a plugin loads under the name of its folder with nothing granted.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -34,58 +34,58 @@ use crate::manifest::{GateName, PluginManifest};
 use crate::programs::ProgramGrants;
 use crate::python_environment::PythonEnvironment;
 
-/// The operator's decisions about one plugin under one name.
+/// The operator's decisions about one plugin, under one name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginGrants {
     /// False leaves the plugin out. Default: true.
     pub enabled: bool,
-    /// The plugin's folder (or the stem of its bare `.wasm`) in the plugin directory. Default: the
-    /// alias. The same plugin may stand under several aliases, with different data or config.
+    /// The plugin's folder (or the stem of its bare `.wasm`) in the plugin directory. Default: the alias. The same
+    /// plugin may have several aliases, with different data or config.
     pub plugin: Option<String>,
-    /// A plugin outside the plugin directory: its folder, or its `.wasm`. Not with `plugin`.
+    /// A plugin outside the plugin directory: its folder, or its `.wasm`. Excludes `plugin`.
     pub path: Option<PathBuf>,
-    /// BLAKE3 of the component, in hexadecimal. A component that is not this one loses its data,
-    /// files and grants until the pin is renewed. Needed for `grants`, wise for everything.
+    /// BLAKE3 of the component, in hexadecimal. A component with another hash loses its data, files and grants until
+    /// the pin is renewed. Required for `grants`, recommended for everything.
     pub hash: Option<String>,
-    /// Handed to `init`, over what the manifest has under `config`. Default: empty.
+    /// Configuration for `init`. Its keys replace those under `config` in the manifest. Default: empty.
     pub config: Map<String, Value>,
-    /// Files and folders for the plugin's data slots, by slot, read-only.
+    /// Files and folders for the plugin's data slots, by slot. They are read-only.
     pub data: BTreeMap<String, PathBuf>,
-    /// A scratch directory: in memory, of its own for every call, with limits. Default: none, so
-    /// that the plugin finds no file system at all.
+    /// A scratch directory in memory, new for every call, with limits. Default: none, so the plugin has no file system
+    /// at all.
     pub files: Option<ScratchFiles>,
-    /// A real directory of this machine, which the plugin finds at `/host` and may change: neither
-    /// deterministic nor isolated between calls, nor limited; what is written is counted. Not with
-    /// `files`. Default: none.
+    /// A real directory of this machine, which the plugin finds at `/host` and may change. It is neither deterministic,
+    /// nor isolated between calls, nor limited; writes are counted. Excludes `files`. Default: none.
     pub unsandboxed_host_directory: Option<PathBuf>,
     /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
     #[serde(rename = "grants")]
     pub gates: BTreeSet<GateName>,
-    /// Hosts that the gate `http` leads to, with secrets and limits. Default: none.
+    /// Hosts that can be reached through the gate `http`, with secrets and limits. Default: none.
     pub http: Option<HttpRules>,
-    /// The tools that the gate `tools` leads to, by the names that models see. Default: none.
+    /// Tools that can be called through the gate `tools`, by the names that models see. Default: none.
     pub tools: Vec<String>,
-    /// The interpreters that the gate `execute` leads to, by their names in this file. Default: none.
+    /// Interpreters that can be used through the gate `execute`, by their names in this configuration. Default: none.
     pub execute: Vec<String>,
-    /// For an interpreter: a folder of Python functions with their schemas, which are offered as tools instead of the
+    /// For an interpreter: a folder of Python functions with their schemas. They are offered as tools instead of the
     /// tool that runs programs. Default: none.
     pub functions: Option<PathBuf>,
-    /// For an interpreter: environments in Python. The plugin is an environment then, and runs nothing else. Default: none.
+    /// For an interpreter: environments in Python. The plugin is then an environment and runs nothing else. Default:
+    /// none.
     pub environment: Option<PythonEnvironment>,
-    /// For an interpreter: the limits of one program. Every field has a default of its own.
+    /// For an interpreter: the limits of one program. Every field has a default.
     pub programs: ProgramGrants,
-    /// The limits of one call. Every field has a default of its own. For an interpreter, `programs` limits programs, and
-    /// this limits the rest.
+    /// The limits of one call. Every field has a default. For an interpreter, `programs` limits programs, and this
+    /// limits everything else.
     pub limits: Limits,
-    /// Calls of one tool that may run at once; more wait, inside their deadline. Default: as many
-    /// as the sandbox has room for.
+    /// Number of calls of one tool that may run at once. Further calls wait, within their deadline. Default: as many as
+    /// the sandbox has room for.
     pub max_concurrency: Option<usize>,
-    /// Number of times that a call is tried again when something it needs is unavailable, if the tool says that repeating
-    /// is harmless (`idempotent` or `read-only`). In an environment it always is: a call that was stopped had no effect.
-    /// 0 or 1, default 1.
+    /// Number of retries of a call when something it needs is unavailable. A call is retried only if the tool says that
+    /// repeating is harmless (`idempotent` or `read-only`). In an environment it always is, because a call that was
+    /// stopped had no effect. 0 or 1, default 1.
     pub retries: u32,
-    /// New names for the plugin's tools: its own name to the one the model sees.
+    /// New names for the plugin's tools: from the plugin's own name to the name that models see.
     pub rename: BTreeMap<String, String>,
 }
 
@@ -115,7 +115,7 @@ impl Default for PluginGrants {
     }
 }
 
-/// Grants that contradict themselves.
+/// An error in grants that contradict themselves.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GrantsError {
     #[error("`plugin` and `path` both say where the plugin is")]
@@ -145,7 +145,7 @@ impl GrantsError {
 }
 
 impl PluginGrants {
-    /// The folder in the plugin directory that an entry under `alias` is about.
+    /// The folder in the plugin directory that the entry `alias` is for.
     pub fn folder<'a>(&'a self, alias: &'a str) -> &'a str {
         self.plugin.as_deref().unwrap_or(alias)
     }
@@ -190,7 +190,7 @@ impl PluginGrants {
         Ok(())
     }
 
-    /// The config for `init`: the manifest's defaults, replaced key by key.
+    /// The config for `init`: the manifest's defaults, with the operator's keys in place of equal ones.
     pub(crate) fn effective_config(&self, manifest: &PluginManifest) -> Value {
         let mut config = manifest.config.clone();
         for (key, value) in &self.config {
@@ -199,7 +199,7 @@ impl PluginGrants {
         Value::Object(config)
     }
 
-    /// Whether the pin, if there is one, is of this component.
+    /// Whether the pin allows this component; without a pin, every component is allowed.
     pub(crate) fn trusts(&self, hash: &str) -> bool {
         self.hash
             .as_ref()

@@ -1,4 +1,4 @@
-//! Loading jobs: which plugin is loaded under which name, and how several are loaded side by side.
+//! Loading jobs: which plugin is loaded under which name. Several are loaded side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -17,7 +17,7 @@ use crate::manifest::is_valid_name;
 use crate::plugin::Plugin;
 use crate::problem::{Problem, ProblemKind};
 
-/// Plugins are loaded by at most this many threads: each may hold a component being compiled.
+/// Maximum number of threads that load plugins: each may hold a component that is being compiled.
 const MAX_LOADERS: usize = 4;
 
 /// A plugin that is to be loaded under a name.
@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) directory: PathBuf,
     pub(crate) place: Place,
     pub(crate) grants: PluginGrants,
-    /// Whether the operator's configuration says anything of it.
+    /// Whether the operator's configuration mentions it.
     pub(crate) is_named: bool,
 }
 
@@ -36,7 +36,7 @@ impl Job {
         self.place.path(&self.directory)
     }
 
-    /// The plugin's own name, which its manifest and its component's file name refer to.
+    /// The plugin's own name, which its manifest and the file name of its component refer to.
     pub(crate) fn own_name(&self) -> String {
         match &self.place {
             Place::Folder(name) if name == "." => self
@@ -49,7 +49,7 @@ impl Job {
         }
     }
 
-    /// The files as they are now, read and not run.
+    /// Reads the current files, without running anything.
     pub(crate) fn candidate(&self) -> Result<Candidate, Problem> {
         let own_name = self.own_name();
         let problem = |kind, what: String, mend: &str| Problem {
@@ -90,7 +90,7 @@ impl Job {
 }
 
 impl Job {
-    /// Runs on a thread of its own: the caller's may belong to an async runtime.
+    /// Runs on a thread of its own, because the caller's thread may belong to an async runtime.
     pub(crate) fn run_apart(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
         let mut loaded = run_all(std::slice::from_ref(self), kinds, sandbox);
         loaded
@@ -99,8 +99,8 @@ impl Job {
     }
 }
 
-/// Which plugin is loaded under which name with which grants. Names that two would have are
-/// refused; both.
+/// Decides which plugin is loaded under which name with which grants. If two plugins would have the same name, both are
+/// refused.
 pub(crate) fn plan(
     directory: &Path,
     places: &[Place],
@@ -198,7 +198,7 @@ pub(crate) fn plan(
     unique
 }
 
-/// Loads on a few threads; the results are in the order of the jobs.
+/// Loads the plugins on a few threads. The results are in the order of the jobs.
 pub(crate) fn run_all(
     jobs: &[Job],
     kinds: Kinds,

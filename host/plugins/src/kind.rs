@@ -1,7 +1,7 @@
 //! The kinds of plugins, as the core sees them: each is a [`KindLoader`] that the crate of the kind implements.
 //!
-//! The core finds, admits and prepares components without knowing what they are for. A program says which kinds it loads
-//! by the list of loaders that it hands to [`Registry`](crate::registry::Registry).
+//! The core finds, admits and prepares components without knowing what they are for. A program chooses the kinds by the
+//! list of loaders that it passes to [`Registry`](crate::registry::Registry).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::manifest::PluginKind;
 use crate::plugin::Exports;
 use crate::problem::LoadRefusal;
 
-/// The kinds of plugins that a program loads. A component of another kind is a problem of the registry.
+/// The kinds of plugins that a program loads. A component of another kind becomes a problem of the registry.
 pub type Kinds = &'static [&'static dyn KindLoader];
 
 /// Loads the plugins of one kind.
@@ -22,8 +22,8 @@ pub trait KindLoader: Sync {
     /// The kind.
     fn kind(&self) -> PluginKind;
 
-    /// Decides how a component is prepared, from what its operator grants. Blocks: it may read files.
-    /// `max_memory_bytes` is the most that the sandbox gives one instance.
+    /// Decides how a component is prepared, from the operator's grants. Blocks, because it may read files.
+    /// `max_memory_bytes` is the most memory that the sandbox gives one instance.
     fn plan(
         &self,
         alias: &str,
@@ -38,20 +38,20 @@ pub type FindExports =
 
 /// The way in which a component is prepared.
 pub struct LoadPlan {
-    /// The pool that its instances count in.
+    /// The pool in which its instances are counted.
     pub pool: Pool,
     /// The scratch directory of each call.
     pub files: Option<ScratchFiles>,
-    /// The limits of loading, and of calls that have none of their own.
+    /// The limits of loading, and of calls without limits of their own.
     pub limits: Limits,
-    /// The files of an environment in Python, which `init` finds in its config under `environment`.
+    /// The files of an environment in Python. `init` finds them in its config under `environment`.
     pub environment: Option<Value>,
     /// Looks up the exports.
     pub exports: FindExports,
 }
 
 impl LoadPlan {
-    /// A plan for calls in `pool`, with the files and limits of the grants.
+    /// Creates a plan for calls in `pool`, with the files and limits of the grants.
     pub fn new(
         pool: Pool,
         grants: &PluginGrants,

@@ -1,31 +1,31 @@
-//! The core of plugins: finds components in a directory, decides which are let in, prepares them and keeps them in a
-//! registry.
+//! The core of plugins: finds components in a directory, decides which of them may load, prepares them and keeps them
+//! in a registry.
 //!
-//! Plugins are components that strangers wrote. This crate holds what each asks for (`plugin.toml`) against what the
-//! operator grants it (`[plugins.<alias>]`), and turns those that are admitted into [`Plugin`](plugin::Plugin)s that can
-//! be called. What several kinds of plugins share is here too: the typed contract, checked tools and arguments, how calls
-//! end, gates, counters.
+//! Plugins are components that strangers wrote. This crate compares each plugin's requests (`plugin.toml`) with the
+//! operator's grants (`[plugins.<alias>]`). It turns an admitted component into a [`Plugin`](plugin::Plugin) that can
+//! be called. It also has what the kinds of plugins share: the typed contract, checked tools and arguments, the ends of
+//! calls, gates, and counters.
 //!
-//! It must not know what a kind of plugins is for. The crates `rlf-tools`, `rlf-rewards`, `rlf-environments` and
-//! `rlf-interpreters` each hand a [`KindLoader`](kind::KindLoader) to the registry. It must not know how a model works or
-//! what training does either, and how a component is confined is `rlf-sandbox`'s business.
+//! It must not know what any kind of plugin is for. The crates `rlf-tools`, `rlf-rewards`, `rlf-environments` and
+//! `rlf-interpreters` each pass a [`KindLoader`](kind::KindLoader) to the registry. It must not know models or training
+//! either. `rlf-sandbox` confines the components.
 //!
 //! | looking for | module |
 //! |---|---|
-//! | what a plugin says of itself | [`manifest`] |
-//! | what the operator grants it | [`grants`], [`programs`], [`python_environment`] |
-//! | how plugins are found, admitted and loaded | [`discovery`], `admission`, `job`, `loading`, [`registry`] |
-//! | how a kind of plugins is added | [`kind`], [`plugin::Exports`] |
-//! | how plugins are replaced while calls run | [`follower`] |
-//! | why a plugin is not there | [`problem`] |
-//! | a loaded plugin, and what it printed | [`plugin`] |
-//! | the tools it offers, their schemas and arguments | [`offered_tools`], [`schema`], [`arguments`] |
-//! | how a call ended, and what the model is told | [`outcome`] |
+//! | the manifest, in which a plugin makes its requests | [`manifest`] |
+//! | the operator's grants | [`grants`], [`programs`], [`python_environment`] |
+//! | finding, admitting and loading plugins | [`discovery`], `directories`, `admission`, `job`, `loading`, [`registry`] |
+//! | adding a kind of plugin | [`kind`], [`plugin::Exports`] |
+//! | replacing plugins while calls run | [`follower`] |
+//! | the reason why a plugin was not loaded | [`problem`] |
+//! | a loaded plugin, and the text it printed | [`plugin`] |
+//! | the tools of a plugin, their schemas and arguments | [`offered_tools`], [`schema`], [`arguments`] |
+//! | the end of a call, and the text that the model reads about it | [`outcome`] |
 //! | gates: ways out of the sandbox | [`gates`] |
-//! | the contract's types, and the way between them and the host's | [`bindings`], [`convert`], [`safe_text`] |
-//! | seeds and places of calls | [`seed`], [`turn`] |
-//! | numbers for metrics | [`counters`] |
-//! | everything about a plugin, for people | [`report`] |
+//! | the contract's types, and conversions to the host's | [`bindings`], [`convert`], [`safe_text`] |
+//! | the seed of a call, and its place in a trajectory | [`seed`], [`turn`] |
+//! | counts for metrics, and times in `_ms` keys | [`counters`], [`milliseconds`] |
+//! | full reports about plugins, for people | [`report`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

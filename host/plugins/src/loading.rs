@@ -1,5 +1,5 @@
-//! From the files of one plugin to a plugin that can be called: admitted, compiled, initialised,
-//! and its tools listed and checked.
+//! Loading of one plugin, from its files to a plugin that can be called: it is admitted, compiled and initialised, and
+//! its tools are listed and checked.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::offered_tools::{Checking, check_names, check_tools};
 use crate::plugin::{Plugin, ToolList};
 use crate::problem::{LoadRefusal, Problem, ProblemKind};
 
-/// Loads a candidate under the name `alias`. Blocks while it compiles; not to be called on a
-/// thread of an async runtime.
+/// Loads a candidate under the name `alias`. Blocks while it compiles, so do not call it on a thread of an async
+/// runtime.
 pub(crate) fn load(
     alias: &str,
     candidate: Candidate,
@@ -118,7 +118,7 @@ pub(crate) fn load(
     Ok(plugin)
 }
 
-/// The reason why grants for interpreters alone are refused, if a plugin of another kind has them.
+/// The reason to refuse grants that are only for interpreters, if a plugin of another kind has them.
 fn misplaced(kind: PluginKind, grants: &PluginGrants) -> Option<&'static str> {
     if kind == PluginKind::Interpreter {
         None
@@ -131,7 +131,7 @@ fn misplaced(kind: PluginKind, grants: &PluginGrants) -> Option<&'static str> {
     }
 }
 
-/// Runs the plugin for the first time, and checks the tools that it says it offers.
+/// Runs the plugin for the first time, and checks the tools that it offers.
 fn ask(plugin: &mut Plugin) -> Result<(), LoadRefusal> {
     // The guest runs on the sandbox's threads; this one only waits.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -152,8 +152,7 @@ fn ask(plugin: &mut Plugin) -> Result<(), LoadRefusal> {
     Ok(())
 }
 
-/// In what is wrong with a component its own names are quoted: none of them may begin a line or move a
-/// terminal's cursor.
+/// Errors about a component quote names from the component. None of them may begin a line or move a terminal's cursor.
 fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     rlf_sandbox::safe_text(lines.join("; ").as_bytes())
@@ -166,6 +165,6 @@ fn refusal_for(error: &LoadError) -> LoadRefusal {
         LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Grants,
         _ => ProblemKind::Component,
     };
-    // The sandbox's messages say how to mend it themselves.
+    // The sandbox's messages already include the advice.
     LoadRefusal::new(kind, error.to_string(), "")
 }

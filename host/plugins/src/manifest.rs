@@ -1,4 +1,4 @@
-//! `plugin.toml`: what a plugin says of itself. Written by a stranger, so it can only ask.
+//! `plugin.toml`: a plugin's statements about itself. A stranger wrote it, so it can only ask.
 //!
 //! ```
 //! let text = r#"
@@ -19,10 +19,10 @@ use serde_json::{Map, Value};
 /// The name of a manifest in a plugin's folder.
 pub const MANIFEST_FILE: &str = "plugin.toml";
 
-/// A manifest longer than this is refused unread, in bytes.
+/// Maximum size of a manifest, in bytes. A longer one is refused unread.
 pub const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
-/// The kind of a plugin, and so the world of `rlf:plugin` that it implements.
+/// The kind of a plugin. It decides which world of `rlf:plugin` the plugin implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginKind {
@@ -45,7 +45,7 @@ impl PluginKind {
         Self::Environment,
     ];
 
-    /// As written in `plugin.toml`.
+    /// The name of the kind in `plugin.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -55,7 +55,7 @@ impl PluginKind {
         }
     }
 
-    /// With its article, as the middle of a sentence.
+    /// The name with its article, for the middle of a sentence.
     pub fn with_article(self) -> &'static str {
         match self {
             Self::Tool => "a tool",
@@ -65,7 +65,7 @@ impl PluginKind {
         }
     }
 
-    /// The world of `rlf:plugin` that such a plugin implements.
+    /// The WIT world of `rlf:plugin` that such a plugin implements.
     pub fn world(self) -> &'static str {
         match self {
             Self::Tool => "tool-plugin",
@@ -98,9 +98,9 @@ pub enum GateName {
     Execute,
     /// Talking to hosts over HTTP.
     Http,
-    /// The machine's clock instead of the virtual one.
+    /// Reading the machine's clock instead of the virtual one.
     RealClock,
-    /// The machine's entropy instead of the seeded one.
+    /// Reading the machine's entropy instead of the seeded one.
     RealRandom,
 }
 
@@ -115,7 +115,7 @@ impl GateName {
         Self::RealRandom,
     ];
 
-    /// As written in `plugin.toml` and in grants.
+    /// The name of the gate in `plugin.toml` and in grants.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Model => "model",
@@ -127,13 +127,13 @@ impl GateName {
         }
     }
 
-    /// True where asking is all that a plugin can do for it: every program imports a clock and randomness, used or not, and
-    /// the grant only decides whose they are.
+    /// Whether the plugin uses the gate merely by asking for it. Every program imports a clock and randomness, used or
+    /// not, and the grant only decides whether they are the machine's.
     pub fn is_behind_wasi(self) -> bool {
         matches!(self, Self::RealClock | Self::RealRandom)
     }
 
-    /// The gate that importing `interface` (with or without its version) goes through, if any.
+    /// The gate that belongs to an import of `interface` (with or without its version), if any.
     pub fn from_import(interface: &str) -> Option<Self> {
         let name = interface.split('@').next().unwrap_or(interface);
         match name.strip_prefix("rlf:plugin/")? {
@@ -150,25 +150,25 @@ impl GateName {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginManifest {
-    /// The folder's name again, for a reader of the file alone. Anything else is an error.
+    /// The folder's name again, for people who read only this file. Another name is an error.
     pub name: Option<String>,
     /// The plugin's kind. Default: the kind that its exports show.
     pub kind: Option<PluginKind>,
-    /// The component's file name in this folder. Default: `<folder>.wasm`, or else the only
-    /// `.wasm` file there is.
+    /// The component's file name in this folder. Default: `<folder>.wasm`, or else the only `.wasm` file.
     pub component: Option<String>,
-    /// For people, in one sentence.
+    /// A description for people, in one sentence.
     pub description: String,
-    /// The plugin's own version, for people; what is pinned is the component's hash.
+    /// The plugin's own version, for people. Pins use the component's hash instead.
     pub version: Option<String>,
-    /// Names of the data slots that the operator has to fill before the plugin loads.
+    /// Names of the data slots that the operator must fill before the plugin loads.
     pub data: Vec<String>,
-    /// The gates the plugin wants opened. Asking grants nothing.
+    /// The gates that the plugin asks for. Asking grants nothing.
     pub gates: BTreeSet<GateName>,
-    /// Configuration handed to `init`; keys of the operator's `config` table replace these.
+    /// Configuration for `init`. Keys of the operator's `config` table replace these.
     pub config: Map<String, Value>,
-    /// For a reward: the terms of a trajectory that takes it beyond its time, memory or output when it is graded alone, where
-    /// one of the same task that did nothing does not. Default: such a trajectory is excluded.
+    /// For a reward: the terms of a trajectory whose grading exceeds the limits of time, memory or output. They apply
+    /// if the trajectory was graded alone, and if an empty trajectory of the same task stays within the limits.
+    /// Default: such a trajectory is excluded.
     pub beyond_limits: BTreeMap<String, f64>,
 }
 
@@ -179,8 +179,8 @@ impl PluginManifest {
     }
 }
 
-/// Whether `name` may name a plugin or a tool: 1 to 64 of `a-z A-Z 0-9 _ -`, so that it can stand
-/// in a table header, an expression or a path without quotes.
+/// Whether `name` can be the name of a plugin or a tool: 1 to 64 of `a-z A-Z 0-9 _ -`, so that it needs no quotes in a
+/// table header, an expression or a path.
 pub fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name

@@ -1,4 +1,4 @@
-//! The tools that a plugin says it offers: checked, under the operator's names, and with the means to check their arguments.
+//! The tools that a plugin offers: checked, under the operator's names, with the means to check their arguments.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,33 +13,34 @@ use crate::grants::PluginGrants;
 use crate::manifest::is_valid_name;
 use crate::schema::{self, ToolSchema};
 
-/// Most tools of one plugin.
+/// Maximum number of tools of one plugin.
 pub const MAX_TOOLS: usize = 256;
-/// Longest description of a tool, in bytes.
+/// Maximum length of a tool's description, in bytes.
 pub const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 
-/// Most values in the schemas of all its tools, every `$ref` followed.
+/// Maximum number of values in the schemas of all tools of a plugin, with every `$ref` followed.
 pub const MAX_PLUGIN_SCHEMA_NODES: usize = 100_000;
-/// All regular expressions in the schemas of all its tools, compiled, in bytes.
+/// Maximum size of all compiled regular expressions in the schemas of a plugin's tools, in bytes.
 pub const MAX_PLUGIN_PATTERN_BYTES: usize = 4 << 20;
 
 /// One tool of a loaded plugin, its schema checked and compiled.
 #[derive(Debug, Clone)]
 pub struct LoadedTool {
-    /// As models are shown it, under the operator's name for it.
+    /// The definition that models see, with the operator's name.
     pub definition: ToolDefinition,
-    /// The name the plugin knows it by.
+    /// The plugin's own name for it.
     pub own_name: String,
-    /// The schema that the host checks arguments by; none where the tool's own code checks them.
+    /// The schema by which the host checks arguments. `None` if the tool's own code checks them.
     pub(crate) schema: Option<Arc<ToolSchema>>,
 }
 
 /// The side that checks a tool's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checking {
-    /// The host, by the tool's schema, which it compiles: what does not fit never reaches the tool.
+    /// The host, by the tool's schema, which it compiles. Arguments that do not fit never reach the tool.
     Host,
-    /// The tool's own code. Its schema is for the model alone, and may say what the host's engine does not know.
+    /// The tool's own code. Its schema is only for the model, and may use keywords that the host's engine does not
+    /// know.
     Tool,
 }
 
@@ -53,7 +54,7 @@ impl LoadedTool {
     }
 }
 
-/// Checks that the operator's names are for tools that there are, and can name one.
+/// Checks that the operator renames only existing tools, to valid names.
 pub(crate) fn check_names(
     listed: &[types::ToolDefinition],
     grants: &PluginGrants,
@@ -76,7 +77,7 @@ pub(crate) fn check_names(
     Ok(())
 }
 
-/// Checks what a plugin says of its tools, and gives them the operator's names.
+/// Checks the tools that a plugin offers, and gives them the operator's names.
 pub fn check_tools(
     listed: Vec<types::ToolDefinition>,
     grants: &PluginGrants,
@@ -103,7 +104,7 @@ pub fn check_tools(
                     listed.description.len()
                 ));
             }
-            // Before it is parsed: a schema's length is bounded as text.
+            // Checked before parsing: the length of a schema is bounded as text.
             let schema = match checking {
                 Checking::Host => ToolSchema::parse(&listed.input_schema).map(Some),
                 Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
@@ -142,7 +143,7 @@ pub fn check_tools(
         .collect()
 }
 
-/// A stranger's name, short and safe to print.
+/// Makes a stranger's name short and safe to print.
 pub fn shown(name: &str) -> String {
     rlf_sandbox::safe_text(name.as_bytes())
         .chars()
@@ -232,7 +233,7 @@ mod tests {
             refusal(vec![long], ""),
             "the description of `a` has 20000 bytes; at most 16384 are taken"
         );
-        // Two hundred that would each do alone.
+        // Two hundred schemas, each of which would be accepted alone.
         let large = format!(
             r#"{{"type":"object","properties":{{"x":{{"enum":[{}0]}}}}}}"#,
             "0,".repeat(1_000)

@@ -1,8 +1,8 @@
-//! The end of a tool call, who caused it, and what the model reads: the table of how calls end, row by row.
+//! The end of a tool call: its cause, the responsible side, and the text for the model. docs/architecture.md, "How
+//! calls end", has the table.
 //!
-//! Texts for the model are short, name no path, no hash and no function of the host, and say what
-//! to do next where something can be done. The limits in them come from the configuration, so they
-//! are the same in every replay.
+//! Texts for the model are short. They name no path, no hash and no function of the host, and say what to do next if
+//! something can be done. Their limits come from the configuration, so they are the same in every replay.
 
 use rlf_dialogue::tool::{Ended, Fault, Observation};
 use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
@@ -11,7 +11,7 @@ use crate::bindings::types;
 use crate::convert::{error_text, observation_bytes, observation_from_guest};
 use crate::safe_text::make_string_safe;
 
-/// Most characters of a guest's own words in an error shown to the model.
+/// Maximum number of characters of a guest's own text in an error for the model.
 const MAX_ERROR_CHARS: usize = 500;
 
 /// The end of one attempt at a call.
@@ -21,14 +21,14 @@ pub struct CallEnd {
     pub ended: Ended,
     /// The side that caused it.
     pub fault: Fault,
-    /// The observation that the model reads; none where nothing is to be graded.
+    /// The observation for the model. `None` if nothing is to be graded.
     pub observation: Option<Observation>,
-    /// For logs and the record of the call.
+    /// Details for logs and the record of the call.
     pub detail: Option<String>,
 }
 
 impl CallEnd {
-    /// The model caused it, and reads `text`.
+    /// An end that the model caused. `text` is the observation.
     pub fn by_model(ended: Ended, text: impl Into<String>) -> Self {
         Self {
             ended,
@@ -38,7 +38,7 @@ impl CallEnd {
         }
     }
 
-    /// The plugin broke. The model reads no more than that; `detail` goes to the logs.
+    /// An end because the plugin broke. The model reads only that; `detail` goes to the logs.
     pub fn by_plugin(detail: String) -> Self {
         Self {
             ended: Ended::Trap,
@@ -51,7 +51,7 @@ impl CallEnd {
         }
     }
 
-    /// An infrastructure failure: nothing to show, nothing to grade.
+    /// An end by an infrastructure failure: there is nothing to show and nothing to grade.
     pub fn by_infrastructure(ended: Ended, detail: String) -> Self {
         Self {
             ended,
@@ -61,7 +61,7 @@ impl CallEnd {
         }
     }
 
-    /// A kept result of the same call.
+    /// The end of a call that was answered from the cache.
     pub fn by_cache(observation: Observation) -> Self {
         Self {
             ended: Ended::Ok,
@@ -80,7 +80,7 @@ impl CallEnd {
         }
     }
 
-    /// The same with a detail for logs.
+    /// Adds a detail for logs.
     #[must_use]
     pub fn with_detail(self, detail: String) -> Self {
         Self {
@@ -89,12 +89,12 @@ impl CallEnd {
         }
     }
 
-    /// Whether a second try may end otherwise: something the call needs was not there, or not in time.
+    /// Whether a retry may end otherwise, because something that the call needs was missing or late.
     pub fn may_be_retried(&self) -> bool {
         self.ended == Ended::Unavailable || self.fault == Fault::Infrastructure
     }
 
-    /// The end of a call that returned. `result_bytes` is the limit of that name.
+    /// The end of a call that returned. `result_bytes` is the limit with that name.
     pub fn from_result(
         result: Result<types::Observation, types::Error>,
         result_bytes: u64,
@@ -127,7 +127,7 @@ impl CallEnd {
         }
     }
 
-    /// The guest's own words for why there is no result.
+    /// The end of a call for which the guest returned an error.
     fn from_error(error: types::Error) -> Self {
         let detail = error_text(&error);
         let words = |message: String| {
@@ -142,8 +142,7 @@ impl CallEnd {
                 format!("error: not found: {}", words(message)),
             ),
             types::Error::Denied(_) => Self::denied(),
-            // A quota of this call: nested calls, bytes read. As with any other limit, what the
-            // model asked for was too much.
+            // A quota of this call: nested calls, or bytes read. As with any other limit, the model asked for too much.
             types::Error::Exhausted(_) => Self::by_model(
                 Ended::Denied,
                 "error: the tool used up what one call may use; ask for less",
@@ -151,15 +150,15 @@ impl CallEnd {
             types::Error::Unavailable(_) => {
                 return Self::by_infrastructure(Ended::Unavailable, detail);
             }
-            // The host did not give up, or the result would not have come back: the guest's own
-            // budget ran out.
+            // The host did not give up, because then the result would not have come back. The guest's own budget ran
+            // out.
             types::Error::Cancelled => Self::timeout(None),
             types::Error::Internal(_) => return Self::by_plugin(detail),
         };
         end.with_detail(detail)
     }
 
-    /// A reward's own words for why it gave no scores at all.
+    /// The end of a grading for which a reward returned an error instead of scores.
     pub fn from_grading_error(error: &types::Error) -> Self {
         let detail = error_text(error);
         match error {
@@ -171,7 +170,7 @@ impl CallEnd {
         }
     }
 
-    /// The sandbox stopped the guest.
+    /// The end of a call in which the sandbox stopped the guest.
     pub fn from_stopped(stopped: &Stopped) -> Self {
         let detail = stopped.reason.clone();
         let limit = stopped.limit.as_ref();
@@ -244,7 +243,7 @@ impl CallEnd {
     }
 }
 
-/// The text for arguments that are wrong.
+/// The text for wrong arguments.
 pub fn invalid_arguments(explanation: &str) -> String {
     format!("error: invalid arguments: {explanation}")
 }
@@ -257,7 +256,7 @@ fn milliseconds(value: u64) -> String {
     }
 }
 
-/// A number of bytes as people write it.
+/// Writes a number of bytes as people do.
 pub fn bytes(value: u64) -> String {
     match value {
         value if value >= 1 << 20 && value.is_multiple_of(1 << 20) => {
@@ -295,7 +294,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    /// DESIGN, "Plugins and the sandbox": one line here for each way a call can end.
+    /// docs/architecture.md, "How calls end": one line here for each way a call can end.
     #[test]
     fn every_way_to_end_has_its_fault_and_its_words() {
         use Ending as S;

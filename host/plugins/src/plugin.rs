@@ -1,5 +1,5 @@
-//! A loaded plugin: a template of the sandbox, what the author and the operator said of it, and the calls that the core
-//! can make of any kind.
+//! A loaded plugin: a template of the sandbox, the author's manifest, the operator's grants, and the calls that the
+//! core can make to any kind of plugin.
 
 use std::any::Any;
 use std::fmt;
@@ -22,19 +22,19 @@ use crate::offered_tools::LoadedTool;
 use crate::outcome::CallEnd;
 use crate::problem::LoadRefusal;
 
-/// The exports of a loaded plugin. The crate of its kind implements this; the methods are what the core, and the crates of
-/// other kinds, need of it.
+/// The exports of a loaded plugin. The crate of its kind implements this trait. The methods are those that the core and
+/// the crates of other kinds need.
 pub trait Exports: Send + Sync {
-    /// The data of the kind's own crate: see [`Plugin::exports`].
+    /// The data of the crate of its kind: see [`Plugin::exports`].
     fn as_any(&self) -> &dyn Any;
 
-    /// Runs the plugin for the first time. Returns the tools that it offers, none if its kind offers none.
+    /// Runs the plugin for the first time. Returns the tools that it offers, or `None` if its kind offers no tools.
     fn list<'a>(
         &'a self,
         plugin: &'a Plugin,
     ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>>;
 
-    /// Calls one of its tools. Beside how the call ended, what became of its files.
+    /// Calls one of its tools. Returns how the call ended, and a report about its files.
     fn call_tool<'a>(
         &'a self,
         plugin: &'a Arc<Plugin>,
@@ -46,18 +46,18 @@ pub trait Exports: Send + Sync {
         Box::pin(async { (end, FilesReport::default()) })
     }
 
-    /// The interpreter of a language, if it is one that runs it.
+    /// The interpreter for a language, if the plugin runs that language.
     fn interpreter(&self, plugin: &Arc<Plugin>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
         let _ = (plugin, language);
         None
     }
 }
 
-/// The tools that a plugin says it offers.
+/// The list of tools that a plugin offers.
 pub struct ToolList {
     /// The tools, unchecked, in the plugin's order.
     pub listed: Vec<types::ToolDefinition>,
-    /// The advice if they are wrong.
+    /// The advice to show if the list is wrong.
     pub mend: String,
 }
 
@@ -73,7 +73,7 @@ pub struct Plugin {
     kind: PluginKind,
     exports: Arc<dyn Exports>,
     pub(crate) tools: Vec<LoadedTool>,
-    /// Whether the operator's configuration says anything of it.
+    /// Whether the operator's configuration mentions it.
     pub(crate) is_named: bool,
     pub(crate) environment_hash: Option<String>,
     identity: String,
@@ -82,28 +82,28 @@ pub struct Plugin {
     printed: Mutex<Option<Printed>>,
 }
 
-/// The output of a plugin in one call: for its author, never for a model.
+/// The output of a plugin in one call. It is for the plugin's author, never for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Printed {
-    /// On standard output.
+    /// Standard output.
     pub stdout: Captured,
-    /// On standard error.
+    /// Standard error.
     pub stderr: Captured,
 }
 
-/// One call to a tool, ready to be handed to the guest.
+/// One call to a tool, ready for the guest.
 pub struct ToolRequest {
     /// The plugin's own name of the tool.
     pub name: String,
-    /// Canonical JSON.
+    /// The arguments as canonical JSON.
     pub arguments: String,
     /// The call's context, as the guest sees it.
     pub context: types::CallContext,
-    /// When it is stopped.
+    /// The time at which the call is stopped.
     pub deadline: Instant,
-    /// The guest that makes the call, if one does.
+    /// The guest that makes the call, if a guest makes it.
     pub caller: Option<Caller>,
-    /// The means to make calls of its own, if it may.
+    /// The means to make calls of its own, if that is allowed.
     pub nesting: Option<Arc<Nesting>>,
 }
 
@@ -145,7 +145,7 @@ impl Plugin {
         }
     }
 
-    /// The name the operator gave it; the folder's by default.
+    /// The operator's name for it; by default, the name of its folder.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -155,7 +155,7 @@ impl Plugin {
         self.kind
     }
 
-    /// Whether trajectories can act in it: an environment of its own, or an interpreter that has loaded one.
+    /// Whether trajectories can act in it: it is an environment, or an interpreter that has loaded one.
     pub fn is_environment(&self) -> bool {
         self.kind() == PluginKind::Environment || self.grants.environment.is_some()
     }
@@ -170,7 +170,7 @@ impl Plugin {
         &self.template.info().hash
     }
 
-    /// Identifies an environment: its component, and for an interpreter the files that it has loaded.
+    /// Identifies an environment: by its component, and for an interpreter also by the files that it has loaded.
     pub fn environment_identity(&self) -> String {
         match &self.environment_hash {
             Some(files) => format!("{}+{files}", self.hash()),
@@ -178,32 +178,32 @@ impl Plugin {
         }
     }
 
-    /// BLAKE3 of the environment's files that an interpreter has loaded, hexadecimal.
+    /// BLAKE3 of the environment's files that an interpreter has loaded, in hexadecimal.
     pub fn environment_hash(&self) -> Option<&str> {
         self.environment_hash.as_deref()
     }
 
-    /// Hashes of everything that its answers depend on beside their calls: component, data and config.
+    /// Hashes of everything besides the calls that its answers depend on: component, data and config.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Hash of all data bound to it, hexadecimal; `None` where nothing is bound.
+    /// Hash of all data bound to it, hexadecimal. `None` if no data is bound.
     pub fn data_hash(&self) -> Option<String> {
         self.template.data_hash()
     }
 
-    /// Its tools, in its own order; none of other kinds.
+    /// Its tools, in its own order. Empty for kinds without tools.
     pub fn tools(&self) -> &[LoadedTool] {
         &self.tools
     }
 
-    /// The operator's decisions about it; the defaults where there are none.
+    /// The operator's grants; the defaults if there are none.
     pub fn grants(&self) -> &PluginGrants {
         &self.grants
     }
 
-    /// Whether the same call can end otherwise when it is made again, whatever its tools say of themselves.
+    /// Whether the same call can end differently when it is repeated, regardless of its tools' hints.
     pub fn is_granted_chance(&self) -> bool {
         self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
@@ -213,7 +213,7 @@ impl Plugin {
         &self.manifest
     }
 
-    /// Notices for people: what loaded differently than one might expect.
+    /// Notices for people, about anything that loaded differently than expected.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -223,7 +223,7 @@ impl Plugin {
         &self.template
     }
 
-    /// The plugin that serves calls now: this one, or what replaced it on disk since it was loaded. See
+    /// The plugin that serves calls now: this one, or its replacement on disk. See
     /// [`Follower`](crate::follower::Follower).
     pub fn latest(self: &Arc<Self>) -> Arc<Self> {
         let successor = self
@@ -233,7 +233,7 @@ impl Plugin {
         Arc::clone(successor.as_ref().unwrap_or(self))
     }
 
-    /// Lets later calls be served by another.
+    /// Makes another plugin serve later calls.
     pub(crate) fn replace_by(&self, successor: Arc<Self>) {
         *self
             .successor
@@ -241,15 +241,15 @@ impl Plugin {
             .unwrap_or_else(PoisonError::into_inner) = Some(successor);
     }
 
-    /// Whether its calls leave files that are to be kept.
+    /// Whether its calls may leave files to keep.
     pub fn leaves_files(&self) -> bool {
         let files = self.grants.files.as_ref();
         files.is_some_and(|files| !files.outputs.is_empty())
             || self.grants.unsandboxed_host_directory.is_some()
     }
 
-    /// Whether its tools are shown to a model that is to have all there are. Running programs is more than a tool does:
-    /// an operator who wants that says so.
+    /// Whether its tools are shown to a model by default, when no tools are named. An interpreter's are not, unless the
+    /// operator's configuration mentions it: running programs is more than a tool does.
     pub fn is_offered(&self) -> bool {
         self.is_named || self.kind() != PluginKind::Interpreter
     }
@@ -264,14 +264,14 @@ impl Plugin {
         }
     }
 
-    /// Whether its calls can make others, or run programs.
+    /// Whether its calls can make other calls or run programs.
     pub fn calls_others(&self) -> bool {
         [GateName::Tools, GateName::Execute]
             .iter()
             .any(|gate| self.grants.gates.contains(gate))
     }
 
-    /// Remembers why it last trapped, for the message that stops a run.
+    /// Remembers the reason of the last trap, for the message that stops a run.
     pub fn note_trap(&self, end: &CallEnd) {
         *self
             .last_trap
@@ -290,7 +290,7 @@ impl Plugin {
             .clone()
     }
 
-    /// The output of the last call that printed anything, once: for an author who makes one call at a time.
+    /// Takes the output of the last call that printed anything, for an author who makes one call at a time.
     pub fn take_printed(&self) -> Option<Printed> {
         self.printed
             .lock()
@@ -298,7 +298,7 @@ impl Plugin {
             .take()
     }
 
-    /// The data that the crate of its kind keeps of it, if that is a `T`.
+    /// The data that the crate of its kind keeps for it, if that data is a `T`.
     pub fn exports<T: 'static>(&self) -> Option<&T> {
         self.exports.as_any().downcast_ref()
     }
@@ -308,17 +308,18 @@ impl Plugin {
         self.exports.list(self).await
     }
 
-    /// Calls one of its tools. Beside how the call ended, what became of its files.
+    /// Calls one of its tools. Returns how the call ended, and a report about its files.
     pub async fn call_tool(self: &Arc<Self>, request: ToolRequest) -> (CallEnd, FilesReport) {
         self.exports.call_tool(self, request).await
     }
 
-    /// The interpreter of a language, if it is one that runs it. What serves now serves it to the end.
+    /// The interpreter for a language, if the plugin runs that language. The component that serves now serves it to the
+    /// end.
     pub fn interpreter(self: &Arc<Self>, language: &str) -> Option<Arc<dyn ProgramRunner>> {
         self.exports.interpreter(self, language)
     }
 
-    /// Asks the plugin something about itself in an instance of its own. `what` names it in logs.
+    /// Asks the plugin something about itself, in a fresh instance. `what` names the question in logs.
     pub async fn ask<R, F>(&self, what: &str, question: F) -> Result<R, Stopped>
     where
         R: Send + 'static,
@@ -333,8 +334,8 @@ impl Plugin {
         self.finish(self.template.call(spec, question).await)
     }
 
-    /// Adds what the guest printed before it broke to the reason: a panic's message is printed, not returned.
-    /// The rest is kept aside.
+    /// Returns the result of a call, and keeps its output aside. If the guest broke, its last output is added to the
+    /// reason, because a panic's message is printed and not returned.
     pub fn finish<R>(&self, report: CallReport<R>) -> Result<R, Stopped> {
         let (stdout, stderr) = (report.stdout.captured(), report.stderr.captured());
         let outcome = report.outcome.map_err(|mut stopped| {
@@ -353,7 +354,7 @@ impl Plugin {
         outcome
     }
 
-    /// Keeps what a call printed until it is taken.
+    /// Keeps the output of a call until it is taken.
     pub fn keep_printed(&self, stdout: Captured, stderr: Captured) {
         if !stdout.is_empty() || !stderr.is_empty() {
             *self.printed.lock().unwrap_or_else(PoisonError::into_inner) =

@@ -1,5 +1,4 @@
-//! A plugin that could not be loaded, and what to do about it. One broken plugin never stops the
-//! others.
+//! Plugins that could not be loaded, with advice. A broken plugin never stops the others.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,14 +11,14 @@ use serde::Serialize;
 pub enum ProblemKind {
     /// A file cannot be read, is too large, or leads outside its folder.
     File,
-    /// `plugin.toml` is wrong.
+    /// `plugin.toml` is invalid.
     Manifest,
-    /// The operator's entry is wrong, or names what does not exist.
+    /// The operator's entry is wrong, or names something that does not exist.
     #[serde(rename = "policy")]
     Grants,
-    /// Two plugins, or two tools, have one name.
+    /// Two plugins, or two tools, have the same name.
     Name,
-    /// The component is not one, or not of the kind or version it should be.
+    /// The file is not a component, or has the wrong kind or version.
     Component,
     /// A gate is not both asked for and granted.
     Gates,
@@ -32,8 +31,8 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// The problem, as the end of a sentence about the plugin. It names no path, file or message: for readers who may know
-    /// of the problem, but not of the machine.
+    /// Describes the problem, as the end of a sentence about the plugin. It names no path, file or message, because it
+    /// is for readers who may know about the problem but not about the machine.
     pub fn outline(self) -> &'static str {
         match self {
             Self::File => "its files cannot be read",
@@ -51,19 +50,19 @@ impl ProblemKind {
     }
 }
 
-/// The reason why a plugin is not loaded, without its name and place, which [`Problem`] adds.
+/// The reason why a plugin is not loaded. [`Problem`] adds its name and place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadRefusal {
     /// The kind of the problem.
     pub kind: ProblemKind,
     /// The problem, in words.
     pub what: String,
-    /// The advice how to mend it.
+    /// The advice that helps.
     pub mend: String,
 }
 
 impl LoadRefusal {
-    /// A refusal with what is wrong and what to do about it.
+    /// Creates a refusal from the problem and the advice.
     pub fn new(kind: ProblemKind, what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self {
             kind,
@@ -73,24 +72,24 @@ impl LoadRefusal {
     }
 }
 
-/// One reason why a plugin, or a tool of it, is not there.
+/// One reason why a plugin, or one of its tools, is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The plugin, by the name it would have had.
+    /// The name that the plugin would have had.
     pub plugin: String,
-    /// The file or folder it is about.
+    /// The file or folder with the problem.
     pub path: PathBuf,
     /// The kind of the problem.
     pub kind: ProblemKind,
     /// The problem, in words.
     pub what: String,
-    /// The advice how to mend it.
+    /// The advice that helps.
     pub mend: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names of files, keys and tools are a stranger's.
+        // The names of files, keys and tools come from a stranger.
         let mut text = format!(
             "plugin `{}` ({}): {}",
             self.plugin,
@@ -106,7 +105,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Text that can be shown in a terminal, on one line.
+/// Makes text safe to show in a terminal, on one line.
 pub fn one_line(text: &str) -> String {
     rlf_sandbox::safe_text(text.as_bytes()).replace('\n', " ")
 }

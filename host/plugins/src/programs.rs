@@ -1,4 +1,4 @@
-//! `[plugins.<alias>.programs]`: what one program may use in an interpreter, and what a program asks for within that.
+//! `[plugins.<alias>.programs]`: the limits of one program in an interpreter, and the limits that a program asks for.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use crate::bindings::code;
 use crate::milliseconds;
 
-/// `[plugins.<alias>.programs]`: what one program may use in this interpreter. A run can ask for less.
+/// `[plugins.<alias>.programs]`: the limits of one program in this interpreter. A run can ask for less.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramGrants {
-    /// CPU time, and again time as the program sees it, sleeping included. Key `time_ms`, default 10,000 ms.
+    /// Limit of CPU time, and again of time as the program sees it, sleep included. Key `time_ms`, default 10,000 ms.
     #[serde(rename = "time_ms", with = "milliseconds")]
     pub time: Duration,
-    /// Real time of a run, waiting for a place included: past it the machine was too busy, and the run counts as
-    /// `unavailable`. Key `deadline_ms`, default 120,000 ms.
+    /// Limit of a run's real time, waiting for a place included. A run that exceeds it counts as `unavailable`, because
+    /// the machine was too busy. Key `deadline_ms`, default 120,000 ms.
     #[serde(rename = "deadline_ms", with = "milliseconds")]
     pub deadline: Duration,
-    /// Sum of all memory. Default 256 MiB; at most what the sandbox gives one memory.
+    /// Limit of all memory together. Default 256 MiB, but at most what the sandbox gives one memory.
     pub memory_bytes: u64,
-    /// Bytes kept of standard output, and again of standard error: half from the head, half from the tail. Default:
-    /// 64 KiB each where a run asks for nothing, and 1 MiB at the most where it asks, as programs over HTTP do.
-    /// `limits.output_stop_bytes` ends a program that prints more than that.
+    /// Bytes kept of standard output, and again of standard error: half from the head, half from the tail. Default: 64
+    /// KiB each, and up to 1 MiB each for a run that asks for more, as programs over HTTP do.
+    /// `limits.output_stop_bytes` ends a program that prints more than that limit.
     pub output_bytes: Option<u64>,
-    /// Sum of its files, of those that are given to it with code and input, and of those that are taken from it.
-    /// Default 16 MiB.
+    /// Limit of the total size of its files. It also limits the files, code and input that a program is given, and the
+    /// files that are fetched from it. Default 16 MiB.
     pub file_bytes: u64,
 }
 
@@ -45,17 +45,17 @@ impl Default for ProgramGrants {
 impl ProgramGrants {
     /// Default number of bytes kept of each output stream: as much as a model can read.
     pub const KEPT_BYTES: u64 = 64 << 10;
-    /// Bytes kept of each stream of a run that asks for all, unless the operator says otherwise. Services that run
-    /// processes keeps as much.
+    /// Maximum number of bytes kept of each stream of a run that asks for more, unless the operator sets another limit.
+    /// Services that run processes keep the same amount.
     pub const MAX_KEPT_BYTES: u64 = 1 << 20;
-    /// Most files and directories of a program.
+    /// Maximum number of files and directories of a program.
     const ENTRIES: u64 = 10_000;
-    /// Deepest path of a program's.
+    /// Maximum depth of a program's paths.
     const DEPTH: u32 = 64;
-    /// Bytes that cross beside files and output.
+    /// Bytes that may cross in addition to files and output.
     const REST_BYTES: u64 = 4 << 20;
 
-    /// Says which setting lets nothing run.
+    /// Fails if a setting lets nothing run, and names that setting.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (time, deadline) = (self.time, self.deadline);
         for (key, is_zero) in [
@@ -81,7 +81,7 @@ impl ProgramGrants {
         }
     }
 
-    /// The limits of an instance in which a program runs, within these and what the program asks for.
+    /// The limits of an instance that runs a program, from these limits and the program's own.
     pub fn limits(&self, base: &Limits, wanted: &ProgramLimits, most_memory: u64) -> Limits {
         let least = |allowed: u64, wanted: Option<u64>| wanted.unwrap_or(allowed).min(allowed);
         Limits {
@@ -96,7 +96,7 @@ impl ProgramGrants {
         }
     }
 
-    /// The bytes kept of each stream.
+    /// The number of bytes kept of each stream.
     pub fn kept(&self, wanted: &ProgramLimits) -> u64 {
         let (kept, most) = match self.output_bytes {
             Some(allowed) => (allowed, allowed),
@@ -105,28 +105,28 @@ impl ProgramGrants {
         wanted.output_bytes.unwrap_or(kept).min(most)
     }
 
-    /// The time that a program may take, of either kind.
+    /// The limit of a program's CPU time, and of its virtual time.
     pub fn time(&self, wanted: &ProgramLimits) -> Duration {
         wanted.time.unwrap_or(self.time).min(self.time)
     }
 }
 
-/// The limits that a program asks for, within those of the operator. `None` asks for all that is allowed.
+/// The limits that a program asks for, within the operator's. `None` asks for everything allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgramLimits {
-    /// CPU time, and again time as the program sees it.
+    /// Limit of CPU time, and again of time as the program sees it.
     pub time: Option<Duration>,
-    /// Sum of all memory.
+    /// Limit of all memory together.
     pub memory_bytes: Option<u64>,
-    /// Kept of each stream. Nothing said is less than all that is allowed where the operator says nothing either: see
+    /// Bytes kept of each stream. `None` keeps less than the maximum, unless the operator sets a number: see
     /// [`ProgramGrants::output_bytes`].
     pub output_bytes: Option<u64>,
-    /// Sum of its files.
+    /// Limit of the total size of its files.
     pub file_bytes: Option<u64>,
 }
 
 impl ProgramLimits {
-    /// The limits that the interpreter is told to keep.
+    /// The limits that the interpreter must keep.
     pub fn into_guest(self, grants: &ProgramGrants) -> code::Limits {
         let allowed = |wanted: Option<u64>, most: u64| wanted.unwrap_or(most).min(most);
         code::Limits {
@@ -137,7 +137,7 @@ impl ProgramLimits {
         }
     }
 
-    /// As a plugin asks for them: 0 is all that is allowed.
+    /// Converts the limits that a plugin asks for. 0 asks for everything allowed.
     pub fn from_guest(limits: code::Limits) -> Self {
         let given = |value: u64| (value > 0).then_some(value);
         Self {

@@ -1,5 +1,5 @@
-//! Environments written in Python: a folder of files, one server each, handed to the interpreter when it is loaded, so that
-//! every session starts from memory in which they are imported.
+//! Environments written in Python: a folder of files, one server each. The interpreter gets them when it is loaded, so
+//! every session starts from memory in which they are already imported.
 
 use std::path::{Path, PathBuf};
 
@@ -8,29 +8,30 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The scenarios that `env check` plays, beside the servers.
+/// The file of scenarios that `env check` plays, beside the servers.
 pub const SCENARIOS_FILE: &str = "scenarios.json";
 
-/// Larger files are refused, in bytes.
+/// Maximum size of a file, in bytes. Larger files are refused.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-/// Most servers of one environment.
+/// Maximum number of servers of one environment.
 const MAX_SERVERS: usize = 256;
 
 /// A short episode that comes with an environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Names it.
+    /// Its name.
     pub id: String,
     /// The task that the session is opened with.
     #[serde(default)]
     pub task: Value,
-    /// Seed of everything random.
+    /// Seed of all randomness.
     #[serde(default)]
     pub seed: u64,
-    /// Names and arguments, in order.
+    /// Names and arguments of the calls, in order.
     pub calls: Vec<(String, Value)>,
-    /// State after the calls. A scenario without one is a problem that says what it would be.
+    /// Expected state after the calls. For a scenario without one, `env check` reports a problem that shows the actual
+    /// state.
     #[serde(default)]
     pub expect: Option<Value>,
 }
@@ -39,13 +40,13 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PythonEnvironment {
-    /// A folder of files in EnvFactory's format, or one such file: each is a server under its file's name, which tasks name
-    /// with the state that it begins in. Default: none, for tasks that bring functions of their own.
+    /// A folder of files in EnvFactory's format, or one such file. Each is a server with the name of its file. Tasks
+    /// name a server and the state in which it begins. Default: none, for tasks that bring their own functions.
     pub servers: Option<PathBuf>,
 }
 
 impl PythonEnvironment {
-    /// The paths, which are relative to the configuration.
+    /// The paths, which are relative to the configuration's folder.
     pub(crate) fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         self.servers.iter_mut()
     }
@@ -59,7 +60,7 @@ impl PythonEnvironment {
             .unwrap_or_default())
     }
 
-    /// Whether there is a server at all, whatever else is wrong.
+    /// Whether there is any server, whatever else is wrong.
     pub fn has_servers(&self) -> bool {
         let Some(path) = &self.servers else {
             return false;
@@ -69,7 +70,7 @@ impl PythonEnvironment {
         files.is_ok_and(|files| files.servers(only.as_deref()).is_ok())
     }
 
-    /// The files, for the interpreter's `init`. The error says what is wrong, and where.
+    /// Reads the files for the interpreter's `init`. The error names the mistake and its place.
     pub fn read(&self) -> Result<Value, String> {
         let mut servers = Map::new();
         let mut scenarios = Vec::new();
@@ -93,7 +94,7 @@ impl PythonEnvironment {
     }
 }
 
-/// The folder that servers lie in, and the file of the only one that is meant, if there is one.
+/// The folder of the servers, and the file name if only one file is meant.
 fn place(path: &Path) -> (&Path, Option<String>) {
     let (folder, only) = match path.extension() {
         Some(_) if path.is_file() => (path.parent().unwrap_or(path), path.file_name()),
@@ -107,7 +108,7 @@ fn place(path: &Path) -> (&Path, Option<String>) {
     (folder, only.map(|name| name.to_string_lossy().into_owned()))
 }
 
-/// A list of scenarios. The error says which of them is none.
+/// Parses a list of scenarios. The error says which entry is not a scenario.
 fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
     let rows: Value = rlf_json::from_str(text).map_err(|error| error.to_string())?;
     let Value::Array(rows) = rows else {
@@ -121,7 +122,7 @@ fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
     rows.into_iter().enumerate().map(scenario).collect()
 }
 
-/// Whether every server that it names is loaded.
+/// Whether every server that the scenario names is loaded.
 fn takes_place_in(scenario: &Scenario, servers: &Map<String, Value>) -> bool {
     let named = scenario.task["servers"].as_object();
     named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))
@@ -139,7 +140,7 @@ impl<'a> Files<'a> {
         Ok(Self { folder, open })
     }
 
-    /// Name and source of every server, by name.
+    /// Names and sources of the servers, sorted by name.
     fn servers(&self, only: Option<&str>) -> Result<Vec<(String, String)>, String> {
         let failed =
             |error: std::io::Error| format!("cannot list {}: {error}", self.folder.display());
@@ -152,7 +153,7 @@ impl<'a> Files<'a> {
                 .into_owned();
             if only.is_none_or(|only| only == name)
                 && let Some(stem) = name.strip_suffix(".py")
-                // What does not begin with a capital is a file that helps, by EnvFactory's convention.
+                // By EnvFactory's convention, a file whose name does not begin with a capital is a helper.
                 && (only.is_some() || stem.starts_with(|first: char| first.is_ascii_uppercase()))
             {
                 names.push(stem.to_owned());
@@ -239,7 +240,7 @@ mod tests {
                     "Door": {"source": "a", "file": "Door.py"},
                     "Lamp": {"source": "b", "file": "Lamp.py"},
                 },
-                // One that names a server which is not there is found when it is played.
+                // A scenario that names a missing server is reported when it is played.
                 "scenarios": [
                     {"id": "a", "task": {"servers": {"Door": {}}}, "seed": 0, "calls": [], "expect": {}},
                     {"id": "b", "task": {"servers": {"Gone": {}}}, "seed": 0, "calls": [], "expect": null},

@@ -1,5 +1,5 @@
-//! All plugins of a run: found, admitted, loaded side by side, in one order whatever order they
-//! finished loading in.
+//! All plugins of a run: found, admitted and loaded side by side. Their order does not depend on which finished loading
+//! first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,12 +17,12 @@ use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
 use crate::problem::{Problem, ProblemKind};
 
-/// The plugins of a run, and the problems of those that are not there.
+/// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
     plugins: Vec<Arc<Plugin>>,
     /// The source of each plugin, by its name.
     jobs: BTreeMap<String, Job>,
-    /// To load plugins again that were replaced on disk.
+    /// The kinds, for loading plugins again that were replaced on disk.
     kinds: Kinds,
     problems: Vec<Problem>,
     refused_tools: BTreeMap<String, String>,
@@ -37,22 +37,22 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A plugin's component, and what its author asks for.
+/// A plugin's component and its author's manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginIdentity {
     /// The file.
     pub path: PathBuf,
-    /// Its hash, which grants are bound to, and what it imports and exports.
+    /// Its hash, which grants are bound to, and its imports and exports.
     pub component: ComponentInfo,
     /// The author's manifest.
     pub manifest: PluginManifest,
 }
 
 impl Registry {
-    /// Loads every plugin of a directory, and those that grants name by path. What cannot be
-    /// loaded is among the [problems](Self::problems); nothing here fails as a whole.
+    /// Loads every plugin of a directory, and those that grants name by path. Plugins that cannot be loaded are among
+    /// the [problems](Self::problems). Loading never fails as a whole.
     ///
-    /// Blocks while components compile: seconds where nothing is cached.
+    /// Blocks while components compile, which takes seconds if nothing is cached.
     pub fn load(
         directory: &Path,
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -62,7 +62,7 @@ impl Registry {
         Self::load_where(directory, grants_by_name, kinds, sandbox, |_| true)
     }
 
-    /// Loads the plugins of a directory whose names are `wanted`, and leaves the others alone.
+    /// Loads the plugins of a directory for whose names `wanted` is true, and ignores the others.
     pub fn load_where(
         directory: &Path,
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -79,8 +79,9 @@ impl Registry {
         )
     }
 
-    /// Loads the plugins of several directories whose names are `wanted`. Plugins of earlier directories win: of two
-    /// with one name, only the earlier is loaded, and a tool of the same name as an earlier one is left out.
+    /// Loads the plugins of several directories for whose names `wanted` is true. Earlier directories win: if two
+    /// plugins have the same name, only the earlier one is loaded, and a tool with the name of an earlier tool is left
+    /// out.
     pub fn load_from(
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -127,20 +128,19 @@ impl Registry {
         }
     }
 
-    /// The kinds of plugins that it loads.
+    /// The kinds of plugins that this registry loads.
     pub(crate) fn kinds(&self) -> Kinds {
         self.kinds
     }
 
-    /// Every loaded plugin, with the job that loads it again.
+    /// Every loaded plugin, with the job that can load it again.
     pub(crate) fn with_jobs(&self) -> impl Iterator<Item = (&Arc<Plugin>, &Job)> {
         self.plugins
             .iter()
             .filter_map(|plugin| Some((plugin, self.jobs.get(plugin.name())?)))
     }
 
-    /// Loads one plugin by its path: a folder, or a bare `.wasm`. Its name is the folder's or the
-    /// file's.
+    /// Loads one plugin by its path: a folder, or a bare `.wasm`. Its name is that of the folder or the file.
     pub fn load_one(
         path: &Path,
         grants: &PluginGrants,
@@ -159,8 +159,8 @@ impl Registry {
         job.run_apart(kinds, sandbox).map(Arc::new)
     }
 
-    /// Identifies the plugin `name` of a directory, from its files alone: nothing of it is
-    /// compiled or run, whatever it is granted.
+    /// Identifies the plugin `name` of a directory from its files alone. Its code is neither compiled nor run, whatever
+    /// it is granted.
     pub fn identify(
         directory: &Path,
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -169,7 +169,7 @@ impl Registry {
         Self::identify_in(&[directory.to_owned()], grants_by_name, name)
     }
 
-    /// As [`Registry::identify`], for the plugin `name` of several directories.
+    /// Like [`Registry::identify`], for the plugin `name` of several directories.
     pub fn identify_in(
         directories: &[PathBuf],
         grants_by_name: &BTreeMap<String, PluginGrants>,
@@ -248,13 +248,12 @@ impl Registry {
         self.plugins.iter().find(|plugin| plugin.name() == name)
     }
 
-    /// Tools that are not there because several plugins offer one of that name, with which.
+    /// Tools that were refused because several plugins offer one of that name, with the names of those plugins.
     pub fn refused_tools(&self) -> &BTreeMap<String, String> {
         &self.refused_tools
     }
 
-    /// Explains why there is no plugin of this name, as the end of a sentence: what was wrong with it, or
-    /// what there is instead.
+    /// Explains, as the end of a sentence, why there is no plugin of this name: its problem, or the names that exist.
     pub fn explain_missing(&self, name: &str, kind: PluginKind) -> String {
         let about = |problem: &&Problem| problem.plugin == name || problem.plugin == "*";
         if let Some(problem) = self.problems.iter().find(about) {
@@ -275,8 +274,8 @@ impl Registry {
         }
     }
 
-    /// Names under which there is no tool, with the reason: those that two plugins offer, and those
-    /// of plugins that were not loaded (a plugin with one tool is mostly called like it).
+    /// Names of missing tools, with the reason: tools that two plugins offer, and plugins that were not loaded (a
+    /// plugin with one tool usually has the tool's name).
     pub fn missing_tools(&self) -> BTreeMap<String, String> {
         let mut missing: BTreeMap<String, String> = self
             .problems
@@ -288,7 +287,7 @@ impl Registry {
     }
 }
 
-/// Takes away every tool whose name another plugin's tool has, and says so once for each plugin.
+/// Removes every tool whose name another plugin's tool has, and reports it once for each plugin.
 fn refuse_ambiguous_tools(
     plugins: &mut [Plugin],
     problems: &mut Vec<Problem>,

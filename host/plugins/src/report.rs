@@ -1,5 +1,5 @@
-//! Reports about the plugins of a run, for people and programs: for `plugin list`,
-//! `plugin inspect` and `plugin check`.
+//! Reports about the plugins of a run, for people and programs. `plugin list`, `plugin inspect` and `plugin check` show
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct PluginReport {
     pub name: String,
     /// The plugin's kind.
     pub kind: PluginKind,
-    /// The world of `rlf:plugin` that it implements.
+    /// The WIT world of `rlf:plugin` that it implements.
     pub world: &'static str,
     /// The author's sentence about it.
     pub description: String,
@@ -45,9 +45,9 @@ pub struct PluginReport {
     pub exports: Vec<String>,
     /// Tools that it offers to models.
     pub tools: Vec<ToolDefinition>,
-    /// For an interpreter that is an environment: its servers, none where tasks bring what they need.
+    /// For an interpreter that is an environment: the names of its servers. Empty if tasks bring their own functions.
     pub servers: Option<Vec<String>>,
-    /// Its data slots, and what the operator bound to them.
+    /// Its data slots, and the paths that the operator bound to them.
     pub data: BTreeMap<String, Option<PathBuf>>,
     /// Hash of all data bound to it.
     pub data_hash: Option<String>,
@@ -61,7 +61,7 @@ pub struct PluginReport {
     pub config: Value,
     /// The limits of one call. For an interpreter, `programs` has those of programs.
     pub limits: Limits,
-    /// The limits of one program in an interpreter; none for other kinds.
+    /// The limits of one program in an interpreter. `None` for other kinds.
     pub programs: Option<ProgramGrants>,
     /// The scratch directory of its calls, with the limits on it.
     pub files: Option<ScratchFiles>,
@@ -69,39 +69,39 @@ pub struct PluginReport {
     pub unsandboxed_host_directory: Option<PathBuf>,
     /// Hosts that the gate `http` leads to. Secrets are shown by name and source only.
     pub http: Option<HttpRules>,
-    /// Calls of one tool that may run at once, where the grants say.
+    /// Number of calls of one tool that may run at once, if the grants set one.
     pub max_concurrency: Option<usize>,
-    /// Number of times that a call is tried again.
+    /// Number of retries of a call.
     pub retries: u32,
-    /// The tools' own names to those that the operator gives them.
+    /// The tools' own names, and the names that the operator gives them.
     pub rename: BTreeMap<String, String>,
-    /// Whether calls start from the memory that `init` left, or run it each time, and why.
+    /// Whether calls start from the memory that `init` left or run `init` each time, and the reason.
     pub init: InitMode,
     /// The cost of preparing it.
     pub preparation: PreparationReport,
-    /// Notices: what loaded differently than one might expect.
+    /// Notices about anything that loaded differently than expected.
     pub notices: Vec<String>,
 }
 
 /// The cost of preparing a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PreparationReport {
-    /// True where compiled code came from the cache.
+    /// Whether the compiled code came from the cache.
     pub from_cache: bool,
-    /// Running `init` and keeping its memory, in milliseconds.
+    /// Time to run `init` and keep its memory, in milliseconds.
     pub prepare_ms: f64,
-    /// Compiling, or loading compiled code, in milliseconds.
+    /// Time to compile, or to load compiled code, in milliseconds.
     pub compile_ms: f64,
-    /// Length of the component that calls start from, kept memory included.
+    /// Length of the prepared component that calls start from, kept memory included.
     pub prepared_bytes: u64,
 }
 
-/// The plugins of a run, and the problems of those that are not there.
+/// The plugins of a run, and the problems of those that were not loaded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RegistryReport {
-    /// Sorted by name.
+    /// The loaded plugins, sorted by name.
     pub plugins: Vec<PluginReport>,
-    /// Sorted by name.
+    /// The problems, sorted by name.
     pub problems: Vec<Problem>,
 }
 

@@ -1,15 +1,14 @@
-//! Makes a guest's text safe before a person or a model sees it: the sandbox's
-//! [`safe_text`](rlf_sandbox::safe_text) on every string, without a copy where there is nothing to
-//! do.
+//! Makes a guest's text safe before a person or a model sees it. It applies the sandbox's
+//! [`safe_text`](rlf_sandbox::safe_text) to every string, and copies only strings that change.
 //!
-//! Tokens that a chat template gives a meaning are not this module's business: the dialogue encodes
-//! untrusted text with all of them disabled.
+//! Special tokens of a chat template are not handled here: `rlf-dialogue` encodes untrusted text with all of them
+//! disabled.
 
 use serde_json::Value;
 
-/// Text that neither a terminal obeys nor a reader misreads.
+/// Returns text that cannot control a terminal or mislead a reader.
 pub fn make_string_safe(text: String) -> String {
-    // Printable ASCII, newlines and tabs are most of what tools say.
+    // Most tool output is printable ASCII, newlines and tabs.
     if text
         .bytes()
         .all(|b| matches!(b, b' '..=b'~' | b'\n' | b'\t'))
@@ -19,7 +18,7 @@ pub fn make_string_safe(text: String) -> String {
     rlf_sandbox::safe_text(text.as_bytes())
 }
 
-/// The same on every string of a JSON value, keys included.
+/// Makes every string of a JSON value safe, keys included.
 pub fn make_value_safe(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(make_string_safe(text)),

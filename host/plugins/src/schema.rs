@@ -1,32 +1,31 @@
-//! The JSON Schema of a tool's arguments: written by a stranger, so bounded before it is compiled.
+//! The JSON Schema of a tool's arguments. A stranger wrote it, so it is bounded before it is compiled.
 //!
-//! Refused are schemas that are too large, too deep, refer outside themselves or to themselves, or
-//! unfold into too many checks; and expressions that need backtracking or much memory. What is left
-//! costs a known number of steps for every value and every byte of some arguments, and those that
-//! would take more than [`MAX_STEPS`] are refused unchecked: validation needs no clock to end, and
-//! ends alike in every replay.
+//! A schema is refused if it is too large or too deep, refers outside itself or to itself, or unfolds into too many
+//! checks. So are expressions that need backtracking or much memory. The cost of any other schema is a known number of
+//! steps for each value and each byte of the arguments. Arguments that would take more than [`MAX_STEPS`] are refused
+//! unchecked, so validation needs no clock to end, and ends alike in every replay.
 
 use std::collections::HashMap;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Value, json};
 
-/// Longest schema, in bytes of compact JSON.
+/// Maximum length of a schema, in bytes of compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
-/// Deepest nesting of values inside a schema.
+/// Maximum nesting of values in a schema.
 pub const MAX_SCHEMA_DEPTH: usize = 32;
-/// The same after every `$ref` is replaced by what it stands for.
+/// Maximum nesting of values in a schema after every `$ref` is replaced by its target.
 pub const MAX_UNFOLDED_DEPTH: usize = 96;
-/// Most values in a schema after every `$ref` is replaced by what it stands for. What
-/// `unevaluatedProperties` and `unevaluatedItems` look at again is counted again.
+/// Maximum number of values in a schema after every `$ref` is replaced by its target. Values that
+/// `unevaluatedProperties` and `unevaluatedItems` look at again are counted again.
 pub const MAX_SCHEMA_NODES: usize = 20_000;
-/// All regular expressions of a schema, compiled, in bytes.
+/// Maximum size of all compiled regular expressions of a schema, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1 << 20;
-/// Most steps that validating the arguments of one call may take: a tenth of a second at the worst.
+/// Maximum number of steps for validating the arguments of one call: a tenth of a second in the worst case.
 pub const MAX_STEPS: u64 = 20_000_000;
-/// Sizes that a compiled expression is rounded up to.
+/// Sizes to which the size of a compiled expression is rounded up.
 const PATTERN_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MAX_PATTERN_BYTES];
-/// Bytes of a compiled expression that are looked at in one step, for one byte of text.
+/// Bytes of a compiled expression that are examined in one step, for one byte of text.
 const PATTERN_BYTES_A_STEP: u64 = 1024;
 /// Steps of one division in arbitrary precision.
 const MULTIPLE_OF_STEPS: usize = 16;
@@ -34,14 +33,14 @@ const MULTIPLE_OF_STEPS: usize = 16;
 /// The size of arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Size {
-    /// Values, and names of members.
+    /// Number of values and of member names.
     pub(crate) values: u64,
-    /// Bytes of strings and of names.
+    /// Number of bytes in strings and names.
     pub(crate) text_bytes: u64,
 }
 
 impl Size {
-    /// Adds up a value; false where it is nested more than `depth` deep.
+    /// Adds a value. Returns false if it is nested more than `depth` deep.
     pub(crate) fn measure(&mut self, value: &Value, depth: usize) -> bool {
         self.values += 1;
         match value {
@@ -68,7 +67,7 @@ impl Size {
 /// The reason why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// Not JSON at all.
+    /// The text is not JSON.
     #[error("the schema is not JSON: {0}")]
     NotJson(String),
     /// The root is not `"type": "object"`.
@@ -93,7 +92,7 @@ pub enum SchemaError {
         "the schema unfolds into more than {MAX_SCHEMA_NODES} values once every $ref is followed"
     )]
     TooManyNodes,
-    /// A reference that leaves the schema, or one resolved by name at run time.
+    /// A reference that leaves the schema, or that is resolved by name at run time.
     #[error(
         "\"{keyword}\": \"{target}\" is not allowed; only \"$ref\": \"#/…\" into the same schema is"
     )]
@@ -103,23 +102,23 @@ pub enum SchemaError {
         /// The target of the reference.
         target: String,
     },
-    /// A reference to nothing.
+    /// A reference to something that does not exist.
     #[error("\"$ref\": \"{0}\" refers to nothing in the schema")]
     DanglingReference(String),
     /// A reference that leads back to itself.
     #[error("\"$ref\": \"{0}\" leads back to itself; write the levels out")]
     CyclicReference(String),
-    /// Not a valid schema, or an expression that the linear-time engine does not know.
+    /// An invalid schema, or an expression that the linear-time engine does not support.
     #[error("not a valid JSON Schema (2020-12), at {at}: {what}")]
     Invalid {
         /// JSON pointer into the schema; `/` is its root.
         at: String,
-        /// The error there.
+        /// The error at that place.
         what: String,
     },
 }
 
-/// A schema that passed the bounds, ready to validate.
+/// A schema within the bounds, ready to validate.
 #[derive(Debug)]
 pub struct ToolSchema {
     value: Value,
@@ -159,34 +158,34 @@ impl ToolSchema {
         })
     }
 
-    /// Values in the schema once every `$ref` is followed.
+    /// Number of values in the schema after every `$ref` is followed.
     pub fn nodes(&self) -> usize {
         self.cost.checks
     }
 
-    /// Bytes of its regular expressions, compiled.
+    /// Size of its compiled regular expressions, in bytes.
     pub fn pattern_bytes(&self) -> usize {
         self.pattern_bytes
     }
 
-    /// The most steps that validating arguments of this size takes.
+    /// Maximum number of steps for validating arguments of this size.
     pub(crate) fn steps(&self, size: Size) -> u64 {
         let checks = self.checks(size);
         let scans = (self.cost.scans as u64).saturating_mul(size.text_bytes);
         checks.saturating_add(scans / PATTERN_BYTES_A_STEP)
     }
 
-    /// The most checks among them, each of which may find a mistake.
+    /// Maximum number of checks among these steps. Each of them may find a mistake.
     pub(crate) fn checks(&self, size: Size) -> u64 {
         (self.cost.checks as u64).saturating_mul(size.values)
     }
 
-    /// The schema itself, key order as written.
+    /// The schema itself, with its keys in the original order.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// Whether arguments fit, however long it takes to see: for arguments of our own.
+    /// Whether arguments fit, without a limit of steps. Use it only for the host's own arguments.
     pub fn accepts(&self, arguments: &Value) -> bool {
         self.validator.is_valid(arguments)
     }
@@ -196,7 +195,7 @@ impl ToolSchema {
     }
 }
 
-/// A schema that is only shown, from JSON text: no longer than one that is compiled, and of an object.
+/// Parses a schema that is only shown. It must be of an object, and no longer than one that is compiled.
 pub(crate) fn bounded(text: &str) -> Result<Value, SchemaError> {
     if text.len() > MAX_SCHEMA_BYTES {
         return Err(SchemaError::TooLong(text.len()));
@@ -215,7 +214,7 @@ fn require_object(schema: &Value) -> Result<(), SchemaError> {
     }
 }
 
-/// Options for compiling schemas, with a limit of bytes for each expression.
+/// Options for compiling schemas, with a limit in bytes for each expression.
 fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
     jsonschema::options()
         .with_draft(Draft::Draft202012)
@@ -229,9 +228,9 @@ fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
 /// The cost of checking a value against a schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// Values of the schema, each of which may be looked at for each value of the arguments.
+    /// Number of schema values, each of which may be examined for each value of the arguments.
     checks: usize,
-    /// Bytes of compiled expressions, each of which may be looked at for each byte of text.
+    /// Bytes of compiled expressions, each of which may be examined for each byte of text.
     scans: usize,
 }
 
@@ -248,17 +247,17 @@ impl Cost {
     }
 }
 
-/// The extent of a part of a schema once every reference is followed.
+/// The size of a part of a schema after every reference is followed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     once: Cost,
-    /// The additional cost of an `unevaluated…` keyword beside it: everything that applies to the same value is checked
-    /// again, to see what it evaluated.
+    /// The additional cost of an `unevaluated…` keyword beside it. Everything that applies to the same value is checked
+    /// again, to find what it evaluated.
     again: Cost,
     depth: usize,
 }
 
-/// Keywords whose schemas apply to the very value that theirs applies to.
+/// Keywords whose subschemas apply to the same value as the schema that contains them.
 const IN_PLACE: [&str; 9] = [
     "allOf",
     "anyOf",
@@ -271,10 +270,10 @@ const IN_PLACE: [&str; 9] = [
     "$ref",
 ];
 
-/// Measures a schema with references followed, and refuses what would not end.
+/// Measures a schema with references followed, and refuses one that would not end.
 struct Bounds<'s> {
     root: &'s Value,
-    /// The extent behind each reference; `None` while it is being measured.
+    /// The extent of each reference's target; `None` while it is being measured.
     unfolded: HashMap<&'s str, Option<Extent>>,
     /// Each expression with its compiled size.
     patterns: HashMap<&'s str, usize>,
@@ -301,7 +300,7 @@ impl<'s> Bounds<'s> {
                 for (key, member) in members {
                     let part = self.member(key, member, depth, total)?;
                     whole.add(part)?;
-                    // What these tables evaluate is asked of their expressions, once more.
+                    // For these keywords, the expressions are evaluated a second time.
                     if key == "patternProperties" {
                         whole.again.scans = whole.again.scans.saturating_add(part.once.scans);
                     }
@@ -342,7 +341,7 @@ impl<'s> Bounds<'s> {
                     target: target.clone(),
                 })
             }
-            // Examples and constants are data, not schemas: a "$ref" in them is a word.
+            // Examples and constants are data, not schemas: a "$ref" in them means nothing.
             ("const" | "enum" | "default" | "examples", data) => {
                 let mut extent = Extent::default();
                 extent.once.checks = Self::data(data, depth + 1)?;
@@ -358,7 +357,7 @@ impl<'s> Bounds<'s> {
                 extent.once.checks = MULTIPLE_OF_STEPS;
                 Ok(extent)
             }
-            // Here names are the author's, so that one like "const" means nothing.
+            // The names here are the author's, so a name such as "const" is not a keyword.
             (
                 "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
                 Value::Object(schemas),
@@ -409,8 +408,8 @@ impl<'s> Bounds<'s> {
         Ok(extent)
     }
 
-    /// The size of an expression once it is compiled, rounded up. One that cannot be is left for
-    /// the compiler of the whole schema, which says where it is.
+    /// The size of a compiled expression, rounded up. An invalid expression is left to the compiler of the whole
+    /// schema, which reports its place.
     fn pattern(&mut self, pattern: &'s str) -> Result<usize, SchemaError> {
         if let Some(bytes) = self.patterns.get(pattern) {
             return Ok(*bytes);
@@ -443,7 +442,7 @@ impl<'s> Bounds<'s> {
 }
 
 impl Extent {
-    /// Takes in what lies one level below.
+    /// Adds a part from one level below.
     fn add(&mut self, part: Self) -> Result<(), SchemaError> {
         self.once = self.once.plus(part.once)?;
         self.depth = self.depth.max(part.depth + 1);
@@ -560,7 +559,7 @@ mod tests {
             ToolSchema::parse(&text),
             Err(SchemaError::TooLong(_))
         ));
-        // serde_json stops at 128 levels, so a bomb of brackets is an error and not an overflow.
+        // serde_json stops at 128 levels, so deeply nested brackets cause an error and not an overflow.
         let brackets = "[".repeat(20_000);
         assert!(matches!(
             ToolSchema::parse(&brackets),
@@ -577,13 +576,13 @@ mod tests {
         let SchemaError::Invalid { .. } = with("(?=a)b").unwrap_err() else {
             panic!("look-ahead needs a backtracking engine");
         };
-        // Takes a backtracking engine longer than the age of the universe.
+        // A backtracking engine would need longer than the age of the universe.
         let schema = with("^(a+)+$").unwrap();
         let hostile = format!("{}!", "a".repeat(50_000));
         assert!(!schema.validator().is_valid(&json!({"a": hostile})));
     }
 
-    /// A chain of references, each to `step` of the next.
+    /// A chain of references. Each one refers to `step` of the next.
     fn chain(links: usize, step: impl Fn(Value) -> Value) -> Value {
         let mut defs = serde_json::Map::new();
         for link in 0..links {
@@ -636,7 +635,7 @@ mod tests {
             ToolSchema::new(value).unwrap_err(),
             SchemaError::TooManyNodes
         );
-        // As generators write it, once in every nested object, it multiplies nothing.
+        // Generators write it once in every nested object. That must not multiply the cost.
         let mut nested = json!({"type": "string"});
         for _ in 0..8 {
             nested = json!({"type": "object", "properties": {"a": nested}, "allOf": [

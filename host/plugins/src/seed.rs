@@ -1,13 +1,12 @@
-//! Seeds of single calls, derived so that no two calls share one and none depends on what ran
-//! beside it.
+//! Seeds of single calls. No two calls share a seed, and no seed depends on what ran at the same time.
 
-/// A seed for what `name` identifies, under `seed`. `purpose` keeps uses apart that might share
-/// names, such as tool calls and gradings.
+/// Derives a seed for `name` from `seed`. `purpose` separates uses that might share names, such as tool calls and
+/// gradings.
 pub fn derive(seed: u64, purpose: &'static str, name: &[&str]) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026 seed of one call");
     hasher.update(&seed.to_le_bytes());
     for part in std::iter::once(&purpose).chain(name) {
-        // Lengths first: ("a", "bc") is not ("ab", "c").
+        // Lengths first, so that ("a", "bc") differs from ("ab", "c").
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

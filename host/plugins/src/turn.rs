@@ -7,6 +7,6 @@ pub struct TurnContext {
     pub trajectory_id: String,
     /// Index of the model's turn, from 0.
     pub turn: u32,
-    /// Seed of the trajectory; each call gets one of its own, derived from it and the call's id.
+    /// Seed of the trajectory. The seed of each call is derived from it and the call's id.
     pub seed: u64,
 }

@@ -1,4 +1,4 @@
-//! What the documents show is what the program reads.
+//! The program accepts what the documents show.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn examples(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// An example with the keys that its comments show in the place of others: `# path = "x"`.
+/// The variants of an example: each commented-out key, such as `# path = "x"`, replaces another key.
 fn alternatives(example: &str) -> Vec<String> {
     let lines = example.lines().filter_map(|line| line.strip_prefix("# "));
     lines
@@ -43,7 +43,7 @@ struct Configuration {
     plugins: BTreeMap<String, PluginGrants>,
 }
 
-/// Names of the fields of a value, and of those in it that are asked for.
+/// The names of a value's fields.
 fn keys(value: &Value) -> BTreeSet<String> {
     let fields = value.as_object().expect("a table");
     fields.keys().cloned().collect()
@@ -73,7 +73,7 @@ fn the_policy_in_the_documents_has_every_key_and_is_read() {
     let example = &examples(&read("docs/plugins.md"))[1];
     let read: Configuration = rlf_config::parse(example, "docs/plugins.md").unwrap();
     let grants = &read.plugins["wiki"];
-    // The numbers are the defaults.
+    // The documents show the default values.
     assert_eq!(grants.limits, PluginGrants::default().limits);
     assert_eq!(grants.retries, PluginGrants::default().retries);
     let files = grants.files.clone().unwrap();

@@ -32,7 +32,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Longer ones first: `>` is a prefix of `>=`.
+    /// Longer operators first, because `>` is a prefix of `>=`.
     const ALL: [Self; 6] = [
         Self::AtLeast,
         Self::AtMost,
@@ -54,7 +54,7 @@ impl Comparison {
     }
 }
 
-/// A comparison of one term of one reward plugin with a number. In a config it is a string.
+/// A comparison of one term of one reward plugin with a number. A configuration writes it as a string.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     /// The reward plugin.
@@ -68,7 +68,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether the condition holds for this value of its term.
+    /// Whether the condition is true for this value of its term.
     pub fn holds(&self, value: f64) -> bool {
         match self.comparison {
             Comparison::AtLeast => value >= self.number,
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_comparison_is_read_and_means_what_it_says() {
-        // value, then whether `value OP 2` holds for OP in >=, <=, >, <, ==, !=
+        // Columns: a value, then whether `value OP 2` is true for OP in >=, <=, >, <, ==, !=.
         let table = [
             (1.0, [false, true, false, true, false, true]),
             (2.0, [true, true, false, false, true, false]),

@@ -1,5 +1,5 @@
-//! The formula that turns terms into a reward: weights, gates and the condition of success, apart from the plugins
-//! that return the terms, so that it can be read and tested alone.
+//! The formula that turns terms into a reward: weights, gates and the condition of success. It is separate from the
+//! plugins that return the terms, so that it can be read and tested alone.
 
 use std::collections::BTreeSet;
 
@@ -81,9 +81,9 @@ impl Formula {
         })
     }
 
-    /// One result for each of `count` trajectories, from the answers of all plugins in order.
+    /// Computes one result for each of `count` trajectories, from the answers of all plugins in order.
     pub(crate) fn scores(&self, answers: &[PluginAnswer], count: usize) -> Vec<Graded> {
-        // A call that failed leaves nothing to say about any of them.
+        // After a failed call, no trajectory of the group can have a score.
         let failed: Vec<String> = self
             .names
             .iter()
@@ -123,7 +123,7 @@ impl Formula {
             .collect()
     }
 
-    /// The score of one trajectory from what each plugin said of it.
+    /// Computes the score of one trajectory from the scores of all plugins.
     fn score(&self, scores: &[&PluginScore]) -> Graded {
         let mut reward = 0.0;
         for part in &self.parts {

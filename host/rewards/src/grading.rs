@@ -8,25 +8,24 @@ use rlf_plugins::seed;
 
 use crate::guest_trajectory::{task_to_guest, trajectory_to_guest};
 
-/// When a group is graded: rewards with a schedule need it.
+/// The time of a grading: its split and its step. Rewards with a schedule need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grading {
     /// The task's split.
     pub split: Split,
-    /// Step of the run, from 0.
+    /// Index of the run's step, from 0.
     pub step: u64,
-    /// Planned steps of the run; 0 outside training.
+    /// Number of planned steps of the run; 0 outside training.
     pub steps: u64,
-    /// Seed of the run; each call to a reward gets one of its own, derived from it, the step, the
-    /// task and the plugin.
+    /// Seed of the run. The seed of each call to a reward is derived from it, the step, the task and the plugin.
     pub seed: u64,
 }
 
-/// A group in the contract's own types, made once for all plugins.
+/// A group in the contract's types, created once for all plugins.
 pub(crate) struct GradingRequest {
     task: reward::Task,
     group: Vec<reward::Trajectory>,
-    /// Events of each trajectory, to check what per-event credit refers to.
+    /// Number of events of each trajectory, to check the indices of per-event credit.
     events: Vec<usize>,
     grading: Grading,
 }
@@ -47,7 +46,7 @@ impl GradingRequest {
         }
     }
 
-    /// The same for one trajectory of the group.
+    /// The request for only one trajectory of the group.
     pub(crate) fn alone(&self, index: usize) -> Self {
         Self {
             task: self.task.clone(),
@@ -57,7 +56,7 @@ impl GradingRequest {
         }
     }
 
-    /// The same for one trajectory that did nothing.
+    /// The request for one empty trajectory of the same task.
     pub(crate) fn idle(&self) -> Self {
         let group = self.group.first().map(|trajectory| reward::Trajectory {
             events: vec![],
@@ -88,7 +87,7 @@ impl GradingRequest {
         &self.events
     }
 
-    /// When it is graded.
+    /// The time of the grading.
     pub(crate) fn when(&self) -> Grading {
         self.grading
     }

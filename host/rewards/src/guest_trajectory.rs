@@ -1,4 +1,4 @@
-//! Tasks and trajectories as rewards read them, in the contract's types.
+//! Tasks and trajectories in the contract's types, as rewards read them.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,14 @@ use rlf_plugins::convert::{
 };
 use serde_json::{Value, json};
 
-/// The key in a trajectory's `extra` for an environment's rewards for turns without a tool call: pairs of event and reward.
+/// The key in a trajectory's `extra` for the environment's rewards of turns without a tool call. The value is a list of
+/// pairs of event and reward.
 const STEP_REWARDS_OF_WORDS: &str = "step-rewards-of-words";
 
 /// The key in a trajectory's `extra` for the reason why its environment gave no state or no verdict.
 const UNJUDGED: &str = "unjudged";
 
-/// A task as rewards read it.
+/// Converts a task for rewards.
 pub(crate) fn task_to_guest(task: &Task) -> reward::Task {
     reward::Task {
         id: task.id.clone(),
@@ -33,7 +34,7 @@ pub(crate) fn task_to_guest(task: &Task) -> reward::Task {
     }
 }
 
-/// The author's names of those tools that the model sees under others.
+/// The authors' names of tools that models see under other names, by the models' names.
 fn own_names(tools: &[ToolDefinition]) -> BTreeMap<&str, &str> {
     tools
         .iter()
@@ -90,8 +91,9 @@ fn verdict_to_guest(verdict: &Verdict) -> types::Verdict {
     }
 }
 
-/// The trajectory as rewards read it. Token ids, log-probabilities and the host's own details of
-/// a call (times, hashes, error texts) are not part of what is graded; why an environment judged nothing is there for messages.
+/// Converts a trajectory for rewards. Token ids, log-probabilities and the host's own details of a call (times, hashes,
+/// error texts) are left out, because they are not graded. The reason why an environment gave no verdict is kept, for
+/// messages.
 pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory {
     let own_names = own_names(&trajectory.tools);
     let definition = |tool: &ToolDefinition| {
@@ -135,7 +137,8 @@ fn unjudged(trajectory: &Trajectory) -> Option<(String, String)> {
     Some((UNJUDGED.to_owned(), json!(why).to_string()))
 }
 
-/// See [`STEP_REWARDS_OF_WORDS`]. A record of the contract never changes, so it goes beside the events.
+/// See [`STEP_REWARDS_OF_WORDS`]. The contract's records never change, so these rewards are in `extra` instead of in
+/// the events.
 fn rewards_of_words(trajectory: &Trajectory) -> Option<(String, String)> {
     let events = trajectory.events.iter().enumerate();
     let rewards: Vec<(usize, f64)> = events

@@ -1,22 +1,22 @@
-//! Rewards of plugins: a [`RewardStack`](reward_stack::RewardStack) grades a group of trajectories and gives each a score,
-//! or the reason why there is none.
+//! Rewards of plugins. A [`RewardStack`](reward_stack::RewardStack) grades a group of trajectories, and gives each a
+//! score or the reason why it has none.
 //!
-//! A reward plugin returns named terms; a configuration says what they weigh, which gate them and what counts as success.
-//! Nothing that a plugin returns is believed unchecked, and what nobody could grade is excluded, never scored 0.
+//! A reward plugin returns named terms. The configuration sets their weights, their gates and the condition of success.
+//! Everything that a plugin returns is checked. A trajectory that could not be graded is excluded, never scored 0.
 //!
-//! This crate must not know how tools are called or programs run: a reward that asks for either reaches them through
-//! [`NestedCalls`](rlf_plugins::gates::NestedCalls). What training does with scores is not its business either.
+//! This crate must not know how tools are called or programs run: a reward that needs either reaches them through
+//! [`NestedCalls`](rlf_plugins::gates::NestedCalls). Nor must it know what training does with scores.
 //!
 //! | looking for | module |
 //! |---|---|
-//! | a reward from many plugins | [`reward_stack`] |
+//! | one reward from many plugins | [`reward_stack`] |
 //! | `[rewards]` of a configuration | [`rewards_config`], [`expression`] |
-//! | how terms become a reward | `formula` |
-//! | one plugin: calls, retries, grading one by one | [`reward`] |
+//! | the formula that turns terms into a reward | `formula` |
+//! | one plugin: calls, retries, grading of single trajectories | [`reward`] |
 //! | the request to a plugin | [`grading`], `guest_trajectory` |
 //! | scores and exclusions | [`rlf_dialogue::score`] |
-//! | why a stack cannot be used | [`error`] |
-//! | how the core loads a reward plugin | [`RewardLoader`] |
+//! | errors of a `[rewards]` table | [`error`] |
+//! | loading and calling a reward plugin, for the core | `loader`: [`RewardLoader`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How the core loads a reward plugin, and one call to it.
+//! Loading of a reward plugin, and one call to it, for the core.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Exports for RewardExports {
         &self.indices
     }
 
-    /// Makes an instance and looks at its functions: whether they have the contract's types is known only then.
+    /// Creates an instance and looks up its functions. Only then is it known whether they have the contract's types.
     fn list<'a>(
         &'a self,
         plugin: &'a Plugin,
@@ -65,7 +65,7 @@ impl Exports for RewardExports {
     }
 }
 
-/// A guest's answer to a grading.
+/// A guest's answer to a grading request.
 pub(crate) type GradingResult = Result<Vec<Result<reward::Score, types::Error>>, types::Error>;
 
 /// Asks a reward to grade a group.

@@ -1,5 +1,4 @@
-//! One reward plugin: grades a whole group in one call, and nothing it returns is believed
-//! unchecked.
+//! One reward plugin. It grades a whole group in one call, and everything that it returns is checked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +21,13 @@ use serde::Serialize;
 use crate::grading::{Grading, GradingRequest};
 use crate::loader::grade;
 
-/// One plugin's answer for a group: a score or a refusal for each trajectory, or why the call
-/// failed.
+/// One plugin's answer for a group: a score or a refusal for each trajectory, or the reason why the call failed.
 pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
 
 /// One plugin's score for one trajectory, checked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PluginScore {
-    /// Named terms, as returned.
+    /// Named terms, in the plugin's order.
     pub terms: Vec<(String, f64)>,
     /// Credit for single events: index of the event, term, value.
     pub per_event: Vec<(usize, String, f64)>,
@@ -37,8 +35,8 @@ pub struct PluginScore {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// Grades one trajectory with one plugin alone, as its author does to try it. The error is the
-/// plugin's own, or says how the call ended. `tools` are those that it can call, where its grants open any.
+/// Grades one trajectory with one plugin alone, as its author does to try it. The error is the plugin's own, or says
+/// how the call ended. `tools` are those that the plugin may call, if its grants open any.
 pub async fn grade_alone(
     plugin: &Arc<Plugin>,
     tools: &(impl NestedCalls + Clone + 'static),
@@ -52,8 +50,8 @@ pub async fn grade_alone(
         .unwrap_or_else(|| Err("it returned no score".to_owned()))
 }
 
-/// Grades trajectories of one task with one plugin alone: a score or a refusal for each, in order. The
-/// outer error is of all of them, and says how the call ended.
+/// Grades trajectories of one task with one plugin alone. Returns a score or a refusal for each, in order. The outer
+/// error applies to all of them, and says how the call ended.
 pub async fn grade_group(
     plugin: &Arc<Plugin>,
     tools: &(impl NestedCalls + Clone + 'static),
@@ -127,7 +125,7 @@ fn check_term_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Checks what a guest returned for a group whose trajectories have this many events.
+/// Checks a guest's scores for a group whose trajectories have these numbers of events.
 pub(crate) fn check_scores(
     scores: Vec<Result<reward::Score, types::Error>>,
     events: &[usize],
@@ -157,7 +155,7 @@ pub(crate) struct RewardPlugin {
 }
 
 impl RewardPlugin {
-    /// None if the plugin is of another kind.
+    /// Returns `None` if the plugin is of another kind.
     pub(crate) fn new(plugin: &Arc<Plugin>) -> Option<Self> {
         (plugin.kind() == PluginKind::Reward).then(|| Self {
             plugin: Arc::clone(plugin),
@@ -185,11 +183,11 @@ impl RewardPlugin {
         )
     }
 
-    /// Grades a group. Where a call for all of them was stopped by a limit or broke, each is graded alone: what one
-    /// trajectory needs too much for, or breaks, must not take the others along. One that alone goes beyond the limits
-    /// scores what the plugin's manifest says of that, if it says anything.
+    /// Grades a group. If the call for the whole group broke or exceeded a limit, each trajectory is graded alone, so
+    /// that one expensive or harmful trajectory does not affect the others. If grading one trajectory alone exceeds the
+    /// limits, that trajectory gets the score set in `[beyond_limits]` of the manifest, if there is one.
     ///
-    /// `tools` are those that it can call, where its grants open any.
+    /// `tools` are those that the plugin may call, if its grants open any.
     pub(crate) async fn grade(
         &self,
         request: &Arc<GradingRequest>,
@@ -200,7 +198,7 @@ impl RewardPlugin {
         if answer.is_ok() || !by_one {
             return answer;
         }
-        // Whether the task can be graded at all, asked at most once.
+        // Whether the task can be graded within the limits. Asked at most once.
         let mut gradable = None;
         if request.group().len() < 2 {
             let blamed = self
@@ -226,8 +224,9 @@ impl RewardPlugin {
         Ok(scores)
     }
 
-    /// The score that the manifest gives a trajectory whose grading, alone, exceeds the limits. `None` if it gives none, if
-    /// no limit ended the call, or if the task itself exceeds the limits: then a trajectory that did nothing does too.
+    /// The score that the manifest sets for a trajectory whose grading, alone, exceeds the limits. `None` if the
+    /// manifest sets no score, if no limit ended the call, or if even an empty trajectory of the task exceeds the
+    /// limits.
     async fn beyond_limits(
         &self,
         request: &GradingRequest,
@@ -258,7 +257,7 @@ impl RewardPlugin {
         (*gradable == Some(true)).then(|| PluginScore::from_guest(score, 0))
     }
 
-    /// The reason why a call was stopped, and the key that an operator could change.
+    /// The reason why a call was stopped, with the key that an operator could change.
     fn told(&self, stopped: &Stopped) -> String {
         match &stopped.limit {
             Some(limit) => format!(
@@ -270,8 +269,8 @@ impl RewardPlugin {
         }
     }
 
-    /// One call for a group, and how it ended. A reward has no side effects, so a call that failed because something
-    /// was unavailable is tried once more.
+    /// Makes one call for a group, and returns how it ended. A reward has no side effects, so a call that failed
+    /// because something was unavailable is retried.
     async fn grade_together(
         &self,
         request: &Arc<GradingRequest>,
@@ -321,7 +320,7 @@ impl RewardPlugin {
     }
 }
 
-/// Whether a call that ended so had more to do than its limits allow.
+/// Whether a call that ended like this needed more than its limits allow.
 fn is_limit(ended: Ended) -> bool {
     matches!(
         ended,

@@ -1,6 +1,6 @@
-//! Many reward plugins, one reward: the weighted sum of their terms, gated, with every term kept.
+//! One reward from many reward plugins: the weighted sum of their terms, gated, with every term kept.
 //!
-//! Each plugin grades the whole group in one call, all plugins at once. What none of them could
+//! Each plugin grades the whole group in one call, and all plugins run at once. A trajectory that a plugin could not
 //! grade is excluded with a reason, never scored 0.
 
 use std::collections::BTreeMap;
@@ -22,18 +22,18 @@ use crate::grading::{Grading, GradingRequest};
 use crate::reward::RewardPlugin;
 use crate::rewards_config::RewardsConfig;
 
-/// The rewards of a configuration over the plugins of a registry.
+/// The rewards of a configuration, with the plugins of a registry.
 #[derive(Debug)]
 pub struct RewardStack {
-    /// Each plugin once, in order of first mention.
+    /// Each plugin once, in the order of first mention.
     plugins: Vec<Arc<RewardPlugin>>,
     formula: Formula,
     tools: Option<Arc<dyn NestedCalls>>,
 }
 
 impl RewardStack {
-    /// Finds the plugins of a configuration and checks everything that can be checked before the
-    /// first grading. Which terms a plugin returns is known only then.
+    /// Finds the plugins of a configuration and checks everything that can be checked before the first grading. The
+    /// terms that a plugin returns are known only then.
     pub fn new(registry: &Registry, config: &RewardsConfig) -> Result<Self, RewardsError> {
         let entry_of = |name: &str| {
             let entry = config.stack.iter().position(|entry| entry.plugin == name);
@@ -48,7 +48,7 @@ impl RewardStack {
                     hint: registry.explain_missing(name, PluginKind::Reward),
                 })
         };
-        // A misspelt name is told before terms that no entry of that name has.
+        // A misspelt plugin name is reported before conditions on plugins without an entry.
         for entry in &config.stack {
             find(&entry.plugin)?;
         }
@@ -73,7 +73,7 @@ impl RewardStack {
         })
     }
 
-    /// With the tools that its plugins may call while they grade, as far as their grants open them.
+    /// Sets the tools that the plugins may call while they grade, as far as their grants allow.
     #[must_use]
     pub fn with_tools(self, tools: &(impl NestedCalls + Clone + 'static)) -> Self {
         Self {
@@ -82,18 +82,18 @@ impl RewardStack {
         }
     }
 
-    /// The names of the plugins that grade, in order of first mention.
+    /// The names of the plugins that grade, in the order of first mention.
     pub fn plugins(&self) -> impl Iterator<Item = &str> {
         self.formula.names.iter().map(String::as_str)
     }
 
-    /// When a trajectory counts as a success.
+    /// The condition under which a trajectory counts as a success.
     pub fn success(&self) -> &Condition {
         &self.formula.success
     }
 
-    /// Grades trajectories of one task: one result for each, in order. Trajectories that the
-    /// rollout excluded are not shown to the plugins.
+    /// Grades trajectories of one task. Returns one result for each, in order. The plugins do not see trajectories that
+    /// the rollout excluded.
     pub async fn grade(&self, task: &Task, group: &[Trajectory], grading: &Grading) -> Vec<Graded> {
         let gradable: Vec<&Trajectory> = group.iter().filter(|t| t.excluded.is_none()).collect();
         if gradable.is_empty() {
@@ -119,7 +119,7 @@ impl RewardStack {
             .collect()
     }
 
-    /// Calls so far, by plugin.
+    /// Counts of calls so far, by plugin.
     pub fn counts(&self) -> BTreeMap<String, CallCounts> {
         self.plugins
             .iter()
@@ -127,8 +127,8 @@ impl RewardStack {
             .collect()
     }
 
-    /// An error if a reward plugin trapped in more than this share of its calls since `earlier`, an
-    /// answer of [`Self::counts`].
+    /// Fails if a reward plugin trapped in more than this share of its calls since `earlier`, which is a result of
+    /// [`Self::counts`].
     pub fn check_health(
         &self,
         earlier: &BTreeMap<String, CallCounts>,

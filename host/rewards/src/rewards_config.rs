@@ -1,4 +1,4 @@
-//! `[rewards]` of a configuration: which reward plugins grade, and what their terms weigh.
+//! `[rewards]` of a configuration: the reward plugins and the weights of their terms.
 //!
 //! ```
 //! let config: rlf_rewards::rewards_config::RewardsConfig = rlf_config::parse(
@@ -26,12 +26,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::expression::Condition;
 
-/// The configuration of scoring.
+/// The configuration of rewards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardsConfig {
-    /// When a trajectory counts as a success, in metrics and evaluations: one condition over one
-    /// term, such as `"exact-match.em >= 1"`. Never the weighted sum.
+    /// The condition under which a trajectory counts as a success, in metrics and evaluations. It compares one term,
+    /// such as `"exact-match.em >= 1"`, never the weighted sum.
     pub success: Condition,
     /// The reward plugins. The reward is the sum of weight x term over all entries.
     pub stack: Vec<RewardEntry>,
@@ -41,35 +41,34 @@ pub struct RewardsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RewardEntry {
-    /// The reward plugin, by its name in the registry. A plugin may stand in several entries; it
-    /// is asked once.
+    /// The reward plugin, by its name in the registry. A plugin may have several entries; it is asked once.
     pub plugin: String,
-    /// Weight of one term: of `term`, or else of the first term the plugin returns. Default 1.
-    /// With 0 the plugin's terms are logged and can be used in conditions, and earn nothing.
+    /// Weight of one term: of `term`, or else of the first term that the plugin returns. Default 1. With 0, the
+    /// plugin's terms are logged and can be used in conditions, but add nothing to the reward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// The term that `weight` is for. Default: the first that the plugin returns.
+    /// The term that `weight` applies to. Default: the first term that the plugin returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
-    /// Weights of several terms by name, instead of `weight` and `term`.
+    /// Weights of several terms, by name. Used instead of `weight` and `term`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, f64>,
-    /// This entry earns 0 for a trajectory where the condition does not hold. Default: none.
+    /// A condition. If it is false for a trajectory, this entry adds 0. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Condition>,
 }
 
-/// Which terms an entry weighs; checked.
+/// The checked weights of one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Weights {
-    /// Whatever term comes first.
+    /// The weight of the first term, whatever its name.
     First(f64),
-    /// These terms, each of which the plugin must return.
+    /// The weights of these terms, each of which the plugin must return.
     Named(Vec<(String, f64)>),
 }
 
 impl RewardEntry {
-    /// The weights of this entry, or what is wrong with them.
+    /// Checks the weights of this entry. The error describes the mistake.
     pub(crate) fn checked_weights(&self) -> Result<Weights, String> {
         if !self.weights.is_empty() && (self.weight.is_some() || self.term.is_some()) {
             return Err("`weights` stands beside `weight` or `term`; keep one of the two".into());

@@ -1,4 +1,4 @@
-//! Checks who may send requests, before anything of a body is read.
+//! Checks who may send requests, before any part of a body is read.
 //!
 //! Every page in a browser on the same machine can reach a service on the loopback address. Three checks keep pages out.
 //! A page of another origin names itself in `Origin`. A page whose own name was resolved to a loopback address has that
@@ -75,7 +75,7 @@ impl Access {
                 "send one `Host` header",
             ));
         };
-        // Only a proxy takes a target with an authority.
+        // Only requests to a proxy have an authority in their target.
         if head.uri.authority().is_some() {
             return Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
@@ -242,7 +242,7 @@ mod tests {
         for host in ["user@localhost", "localhost:x", "", "a/b"] {
             assert_eq!(asked(host, "127.0.0.1:8080"), 400, "{host}");
         }
-        // Bound to every address, a connection is known by the one it came in at.
+        // A service that is bound to every address knows a connection by the address it came in at.
         assert_eq!(asked("10.0.0.1:80", "10.0.0.1:80"), 200);
         assert_eq!(asked("localhost", "10.0.0.1:80"), 403);
         assert_eq!(status(&access, &head("GET", &[]), "127.0.0.1:1"), 400);

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Longest time that `Retry-After` names. Programs often end long before their limits.
+/// Maximum time in `Retry-After`. Programs often end long before their limits.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// The refusal of a request, with its reason.
@@ -19,7 +19,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 pub(crate) struct Refusal {
     status: StatusCode,
     detail: Value,
-    /// Seconds after which a 504 is worth repeating.
+    /// Number of seconds after which a request refused with 504 may be repeated.
     retry_after: u64,
 }
 
@@ -52,12 +52,12 @@ impl Refusal {
         }
     }
 
-    /// The request had to wait for too long, or the machine had no room for it. It is worth repeating.
+    /// Refuses a request that waited too long, or for which the machine had no room. It may be repeated.
     pub(crate) fn later(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, detail)
     }
 
-    /// Tells the client to repeat the request after this time, at least a second and at most [`MAX_RETRY_AFTER`].
+    /// Tells the client to repeat the request after this time: at least a second, at most [`MAX_RETRY_AFTER`].
     pub(crate) fn retry_after(mut self, time: Duration) -> Self {
         let time = time.clamp(Duration::from_secs(1), MAX_RETRY_AFTER);
         self.retry_after = time.as_millis().div_ceil(1_000) as u64;
@@ -92,19 +92,19 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Makes an answer of JSON, in the order of the type's fields.
+/// Creates an answer of JSON. The keys have the order of the type's fields.
 pub(crate) fn json<T: Serialize>(value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => typed("application/json", body),
         Err(error) => {
-            // Only maps with keys that are not strings fail, and no type here has one.
+            // Only maps whose keys are not strings fail, and no type here has such a map.
             tracing::error!(%error, "an answer cannot be written as JSON");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
 
-/// Makes an answer of a media type.
+/// Creates an answer with a media type.
 pub(crate) fn typed(kind: &'static str, body: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::from(body.into()));
     response

@@ -16,9 +16,9 @@ use crate::config::BODY_UNIT;
 use crate::queue::WaitBudget;
 use crate::service::Service;
 
-/// Time for which room is kept for a body that was announced but not sent. Bodies of fast clients are read whole, one
-/// after the other, and do not wait for each other half read. A slower client has room only for the part that has
-/// arrived, and an idle one for nothing.
+/// Time for which room is reserved for the announced part of a body that has not arrived. Bodies of fast clients are
+/// read whole, one after the other, so that half-read bodies do not wait for each other. A slower client has room only
+/// for the part that has arrived, and an idle client has none.
 const ANNOUNCED_BODY_GRACE: Duration = Duration::from_millis(250);
 
 /// A body with its share of the body budget, which is given back when it is dropped.
@@ -28,7 +28,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Reads a body, and waits for room as it arrives.
+    /// Reads a body. It waits for room as the body arrives.
     pub(crate) async fn read(
         request: Request,
         service: &Service,
@@ -36,7 +36,7 @@ impl Body {
     ) -> Result<Self, Refusal> {
         let most = service.config.max_body_bytes;
         let mut arriving = request.into_body();
-        // None if it comes in chunks, whatever else the head says.
+        // `None` for a chunked body, whatever else the head says.
         let announced = arriving.size_hint().exact();
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(most));
@@ -105,13 +105,13 @@ impl Body {
         })
     }
 
-    /// Parses the body as the type that a route takes. The share of the budget now belongs to the value.
+    /// Parses the body as the type of a route. The returned permit is the body's share of the budget.
     pub(crate) fn parse<T: DeserializeOwned>(self) -> Result<(T, OwnedSemaphorePermit), Refusal> {
         Ok((parse(&self.bytes)?, self.room))
     }
 }
 
-/// Number of values in a JSON text. A list of a million zeros is two megabytes as text, and far more in memory.
+/// Counts the values in a JSON text. A list of a million zeros is two megabytes as text, and far more in memory.
 fn values(text: &[u8]) -> u64 {
     let (mut values, mut is_quoted, mut is_escaped) = (0, false, false);
     for byte in text {
@@ -133,7 +133,7 @@ fn too_large(most: u64) -> Refusal {
     )
 }
 
-/// A body's share of serve.body_budget_bytes.
+/// A body's share of `serve.body_budget_bytes`.
 struct BodyReservation {
     permit: OwnedSemaphorePermit,
 }
@@ -158,7 +158,7 @@ impl BodyReservation {
         Ok(())
     }
 
-    /// Gives back the room beyond this number of bytes.
+    /// Returns the room beyond this number of bytes.
     fn shrink_to(&mut self, bytes: u64) {
         let less = self.permit.num_permits().saturating_sub(units(bytes));
         drop(self.permit.split(less));
@@ -183,9 +183,9 @@ async fn take(
     })
 }
 
-/// Reads a value. If it does not fit, the refusal says where and why, in the form of SandboxFusion.
+/// Parses a value. If it does not fit, the refusal says where and why, in the form of SandboxFusion.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    // Serde would take a list for the fields in their order.
+    // Serde would accept a list that has the fields' values in order.
     if body.trim_ascii_start().first() == Some(&b'[')
         && serde_json::from_slice::<IgnoredAny>(body).is_ok()
     {

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeConfig {
-    /// Address and port. Port 0 takes a free port, which is printed. Every address except a loopback one needs a token.
-    /// Default: 127.0.0.1:8080.
+    /// Address and port. Port 0 chooses a free port, which is printed. Every address except a loopback one requires a
+    /// token. Default: 127.0.0.1:8080.
     pub listen: SocketAddr,
-    /// File with the bearer token, 16 to 4,096 visible ASCII characters. Not with `token_env`. Default: none.
+    /// File with the bearer token, 16 to 4,096 visible ASCII characters. Excludes `token_env`. Default: none.
     pub token_file: Option<PathBuf>,
     /// Name of the environment variable that holds the token. Default: none.
     pub token_env: Option<String>,
@@ -33,35 +33,35 @@ pub struct ServeConfig {
     /// Additional names of languages for clients, each with the interpreter's own name: `nodejs = "javascript"` for
     /// programs that need nothing from Node's library. Default: none.
     pub languages: BTreeMap<String, String>,
-    /// Seed of every program's randomness, hashes included: the same request has the same answer. Default: 0.
+    /// Seed of every program's randomness, hash seeds included: the same request gets the same answer. Default: 0.
     pub seed: u64,
-    /// Number of programs in their first turn at once, and again of longer programs and notebooks; more wait. A program
-    /// that does not end in its first turn (100 ms of CPU time) counts as longer. Programs only compute (one that sleeps
-    /// takes no time), so more of them than there are threads for guests would make each slower. Default: the number
-    /// of threads that run guests.
+    /// Number of programs that may be in their first turn at once, and again number of longer programs and notebooks
+    /// that may run at once. Further ones wait. A program that does not end in its first turn (100 ms of CPU time)
+    /// counts as longer. Programs only compute, and one that sleeps takes no time, so more of them than guest threads
+    /// would only make each slower. Default: the number of threads that run guests.
     pub max_runs: Option<usize>,
-    /// Calls of tools and rewards that run at once; more wait. Default: 256.
+    /// Number of calls of tools and rewards that run at once. Further calls wait. Default: 256.
     pub max_calls: usize,
-    /// Longest time that a request waits, for all of its turns together. Then the answer is 504, which clients repeat.
-    /// It should be longer than a program may run, and together with that time shorter than clients wait for an
-    /// answer. Key `queue_ms`, default 15,000 ms.
+    /// Maximum time that a request waits, for all of its turns together. After it the answer is 504, and clients repeat
+    /// the request. It should be longer than a program may run. Both times together should be shorter than clients wait
+    /// for an answer. Key `queue_ms`, default 15,000 ms.
     #[serde(rename = "queue_ms", with = "milliseconds")]
     pub queue: Duration,
-    /// Connections at once; further ones wait to be accepted. Default: 1,024.
+    /// Number of connections at once. Further ones wait to be accepted. Default: 1,024.
     pub max_connections: usize,
-    /// Largest body of a request; a larger one is answered 413. Default: 32 MiB.
+    /// Maximum size of a request's body, in bytes. A larger one is answered with 413. Default: 32 MiB.
     pub max_body_bytes: u64,
-    /// Largest sum of the bodies of all requests that are being read, wait or run, as far as they have arrived. Lists of
-    /// many small values count with their size in memory. Other bodies are not read until there is room. Default:
-    /// 256 MiB.
+    /// Maximum size of all bodies together, in bytes. It counts the part that has arrived, of all requests that are
+    /// being read, wait or run. A list of many small values counts with its size in memory. Other bodies are not read
+    /// until there is room. Default: 256 MiB.
     pub body_budget_bytes: u64,
     /// Time limit for a client to send the head of a request, again to send its body, and again to receive the answer.
-    /// Unused connections are kept as long. Key `client_ms`, default 30,000 ms.
+    /// Unused connections are kept for the same time. Key `client_ms`, default 30,000 ms.
     #[serde(rename = "client_ms", with = "milliseconds")]
     pub client: Duration,
-    /// Number of files that one program may be given, and again of files that it may return. Default: 1,000.
+    /// Maximum number of files that a program may be given, and again of files that it may return. Default: 1,000.
     pub max_files: usize,
-    /// Number of cells of one notebook. Default: 1,000.
+    /// Maximum number of cells of a notebook. Default: 1,000.
     pub max_cells: usize,
 }
 
@@ -89,7 +89,7 @@ impl Default for ServeConfig {
     }
 }
 
-/// Unit of the body budget in bytes, so that budgets of terabytes fit into a semaphore.
+/// Unit of the body budget, in bytes. With it, budgets of terabytes fit into a semaphore.
 pub(crate) const BODY_UNIT: u64 = 1 << 10;
 
 impl ServeConfig {
@@ -141,7 +141,7 @@ impl ServeConfig {
         Ok(())
     }
 
-    /// Makes relative paths start at `base`, the folder of the file the table was read from.
+    /// Makes relative paths start at `base`, the folder of the file that the table was read from.
     pub fn resolve_paths(&mut self, base: &Path) {
         if let Some(file) = &mut self.token_file
             && file.is_relative()

@@ -1,5 +1,5 @@
-//! Serves one connection to its end. When the service stops, a connection ends at once unless it has a request in hand. A
-//! request is in hand from the end of its head until its whole answer is handed to the system.
+//! Serves one connection to its end. A request is in hand from the end of its head until its whole answer is handed to
+//! the system. When the service stops, a connection without a request in hand ends at once.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-/// Serves a connection until it ends, or until `stop` changes and nothing is in hand.
+/// Serves a connection until it ends, or until `stop` changes and no request is in hand.
 pub(crate) async fn serve<S>(
     stream: TcpStream,
     protocol: http1::Builder,
@@ -50,24 +50,24 @@ where
     }
     connection.as_mut().graceful_shutdown();
     std::future::poll_fn(|context| match connection.as_mut().poll(context) {
-        // Only the rest of a head can be missing here.
+        // Only a part of a head can be missing here.
         Poll::Pending if traffic.is_idle() => Poll::Ready(Ok(())),
         other => other,
     })
     .await
 }
 
-/// The state of a connection, as seen from both of its ends.
+/// The state of a connection, shared by its reading and its writing end.
 #[derive(Debug, Default)]
 struct Traffic {
-    /// Requests whose answers are not all written.
+    /// Number of requests whose answers are not completely written.
     in_hand: AtomicUsize,
-    /// Whether the system has no room for what is written.
+    /// Whether the system has no room for the bytes to write.
     is_blocked: AtomicBool,
 }
 
 impl Traffic {
-    /// True if no answer is owed to the client.
+    /// True if the client waits for no answer.
     fn is_idle(&self) -> bool {
         self.in_hand.load(Ordering::Relaxed) == 0 && !self.is_blocked.load(Ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ impl Drop for InHand {
     }
 }
 
-/// The body of an answer, dropped when its last part is on its way.
+/// The body of an answer. It is dropped when its last part is on its way.
 struct Delivered {
     body: Body,
     #[expect(dead_code, reason = "held for its drop")]
@@ -122,7 +122,8 @@ impl hyper::body::Body for Delivered {
     }
 }
 
-/// A stream that notes when it takes no more. HTTP/1 writes until everything is written or the stream is full.
+/// A stream that notes when the system accepts no more bytes. HTTP/1 writes until everything is written or the stream
+/// is full.
 struct Watched {
     stream: TokioIo<TcpStream>,
     traffic: Arc<Traffic>,

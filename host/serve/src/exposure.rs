@@ -1,5 +1,5 @@
-//! Decides which tools and rewards are served. Every client can make them do everything that they can do. So a plugin
-//! that leads out of the sandbox is served only if the operator names it.
+//! Decides which tools and rewards are served. Every client can use all of their abilities. So a plugin that leads out
+//! of the sandbox is served only if the operator names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ pub(crate) struct Exposure {
     pub(crate) tools: BTreeSet<String>,
     /// Reward plugins.
     pub(crate) rewards: BTreeMap<String, Arc<Plugin>>,
-    /// Tools and rewards that are loaded but not served, with what they lead to.
+    /// Tools and rewards that are loaded but not served, with the place that they lead to.
     pub(crate) withheld: BTreeMap<String, String>,
-    /// Plugins that are installed but were not loaded, and tools that several plugins offer, with the kind of problem. The
-    /// full reason has paths of this machine, and only the operator reads it.
+    /// Plugins that are installed but were not loaded, and tools that several plugins offer, with the kind of problem.
+    /// The full reason contains paths of this machine, so only the operator reads it.
     pub(crate) failed: BTreeMap<String, String>,
 }
 
@@ -98,7 +98,7 @@ impl Exposure {
     }
 }
 
-/// The part of each problem that clients may read. The plugin `*` means the folder of all plugins.
+/// The part of each problem that clients may read. The name `*` means the folder of all plugins.
 fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, String> {
     let shown = problems.map(|problem| {
         let subject = match problem.plugin.as_str() {
@@ -111,7 +111,7 @@ fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, S
     shown.collect()
 }
 
-/// The reach of a plugin outside the sandbox, by itself or by the tools that it may call.
+/// The place outside the sandbox that a plugin reaches, by itself or by the tools that it may call.
 fn reach(
     name: &str,
     policies: &BTreeMap<&str, &PluginGrants>,
@@ -209,7 +209,7 @@ mod tests {
         );
         let around = "[agent]\ngrants = [\"tools\"]\ntools = [\"ask\", \"sum\"]\n[calculator]\n";
         assert_eq!(reaches(around, "agent"), None);
-        // Named, but not granted.
+        // The plugin is named, but has no grant.
         assert_eq!(
             reaches("[agent]\ntools = [\"fetch\"]\n[web]\nhttp = {}", "agent"),
             None

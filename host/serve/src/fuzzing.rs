@@ -2,17 +2,17 @@
 
 use crate::{body, protocol, scratch};
 
-/// A file name of a request as a path from the program's root; none if it is refused.
+/// Turns a file name of a request into a path from the program's root. `None` if the name is refused.
 pub fn path(name: &str) -> Option<String> {
     scratch::path(name).ok()
 }
 
-/// Whether `body` is a request of `/run_code`.
+/// Whether `body` is a valid request of `/run_code`.
 pub fn run_code(body: &[u8]) -> bool {
     body::parse::<protocol::RunCodeRequest>(body).is_ok()
 }
 
-/// Whether `body` is a request of `/run_jupyter`.
+/// Whether `body` is a valid request of `/run_jupyter`.
 pub fn run_jupyter(body: &[u8]) -> bool {
     body::parse::<protocol::RunJupyterRequest>(body).is_ok()
 }

@@ -1,26 +1,27 @@
 //! The HTTP service: programs, tools and rewards for training clusters.
 //!
-//! A training cluster has its own engines. It needs a place that runs the code its models write, safely and by the
-//! thousand. The field's protocol for that is SandboxFusion's. This crate speaks it field by field, so that clients only
-//! change a URL, and adds tools and rewards.
+//! A training cluster has its own engines. It needs a service that runs the code of its models, safely and by the
+//! thousand. The usual protocol for that is SandboxFusion's. This crate implements it field by field, so that clients
+//! only change a URL. It adds tools and rewards.
 //!
-//! Every client that reaches the service can run code of a stranger's model. So the service checks who asks before it
-//! reads a body ([`check_access`]), limits everything that a client can make larger, and serves a plugin that leads out
-//! of the sandbox only if the operator names it.
+//! Every client that reaches the service can run the code of an unknown model. So the service checks the client before
+//! it reads a body ([`check_access`]), and limits everything that a client can enlarge. It serves a plugin that leads
+//! out of the sandbox only if the operator names it.
 //!
-//! The crate must not know how programs are confined or plugins loaded: interpreters, tools and rewards come from
-//! `rlf-plugins`. Nothing is kept between requests, so any number of services can run side by side.
+//! The crate must not know how programs are confined, how plugins are loaded, or anything of training. Interpreters,
+//! tools and rewards come from `rlf-interpreters`, `rlf-tools` and `rlf-rewards`. Nothing is kept between requests, so
+//! any number of services can run side by side.
 //!
-//! | to find | look in |
+//! | looking for | module |
 //! |---|---|
 //! | every setting | `config`: [`ServeConfig`] |
-//! | the checks of who may ask | `access`, `token` |
+//! | the checks of who may send requests | `access`, `token` |
 //! | the tools and rewards that are served | `exposure` |
 //! | SandboxFusion's types and rules | `protocol`, `number`, `scratch` |
 //! | the handlers of requests | `run_code`, `run_jupyter`, `tools`, `rewards` |
 //! | queues and limits | `queue`, `service`, `body`, `server`, `connection` |
 //! | answers, request names and log lines | `answer`, `request`, `metrics` |
-//! | every path, and its description | `routes`, `route`, `openapi` |
+//! | every path, and its OpenAPI description | `routes`, `route`, `openapi` |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

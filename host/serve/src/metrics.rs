@@ -1,4 +1,4 @@
-//! The service's metrics, in Prometheus' text format. No label has a value that a client can make up.
+//! The service's metrics, in Prometheus' text format. No label has a value that a client can choose freely.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 /// The media type of the text format.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// From a tenth of a millisecond to five minutes.
+/// Bounds of the buckets in seconds, from a tenth of a millisecond to five minutes.
 const BUCKETS: [f64; 15] = [
     0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
@@ -148,17 +148,17 @@ impl Metrics {
         }
     }
 
-    /// Counts a request as being under way.
+    /// Counts a request as under way, until the guard is dropped.
     pub(crate) fn begins(&self) -> GaugeGuard {
         GaugeGuard::new(&self.under_way)
     }
 
-    /// Counts a request as waiting.
+    /// Counts a request as waiting, until the guard is dropped.
     pub(crate) fn waits(&self) -> GaugeGuard {
         GaugeGuard::new(&self.waiting)
     }
 
-    /// Counts a connection as open.
+    /// Counts a connection as open, until the guard is dropped.
     pub(crate) fn connects(&self) -> GaugeGuard {
         GaugeGuard::new(&self.connections)
     }

@@ -8,15 +8,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Longest time limit; longer ones are clamped to it.
+/// Maximum time limit. Longer ones are reduced to it.
 const MAX_TIME: Duration = Duration::from_hours(24);
 
-/// A finite time in seconds. 0 or less means no time at all.
+/// A finite time in seconds. 0 or less means no time, except that it means no limit
+/// in `cell_timeout`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seconds(pub(crate) f64);
 
 impl Seconds {
-    /// The time as a limit, between a millisecond and a day; none if it is 0 or less.
+    /// The time as a limit, between a millisecond and a day. `None` if it is 0 or less.
     pub(crate) fn limit(self) -> Option<Duration> {
         let limit = Duration::try_from_secs_f64(self.0).unwrap_or(if self.0 > 0.0 {
             MAX_TIME
@@ -27,7 +28,7 @@ impl Seconds {
     }
 }
 
-/// A number of mebibytes. 0 or less means all that is allowed.
+/// A number of mebibytes. 0 or less means everything that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mebibytes(pub(crate) i64);
 

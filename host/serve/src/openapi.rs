@@ -1,4 +1,4 @@
-//! Describes the service in OpenAPI 3.1, from the routes and the types that they read and write.
+//! The description of the service in OpenAPI 3.1, from the routes and the types that they read and write.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

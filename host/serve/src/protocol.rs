@@ -1,7 +1,7 @@
-//! The requests and answers of SandboxFusion, field by field, in its order, with its names.
+//! The requests and answers of SandboxFusion, field by field, with its names and in its order.
 //!
-//! Requests may have other fields, which are ignored as in SandboxFusion, and fields with a default may be missing. Answers
-//! have every field, null if it has no value.
+//! Requests may have other fields, which are ignored, as in SandboxFusion. Fields with a default may be missing.
+//! Answers have every field; a field without a value is null.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::number::{Mebibytes, Seconds};
 
-/// Every language that the protocol names. Only those with an interpreter run here.
+/// Every language in the protocol. Only those with an interpreter run here.
 pub(crate) const LANGUAGES: [&str; 32] = [
     "python",
     "python2",
@@ -81,7 +81,7 @@ pub(crate) struct RunCodeRequest {
     /// Its standard input.
     #[serde(default)]
     pub(crate) stdin: Option<String>,
-    /// Its language: a name of SandboxFusion's, or of a loaded interpreter.
+    /// Its language: a name of SandboxFusion, or the name of a language of a loaded interpreter.
     pub(crate) language: String,
     /// Files that exist when it starts: path to base64, or null for none.
     #[serde(default)]
@@ -94,22 +94,22 @@ pub(crate) struct RunCodeRequest {
 /// The status of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum RunStatus {
-    /// Everything that ran ended with exit code 0.
+    /// Every command ended with exit code 0.
     Success,
-    /// Something ended otherwise, or ran out of time.
+    /// A command ended otherwise, or ran out of time.
     Failed,
-    /// The service could not run the program, so the answer says nothing about it.
+    /// The service could not run the program, so the answer says nothing about the program.
     SandboxError,
 }
 
 /// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum CommandRunStatus {
-    /// By itself, or by a limit other than time.
+    /// It ended by itself, or by a limit other than time.
     Finished,
     /// It could not be run.
     Error,
-    /// It was stopped.
+    /// It was stopped at its time limit.
     TimeLimitExceeded,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct CommandRunResult {
     pub(crate) status: CommandRunStatus,
     /// Seconds.
     pub(crate) execution_time: Option<f64>,
-    /// Exit code that the process would have; null if it ran out of time.
+    /// Exit code that a process would have. Null if the command ran out of time.
     pub(crate) return_code: Option<i32>,
     /// The printed text, also of a program that was stopped.
     pub(crate) stdout: Option<String>,
@@ -137,12 +137,12 @@ pub(crate) struct RunCodeResponse {
     pub(crate) run_result: Option<CommandRunResult>,
     /// Always null here.
     pub(crate) executor_pod_name: Option<String>,
-    /// Path as it was asked for, to base64. Files that were not found are left out.
+    /// Requested path to base64. Files that were not found are left out.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl RunCodeResponse {
-    /// Makes the answer of a run. The status follows from the run alone, by the protocol's rules.
+    /// Creates the answer for a run. The protocol's rules derive the status from the run.
     pub(crate) fn from_run(run: CommandRunResult, files: BTreeMap<String, String>) -> Self {
         let (status, message) = match (run.status, run.return_code) {
             (CommandRunStatus::Error, _) => (
@@ -164,7 +164,7 @@ impl RunCodeResponse {
         }
     }
 
-    /// Makes the answer of a run at which the sandbox failed.
+    /// Creates the answer for a run during which the sandbox failed.
     pub(crate) fn broken(message: String) -> Self {
         let run = CommandRunResult {
             status: CommandRunStatus::Error,
@@ -176,7 +176,7 @@ impl RunCodeResponse {
         Self::from_run(run, BTreeMap::new())
     }
 
-    /// Makes the answer of a program that was not run.
+    /// Creates the answer for a program that was not run.
     pub(crate) fn not_run(message: String) -> Self {
         Self {
             status: RunStatus::SandboxError,
@@ -192,7 +192,7 @@ impl RunCodeResponse {
 /// The kernel of a notebook.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) enum Kernel {
-    /// Python, by the interpreter that is there.
+    /// Python, in the version of the loaded interpreter.
     #[default]
     #[serde(rename = "python3")]
     Python3,
@@ -201,24 +201,24 @@ pub(crate) enum Kernel {
 /// `POST /run_jupyter`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct RunJupyterRequest {
-    /// Run one after the other in one namespace. The next cell runs even if one raises.
+    /// The cells. They run one after the other in one namespace. If one raises, the next one still runs.
     pub(crate) cells: Vec<String>,
-    /// Seconds for each cell; 0 for no limit of its own.
+    /// Seconds for each cell; 0 for no limit besides the total.
     #[serde(default = "no_limit")]
     pub(crate) cell_timeout: Seconds,
     /// Seconds for all cells together.
     #[serde(default = "total")]
     pub(crate) total_timeout: Seconds,
-    /// As for `/run_code`.
+    /// Megabytes, clamped to the interpreter's limit; -1 for that limit.
     #[serde(rename = "memory_limit_MB", default = "all_memory")]
     pub(crate) memory_limit: Mebibytes,
     #[serde(default)]
     #[expect(dead_code, reason = "there is one")]
     pub(crate) kernel: Kernel,
-    /// As for `/run_code`.
+    /// Files that exist when the first cell starts: path to base64, or null for none.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Option<String>>,
-    /// As for `/run_code`.
+    /// Paths of files to return after the last cell.
     #[serde(default)]
     pub(crate) fetch_files: Vec<String>,
 }
@@ -228,7 +228,7 @@ pub(crate) struct RunJupyterRequest {
 pub(crate) struct CellRunResult {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// The displays, in order: media type to data. The value of a trailing expression is the last.
+    /// The displays, in order: media type to data. The last one is the value of a trailing expression.
     pub(crate) display: Vec<Map<String, Value>>,
     /// `ename`, `evalue` and the lines of `traceback`, if it raised.
     pub(crate) error: Vec<CellError>,
@@ -250,16 +250,16 @@ pub(crate) struct RunJupyterResponse {
     pub(crate) message: String,
     /// The notebook as a whole.
     pub(crate) driver: Option<CommandRunResult>,
-    /// The cells that ran, with the one that ran out of time.
+    /// The cells that ran, including one that ran out of time.
     pub(crate) cells: Vec<CellRunResult>,
     /// Always null here.
     pub(crate) executor_pod_name: Option<String>,
-    /// As for `/run_code`.
+    /// Requested path to base64. Files that were not found are left out.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl RunJupyterResponse {
-    /// Makes the answer of a notebook that was not run.
+    /// Creates the answer for a notebook that was not run.
     pub(crate) fn not_run(message: String) -> Self {
         Self {
             status: RunStatus::SandboxError,

@@ -1,4 +1,4 @@
-//! Queues: a limited number of places, in order of arrival, with a limit on how long a request waits.
+//! Queues: a limited number of places, given in order of arrival, with a limit on how long a request waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// The time that one request may still wait, summed over everything that it waits for.
+/// The time that one request may still wait, for everything that it waits for together.
 #[derive(Debug)]
 pub(crate) struct WaitBudget {
     left: Duration,
@@ -32,7 +32,7 @@ impl WaitBudget {
     }
 }
 
-/// A number of places, or of bytes, that requests hold while they need them.
+/// A number of places, or of units of memory, that requests hold while they need them.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Waits for `number` places, after the requests that wait already.
+    /// Waits for `number` places, behind the requests that are already waiting.
     pub(crate) async fn take(
         &self,
         number: u32,
@@ -60,7 +60,7 @@ impl Queue {
         let waited = began.elapsed();
         wait.waited += waited;
         wait.left = wait.left.saturating_sub(waited);
-        // Nothing closes the semaphore.
+        // The semaphore is never closed.
         taken.ok().and_then(Result::ok).ok_or(WaitTimedOut)
     }
 
@@ -70,7 +70,7 @@ impl Queue {
     }
 }
 
-/// The CPU time that programs waiting or running in a queue may still use, as far as their limits tell.
+/// An upper bound of the CPU time that the programs waiting or running in a queue may still use.
 #[derive(Debug, Clone)]
 pub(crate) struct Backlog {
     milliseconds: Arc<AtomicU64>,
@@ -85,7 +85,7 @@ pub(crate) struct BacklogShare {
 }
 
 impl Backlog {
-    /// A backlog that this number of places works off at once.
+    /// Creates a backlog that is worked off by this number of places.
     pub(crate) fn new(places: usize) -> Self {
         Self {
             milliseconds: Arc::default(),
@@ -103,7 +103,7 @@ impl Backlog {
         }
     }
 
-    /// The time until all of it is done, if every program uses all of its time.
+    /// The time until everything in it is done, if every program uses all of its time.
     pub(crate) fn duration(&self) -> Duration {
         Duration::from_millis(self.milliseconds.load(Ordering::Relaxed) / self.places)
     }
@@ -142,7 +142,7 @@ mod tests {
         };
         let full = Queue::new(0);
         assert_eq!(full.take(1, &mut wait).await.unwrap_err(), WaitTimedOut);
-        // A free place is taken even then.
+        // A free place is taken even if the wait budget is used up.
         assert!(Queue::new(1).take(1, &mut wait).await.is_ok());
         assert!(wait.waited() >= Duration::from_secs(3));
     }

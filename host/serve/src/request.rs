@@ -15,10 +15,10 @@ pub(crate) fn id(request: &Request) -> String {
     id.map(|id| id.0.clone()).unwrap_or_default()
 }
 
-/// The part of a request's log line beside its status. Handlers attach it to their answers.
+/// The part of a request's log line that its handler knows. Handlers attach it to their answers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestLog {
-    /// Language, tool or reward.
+    /// The language, tool or reward.
     pub(crate) what: String,
     /// The end of the request, in one word.
     pub(crate) ended: String,

@@ -28,14 +28,14 @@ use crate::tools::not_served;
 pub(crate) struct GradedTask {
     #[serde(default)]
     pub(crate) id: String,
-    /// Names the data set.
+    /// Name of the data set.
     #[serde(default)]
     pub(crate) source: String,
     /// Messages, as the model saw them.
     #[serde(default)]
     #[schemars(with = "Vec<Value>")]
     pub(crate) prompt: Vec<Message>,
-    /// The answer, tests or end state that the data set has.
+    /// The data set's answer, tests or end state.
     pub(crate) reference: Value,
     #[serde(default)]
     pub(crate) extra: Map<String, Value>,
@@ -56,7 +56,7 @@ pub(crate) enum GradedSplit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RewardRequest {
     pub(crate) task: GradedTask,
-    /// Whole trajectories, as runs keep them.
+    /// Whole trajectories, in the format in which runs keep them.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Value>>")]
     pub(crate) trajectories: Option<Vec<Trajectory>>,
@@ -93,7 +93,7 @@ pub(crate) struct Scored {
 /// Answer to `POST /v1/rewards/{name}`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RewardResponse {
-    /// One for each trajectory, in order.
+    /// One score for each trajectory, in order.
     pub(crate) scores: Vec<Scored>,
 }
 
@@ -204,7 +204,7 @@ fn scored(score: Result<PluginScore, String>) -> Scored {
     }
 }
 
-/// Makes a trajectory of a conversation. Messages before the first turn of the model belong to the task.
+/// Converts a conversation into a trajectory. Messages before the model's first turn belong to the task.
 fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Trajectory {
     let mut events = Vec::new();
     let mut pending = Vec::new();

@@ -1,5 +1,5 @@
-//! All routes in one list, which the router and the description are made from. Around every route: the checks of who may
-//! ask, a name for the request, a line in the log, and counters.
+//! All routes in one list, from which the router and the description are made. Around every route are the checks of who
+//! may send requests, a name for the request, a line in the log, and counters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::{openapi, rewards, run_code, run_jupyter, tools};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Routes that need no token. Probes send none, and these routes tell nothing worth protecting.
+/// Routes that need no token. Probes send none, and the answers of these routes need no protection.
 const OPEN: [&str; 2] = ["/v1/ping", "/health"];
 
 /// Answer to `GET /health`.
@@ -187,7 +187,7 @@ pub(crate) struct LocalAddress {
     pub(crate) local: SocketAddr,
 }
 
-/// A request's line in the log, written when it is answered, or when its client went away before that.
+/// A request's line in the log. It is written when the request is answered, or when the client leaves before that.
 struct Line {
     service: Arc<Service>,
     id: String,
@@ -222,7 +222,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.answered {
-            /// Status that other servers log for a client that left.
+            /// Status for a client that left before the answer, as other servers log it.
             const LEFT: u16 = 499;
             self.write(LEFT, &RequestLog::default());
         }

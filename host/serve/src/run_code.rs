@@ -1,8 +1,8 @@
 //! `POST /run_code`: one program, from start to end.
 //!
-//! Every program gets a short first turn. Most end in it. A program that needs longer, such as one that loops, runs again
-//! from its start with all of its time, in a queue of its own. So it makes other long programs wait, but never the short
-//! ones. The second run does the same as the first one, because the same request has the same answer.
+//! Every program gets a short first turn, in which most programs end. A program that needs longer, such as one that
+//! loops, runs again from its start with all of its time, in a separate queue. So it delays other long programs, but
+//! never the short ones. The second run does the same as the first, because the same request gets the same answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::request::{RequestLog, logged};
 use crate::scratch::{self, Fetch};
 use crate::service::{LanguageLookup, Service};
 
-/// CPU time of a program's first turn. A program that has ended by then never waits for one that loops.
+/// CPU time of a program's first turn. A program that ends within it never waits for one that loops.
 const FIRST_TURN: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(
@@ -108,7 +108,7 @@ pub(crate) async fn run(
     ))
 }
 
-/// Why there is no report of a run.
+/// The reason why there is no report of a run.
 enum NotRun {
     /// The request is refused.
     Refused(Refusal),
@@ -143,7 +143,7 @@ async fn in_turns(
     };
     let place = service.first_turn_place(wait).await?;
     program.limits.time = Some(time.min(FIRST_TURN));
-    // Copies live as long as first turns, so there are never more of them than places.
+    // The copy lives only as long as the first turn, so there are never more copies than places.
     let first = interpreter.run(program.clone(), spec.clone()).await?;
     drop(place);
     let first_cpu = first.cpu;
@@ -163,7 +163,7 @@ fn ran_out_of_time(report: &ProgramReport) -> bool {
     stopped.is_some_and(|stopped| matches!(stopped_end(stopped), Ok((End::OutOfTime, _))))
 }
 
-/// The answer for a program that was not run. The request is refused if it is wrong or worth repeating; otherwise the
+/// The answer for a program that was not run. A request that is wrong or worth repeating is refused. Otherwise the
 /// returned message is reported as a sandbox error.
 pub(crate) fn not_run(error: ProgramError) -> Result<String, Refusal> {
     match error {
@@ -177,8 +177,8 @@ pub(crate) fn not_run(error: ProgramError) -> Result<String, Refusal> {
     }
 }
 
-/// A run in the form of the protocol: one command. If a limit other than time stopped it, it ends like a process that a
-/// signal ends. `time` is its time limit.
+/// Converts a run into the protocol's form, as one command. A run that was stopped by a limit other than time ends like
+/// a process that a signal ended. `time` is its time limit.
 fn result(report: &ProgramReport, time: Duration) -> Result<CommandRunResult, Refusal> {
     let took = report.wall.saturating_sub(report.queued);
     let (end, said) = match &report.stopped {
@@ -202,19 +202,19 @@ fn result(report: &ProgramReport, time: Duration) -> Result<CommandRunResult, Re
 /// The end of a program or notebook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With the exit code that a process would have.
+    /// It ended with the exit code that a process would have.
     Finished(Option<i32>),
-    /// Stopped by its own time limit.
+    /// Its own time limit stopped it.
     OutOfTime,
 }
 
-/// Exit code of a process that a signal ended for too much output, as Python's `subprocess` reports it.
+/// Exit code, as in Python's `subprocess`, of a process that a signal ended because of too much output.
 pub(crate) const SIGXFSZ: i32 = -25;
 
-/// The end of a program that was stopped, and a note for its standard error. An infrastructure failure says nothing about
-/// the program, so it is refused as worth repeating.
+/// The end of a program that was stopped, and a note for its standard error. An infrastructure failure says nothing
+/// about the program, so the request is refused and may be repeated.
 pub(crate) fn stopped_end(stopped: &Stopped) -> Result<(End, String), Refusal> {
-    // Like `SIGXFSZ`: for a broken program, and for too much memory.
+    // Exit code like `SIGXFSZ`, for a broken program and for too much memory.
     const SIGABRT: i32 = -6;
     const SIGKILL: i32 = -9;
     let code = match stopped.ended {
@@ -230,7 +230,7 @@ pub(crate) fn stopped_end(stopped: &Stopped) -> Result<(End, String), Refusal> {
         Ending::Exited { code } => return Ok((End::Finished(Some(code)), String::new())),
         Ending::MemoryLimit => SIGKILL,
         Ending::OutputLimit => SIGXFSZ,
-        // Traps, and ends that are not known here.
+        // Traps, and other ends.
         _ => SIGABRT,
     };
     let limit = stopped
@@ -245,7 +245,7 @@ pub(crate) fn stopped_end(stopped: &Stopped) -> Result<(End, String), Refusal> {
     Ok((End::Finished(Some(code)), said))
 }
 
-/// The printed text. If the middle was left out, a line says how many bytes.
+/// The printed text. If its middle was left out, a line says how many bytes are missing.
 pub(crate) fn text(output: &Output) -> String {
     let head = String::from_utf8_lossy(output.head());
     let tail = output.tail();

@@ -1,4 +1,4 @@
-//! `POST /run_jupyter`: cells that share a namespace, for as long as the request lasts.
+//! `POST /run_jupyter`: cells that share a namespace for the duration of the request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ pub(crate) async fn run(
             (end, said) = stopped_end(stopped)?;
         }
         let mut is_over = report.stopped.is_some();
-        // All of it waits here for the answer.
+        // All reports wait in memory for the answer.
         held += bytes_of(&report);
         if held > policy.file_bytes {
             end = End::Finished(Some(SIGXFSZ));
@@ -232,7 +232,7 @@ fn cell(report: CellReport) -> CellRunResult {
     }
 }
 
-/// The displays as notebooks have them: for each object one bundle of all its forms, with the value's bundle last.
+/// Groups the displays as notebooks do: one bundle for each object, with all its forms. The value's bundle is last.
 ///
 /// The other forms of a displayed object follow its text. The forms of the value follow its text if something was
 /// displayed before it, and stand alone otherwise.
@@ -264,7 +264,7 @@ fn bundles(displays: Vec<Display>, value: Option<String>) -> Vec<Map<String, Val
     bundles
 }
 
-/// One form of an object: JSON as it is, other text as text, the rest in base64.
+/// One form of an object: JSON is unchanged, other text becomes text, everything else becomes base64.
 fn form(display: Display) -> (String, Value) {
     let Display { media_type, data } = display;
     let is_json = media_type == "application/json" || media_type.ends_with("+json");
@@ -321,7 +321,7 @@ mod tests {
             ),
             json!([{"text/plain": "1"}, {"text/plain": "a table", "text/html": "<b>"}, {"text/plain": "'x'"}])
         );
-        // What was shown has no other form; the value has.
+        // The displayed object has no other form; the value has one.
         assert_eq!(
             bundled(
                 &[(text, "1"), (text, "a table"), (html, "<b>")],
@@ -329,7 +329,7 @@ mod tests {
             ),
             json!([{"text/plain": "1"}, {"text/plain": "a table", "text/html": "<b>"}])
         );
-        // An interpreter that does not tell the value's text again.
+        // The interpreter does not repeat the value's text.
         assert_eq!(
             bundled(&[(text, "a table"), (html, "<b>")], Some("2")),
             json!([{"text/plain": "a table", "text/html": "<b>"}, {"text/plain": "2"}])

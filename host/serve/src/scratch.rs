@@ -1,5 +1,5 @@
-//! Maps the file names of a request to paths in the file system of its program. That file system is empty, in memory and
-//! the program's own, so no name reaches anything else.
+//! Maps the file names of a request to paths in the file system of its program. That file system is in memory, is empty
+//! at the start and belongs to the program alone, so no name reaches anything else.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::answer::Refusal;
 
-/// Limits as usual systems have them.
+/// Limits of common operating systems.
 const MAX_PATH_BYTES: usize = 4_096;
 const MAX_SEGMENT_BYTES: usize = 255;
 
@@ -60,7 +60,7 @@ pub(crate) fn files(
     for (name, content) in given {
         let Some(mut content) = content else { continue };
         let path = path(&name).map_err(|what| invalid(&name, what))?;
-        // Encoders that wrap lines are common.
+        // Many encoders wrap lines.
         if content.contains(char::is_whitespace) {
             content.retain(|c| !c.is_whitespace());
         }
@@ -80,7 +80,7 @@ pub(crate) fn files(
 /// The files to return after a run.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    /// Each name as asked for, with its path.
+    /// Each requested name, with its path.
     names: Vec<(String, String)>,
 }
 
@@ -101,7 +101,8 @@ impl Fetch {
         Ok(Self { names: names? })
     }
 
-    /// Each path once, with a `/` before it if it was asked for from the root: then its folder exists at the start.
+    /// Each path once. It begins with `/` if it was requested from the root, because its folder then exists at the
+    /// start.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: BTreeMap<&str, bool> = BTreeMap::new();
         for (name, path) in &self.names {
@@ -114,7 +115,7 @@ impl Fetch {
         paths.into_iter().map(written).collect()
     }
 
-    /// The found files in base64, under the names by which they were asked for.
+    /// The found files in base64, under the requested names.
     pub(crate) fn answer(&self, found: &[(String, Vec<u8>)]) -> BTreeMap<String, String> {
         let data: BTreeMap<&str, &[u8]> = found
             .iter()

@@ -1,4 +1,4 @@
-//! Accepts connections up to a limit, under timeouts, and finishes them before the service ends.
+//! Accepts connections up to a limit, applies time limits, and finishes the connections before the service ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,11 +21,11 @@ use crate::connection;
 use crate::routes::{self, LocalAddress};
 use crate::service::{Service, ids};
 
-/// Larger heads are answered 431.
+/// Maximum size of a request's head, in bytes. Larger heads are answered with 431.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADERS: usize = 64;
 
-/// Why the service cannot be started.
+/// The reason why the service cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The configuration cannot be used.
@@ -34,7 +34,7 @@ pub enum ServeError {
     /// The service cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address asked for.
+        /// The configured address.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
@@ -49,12 +49,12 @@ pub struct Server {
     service: Arc<Service>,
 }
 
-/// The numbers of requests that a service answered.
+/// Numbers of requests that a service answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
     /// Requests answered.
     pub requests: u64,
-    /// Requests that were under way when it was asked to stop.
+    /// Requests that were under way when the service was asked to stop.
     pub finished: u64,
 }
 
@@ -96,13 +96,13 @@ impl Server {
         )
     }
 
-    /// The tools and rewards that are loaded but not served, with the reason.
+    /// The tools and rewards that are loaded but not served, each with the reason.
     pub fn withheld(&self) -> impl Iterator<Item = (&str, &str)> {
         let withheld = self.service.exposure.withheld.iter();
         withheld.map(|(name, why)| (name.as_str(), why.as_str()))
     }
 
-    /// Serves until `stop` is ready. Then it takes no more requests, answers those it has, and returns. Connections
+    /// Serves until `stop` is ready. Then it accepts no more requests, answers those it has, and returns. Connections
     /// without a request are closed at once. `stopping` is called with the number of requests under way.
     pub async fn run(self, stop: impl Future<Output = ()>, stopping: impl FnOnce(u64)) -> Served {
         let Self {
@@ -119,7 +119,7 @@ impl Server {
             .max_buf_size(MAX_HEAD_BYTES);
         let accepting = async {
             loop {
-                // Nothing closes the semaphore.
+                // The semaphore is never closed.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                     break;
                 };
@@ -152,7 +152,7 @@ impl Server {
         let before = service.metrics.total();
         stopping(under_way);
         asked_to_stop.send_replace(());
-        // Each connection holds a receiver.
+        // Each connection holds a receiver until it ends.
         asked_to_stop.closed().await;
         let requests = service.metrics.total();
         Served {
@@ -162,14 +162,14 @@ impl Server {
     }
 }
 
-/// The next connection, and the address that it came in at.
+/// Accepts a connection. Returns it with the address at which it arrived.
 async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    /// Pause until the system may have room again.
+    /// Pause until the system may have free descriptors again.
     const PAUSE: Duration = Duration::from_millis(100);
     let stream = match listener.accept().await {
         Ok((stream, _)) => stream,
         Err(error) => {
-            // A connection that was closed again is no problem. If descriptors have run out, wait.
+            // Ignore a connection that was closed again. If descriptors have run out, wait.
             if !matches!(
                 error.kind(),
                 io::ErrorKind::ConnectionAborted
@@ -186,7 +186,7 @@ async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     Some((stream, local))
 }
 
-/// Lets the system drop a connection whose client does not receive its answer, and sends answers at once.
+/// Lets the system drop a connection whose client does not receive its answer. Also turns off the delay before sending.
 fn keep_from_hanging(stream: &TcpStream, client: Duration) {
     let milliseconds = u32::try_from(client.as_millis()).unwrap_or(u32::MAX);
     let outcome = stream.set_nodelay(true).and_then(|()| {

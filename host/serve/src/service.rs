@@ -26,7 +26,7 @@ pub(crate) struct Service {
     pub(crate) tools: ToolManager,
     pub(crate) exposure: Exposure,
     pub(crate) metrics: Metrics,
-    /// BodyReservation for bodies, in [`BODY_UNIT`]s.
+    /// Room for bodies, in [`BODY_UNIT`]s.
     pub(crate) bodies: Queue,
     /// Places for the first turns of programs.
     first_turns: Queue,
@@ -36,7 +36,7 @@ pub(crate) struct Service {
     long_backlog: Backlog,
     calls: Queue,
     stopping: AtomicBool,
-    /// Prefix of the requests' names, different for every process.
+    /// Prefix of generated request names, different for every process.
     epoch: u32,
     requests: AtomicU64,
 }
@@ -48,13 +48,13 @@ pub(crate) struct LongRunPlace {
     _share: BacklogShare,
 }
 
-/// Result of looking up the interpreter of a language.
+/// The result of looking up the interpreter for a language.
 pub(crate) enum LanguageLookup<'a> {
     /// The interpreter that runs it.
     Interpreter(&'a Interpreter),
     /// The protocol has the language, but no interpreter for it is usable here. The text says why.
     NotInstalled(String),
-    /// There is no language of this name. The text lists the known ones.
+    /// The language is unknown. The text lists the known ones.
     Unknown(String),
 }
 
@@ -97,7 +97,7 @@ impl Service {
         })
     }
 
-    /// A wait budget for a new request.
+    /// The wait budget of a new request.
     pub(crate) fn wait(&self) -> WaitBudget {
         WaitBudget::new(self.config.queue)
     }
@@ -110,7 +110,7 @@ impl Service {
         self.place(&self.first_turns, "programs", wait).await
     }
 
-    /// Waits for a place for a program or a notebook that may use `time`. The refusal tells the client to come back when
+    /// Waits for a place for a program or a notebook that may use `time`. A refusal tells the client to come back when
     /// the programs before it are done, at the latest.
     pub(crate) async fn long_run_place(
         &self,
@@ -131,7 +131,7 @@ impl Service {
         }
     }
 
-    /// Waits for a place among calls of tools and rewards.
+    /// Waits for a place for a call of a tool or a reward.
     pub(crate) async fn call_place(
         &self,
         wait: &mut WaitBudget,
@@ -157,7 +157,7 @@ impl Service {
         })
     }
 
-    /// Finds the interpreter for a language, by a client's name for it.
+    /// Finds the interpreter for a language, by the client's name for it.
     pub(crate) fn interpreter_for(&self, name: &str) -> LanguageLookup<'_> {
         let id = self.config.languages.get(name).map_or(name, String::as_str);
         if let Some(interpreter) = self.interpreters.get(id) {
@@ -181,7 +181,7 @@ impl Service {
         LanguageLookup::Unknown(format!("Input should be one of {}", known.join(", ")))
     }
 
-    /// Names a request: as the client named it, if that is a plain name.
+    /// Names a request: by the client's name for it, if that is a plain name.
     pub(crate) fn request_id(&self, given: Option<&http::HeaderValue>) -> String {
         let plain = |text: &&str| {
             (1..=64).contains(&text.len())
@@ -199,7 +199,7 @@ impl Service {
         }
     }
 
-    /// Stops taking requests.
+    /// Stops accepting requests.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }

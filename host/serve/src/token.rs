@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq as _;
 
-/// Shorter tokens can be guessed.
+/// Minimum length. Shorter tokens can be guessed.
 const MIN_LENGTH: usize = 16;
-/// Longer tokens do not fit into a header.
+/// Maximum length. Longer tokens do not fit into a header.
 const MAX_LENGTH: usize = 4_096;
 
-/// The token that clients must show. Only its hash is kept, so that no log and no crash contains it and a comparison
-/// always takes the same time.
+/// The token that clients must show. Only its hash is kept, so no log and no crash contains the token, and every
+/// comparison takes the same time.
 #[derive(Clone)]
 pub(crate) struct Token(blake3::Hash);
 
@@ -52,8 +52,8 @@ impl Token {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 
-    /// Whether an `Authorization` header shows the token: as `Bearer TOKEN`, or as the password of `Basic`. Clients that
-    /// only take a URL send the latter for `http://any:TOKEN@host/run_code`.
+    /// Whether an `Authorization` header contains the token: as `Bearer TOKEN`, or as the password of `Basic`. Clients
+    /// that only take a URL send the latter for `http://any:TOKEN@host/run_code`.
     pub(crate) fn is_shown_by(&self, header: &[u8]) -> bool {
         let Some(space) = header.iter().position(|byte| *byte == b' ') else {
             return false;

@@ -21,9 +21,9 @@ use crate::service::Service;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolRequest {
-    /// Checked against the tool's schema. Wrong arguments give the outcome `invalid-arguments`.
+    /// The arguments. They are checked against the tool's schema; wrong ones give the outcome `invalid-arguments`.
     pub(crate) arguments: Map<String, Value>,
-    /// Seed of everything random in the call. Default: serve.seed.
+    /// Seed of all randomness in the call. Default: serve.seed.
     #[serde(default)]
     pub(crate) seed: Option<u64>,
     /// Name of the trajectory that the call belongs to. Default: the request's own name.
@@ -31,7 +31,7 @@ pub(crate) struct ToolRequest {
     pub(crate) trajectory_id: Option<String>,
 }
 
-/// Answer to `POST /v1/tools/{name}`: how the call ended, as trajectories keep it.
+/// Answer to `POST /v1/tools/{name}`: how the call ended, in the format of trajectories.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct ToolOutcome {
@@ -40,7 +40,7 @@ pub(crate) struct ToolOutcome {
     /// `ok`, `failed`, `invalid-arguments`, `timeout`, `memory-limit`, `output-limit`, `trap`, `exited`,
     /// `denied`, `unavailable` or `cancelled`.
     pub(crate) ended: String,
-    /// The party responsible: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
+    /// The party that caused the end: `model`, `plugin`, `infrastructure` (never to be scored 0) or `nobody`.
     pub(crate) fault: Value,
     /// The observation for the model: `content`, `failed`. Null after an infrastructure failure.
     pub(crate) observation: Option<Value>,
@@ -53,7 +53,7 @@ pub(crate) struct ToolOutcome {
 /// Answer to `GET /v1/tools`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolList {
-    /// Each with `name`, `description`, `input-schema` and `hints`, in the order in which models see them.
+    /// The tools, each with `name`, `description`, `input-schema` and `hints`, in the order in which models see them.
     pub(crate) tools: Vec<Value>,
     /// Names of the rewards.
     pub(crate) rewards: Vec<String>,
@@ -155,7 +155,7 @@ pub(crate) fn not_served<'a>(
     let also = if failed.is_empty() {
         String::new()
     } else {
-        // What they would have offered is not known.
+        // It is not known what they would have offered.
         format!(
             "; not loaded (GET /v1/tools says why): {}",
             failed.join(", ")
@@ -168,7 +168,7 @@ pub(crate) fn not_served<'a>(
 }
 
 impl From<CallOutcome> for ToolOutcome {
-    /// Leaves out the detail, which names places in a plugin's source. It goes to the host's log.
+    /// Leaves out the detail, which contains places in the plugin's source. The host's log has it.
     fn from(outcome: CallOutcome) -> Self {
         if let Some(detail) = outcome.detail.filter(|_| outcome.ended != Ended::Ok) {
             tracing::debug!(call = outcome.call_id, detail, "a call did not end well");

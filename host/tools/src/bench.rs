@@ -1,5 +1,6 @@
-//! Measures calls of a tool inside one instance, and the cost of an instance, to compare fresh instances with, for `rlf-bench sandbox`. The error
-//! of each function is the end of a call that gave no value. Arguments are JSON and go to the guest unchecked.
+//! Measures calls of a tool inside one instance, and the cost of an instance, for `rlf-bench sandbox`. Both are
+//! compared with calls in fresh instances. An error is the end of a call that gave no value. Arguments are JSON, and go
+//! to the guest unchecked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use tokio::task::JoinSet;
 
 use crate::loader::ToolIndices;
 
-/// Calls a tool `times` times in one instance, which no plugin is in reality, with these arguments by
-/// turns: the time of each call, without an instance, limits and checks of its own.
+/// Calls a tool `times` times in one instance, with these arguments in turn, and returns the time of each call. No
+/// plugin is called like this in a run: the times exclude the costs of a fresh instance, of limits and of checks.
 pub async fn warm(
     plugin: &Plugin,
     tool: &str,
@@ -41,7 +42,7 @@ pub async fn warm(
     report.outcome
 }
 
-/// Calls a tool in `count` instances and keeps them all until `look` has looked.
+/// Calls a tool in `count` instances, and keeps all of them until `look` returns.
 pub async fn while_held<T>(
     plugin: &Plugin,
     tool: &str,

@@ -1,18 +1,19 @@
-//! Tools of plugins in one namespace: a [`ToolManager`](tool_manager::ToolManager) checks the calls of a turn, runs them
-//! side by side, tries again what may be tried again, and answers in call order.
+//! Tools of plugins in one namespace. A [`ToolManager`](tool_manager::ToolManager) checks the calls of a turn, runs
+//! them side by side, retries those that may be retried, and answers in call order.
 //!
-//! How a call ended is data here; what becomes of the trajectory follows from it elsewhere. This crate must not know
-//! rewards, environments or interpreters: the tools that an interpreter offers are called through
-//! [`Exports`](rlf_plugins::plugin::Exports) like all others.
+//! The end of a call is data here; other crates decide what becomes of the trajectory. This crate must not know
+//! rewards, environments or interpreters. It calls the tools that an interpreter offers through
+//! [`Exports`](rlf_plugins::plugin::Exports), like all others.
 //!
 //! | looking for | module |
 //! |---|---|
-//! | calls of a turn, retries, limits | [`tool_manager`] |
-//! | one tool, one attempt at a call, its place to run in | `tool` |
-//! | results that are kept of deterministic tools | `result_cache` |
+//! | the calls of a turn, retries, limits | [`tool_manager`] |
+//! | one tool, one attempt at a call, its permit to run | `tool` |
+//! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
-//! | how the core loads a tool plugin and calls it | [`ToolLoader`] |
-//! | schemas, arguments, how calls end | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
+//! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
+//! | calls in one instance, for benchmarks | [`bench`](mod@bench) |
+//! | schemas, arguments, ends of calls | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How the core loads a tool plugin, and calls one of its tools.
+//! Loading of a tool plugin, and calls of its tools, for the core.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rlf_plugins::plugin::{Exports, Plugin, ToolList, ToolRequest};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{BoxFuture, CallSpec, FilesReport, Pool};
 
-/// The exports of a tool plugin, as [`Plugin::exports`] gives them.
+/// The exports of a tool plugin, as returned by [`Plugin::exports`].
 pub(crate) type ToolIndices = Arc<tool::GuestIndices>;
 
 /// Loads plugins that offer tools.

@@ -1,4 +1,4 @@
-//! Files that a call left in its scratch directory, kept where the operator wants them.
+//! Keeps the files that a call left in its scratch directory, if the operator wants them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-/// The most characters of a call's id in the name of its folder.
+/// Maximum number of characters of a call's id in the name of its folder.
 const MAX_NAME: usize = 80;
 
-/// A folder with a folder for each call that left something.
+/// A folder with one folder for each call that left files.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     folder: PathBuf,
@@ -25,15 +25,15 @@ impl Outputs {
         }
     }
 
-    /// Writes the files of one call. They replace those that a call of the same id left in an earlier run.
-    /// Returns their place, for the record of the call.
+    /// Writes the files of one call. They replace those that a call with the same id left in an earlier run. Returns
+    /// their place, for the record of the call.
     pub(crate) async fn keep(
         self: Arc<Self>,
         call_id: &str,
         files: BTreeMap<String, Vec<u8>>,
     ) -> io::Result<String> {
         let folder = self.folder.join(folder_name(call_id));
-        // A disk may be slow, and this may be a rollout's thread.
+        // A disk may be slow, and this may run on a rollout's thread.
         let kept = tokio::task::spawn_blocking(move || {
             write(&folder, &files)?;
             Ok(format!("kept {} in {}", listed(&files), folder.display()))
@@ -42,14 +42,14 @@ impl Outputs {
     }
 }
 
-/// Makes a folder of these files, and of nothing else.
+/// Creates a folder with these files and no others.
 fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
     let parent = folder.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
     let beside = tempfile::Builder::new()
         .prefix(".keeping-")
         .tempdir_in(parent)?;
-    // Paths come from the guest: plain names, but nothing is written through a link either.
+    // The paths come from the guest. They are plain names, and nothing is written through a link either.
     let directory = Dir::open_ambient_dir(beside.path(), ambient_authority())?;
     for (path, bytes) in files {
         if let Some(parent) = Path::new(path).parent() {
@@ -65,7 +65,7 @@ fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
     fs::rename(beside.keep(), folder)
 }
 
-/// The files with their sizes, for people.
+/// Lists the files with their sizes, for people.
 pub(crate) fn listed(files: &BTreeMap<String, Vec<u8>>) -> String {
     const SHOWN: usize = 10;
     let mut listed: Vec<String> = files
@@ -79,8 +79,8 @@ pub(crate) fn listed(files: &BTreeMap<String, Vec<u8>>) -> String {
     listed.join(", ")
 }
 
-/// A call's id as one name. Ids hold names from data sets: what is no plain character is replaced, and a hash keeps
-/// those apart that look the same then.
+/// Turns a call's id into one file name. Ids contain names from data sets. Characters that are not plain are replaced,
+/// and a hash distinguishes ids that then look the same.
 fn folder_name(call_id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let name: String = call_id

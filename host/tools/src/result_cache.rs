@@ -1,9 +1,9 @@
-//! Results of deterministic tools, kept so that the same call is not run twice.
+//! Results of deterministic tools, kept so that the same call does not run twice.
 //!
-//! The key is the tool's index in its manager, the identity of its plugin (component, config and data) and
-//! the canonical arguments. Only `ok` results are kept. The
-//! bound is in bytes, and what was not used for longest goes first, to within a generation: a full
-//! generation becomes the old one, and what is found there moves to the young one.
+//! The key is the tool's index in its manager, the identity of its plugin (component, config and data) and the
+//! canonical arguments. Only `ok` results are kept. The cache is bounded in bytes, and drops the least recently used
+//! results first, by generation: a full generation becomes the old one, and results that are found there move to the
+//! young one.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 use rlf_dialogue::message::Content;
 use rlf_dialogue::tool::Observation;
 
-/// Rough cost of an entry beside its texts: map slots, headers, counters.
+/// Approximate cost of an entry besides its texts: map slots, headers, counters.
 const OVERHEAD_BYTES: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct ResultCache {
-    /// Bytes of one generation; two are kept.
+    /// Maximum size of one generation, in bytes. Two generations are kept.
     generation_bytes: usize,
     generations: Mutex<Generations>,
 }
@@ -29,7 +29,7 @@ struct Generations {
 }
 
 impl ResultCache {
-    /// Holds at most about this many bytes.
+    /// Creates a cache of about this many bytes at most.
     pub(crate) fn new(bytes: usize) -> Self {
         Self {
             generation_bytes: bytes / 2,
@@ -93,7 +93,7 @@ fn key(plugin: &str, arguments: &str) -> String {
 fn size(observation: &Observation) -> usize {
     let content = observation.content.iter().map(|part| match part {
         Content::Text(text) => text.len(),
-        // Counted by what it takes to write; in memory it is a few times that.
+        // Estimated from the length as JSON; in memory a value takes a few times that.
         Content::Structured(value) => 4 * value.to_string().len(),
         Content::Image(blob) | Content::Audio(blob) | Content::File(blob) => blob.data.len(),
     });

@@ -17,24 +17,24 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::outputs::{Outputs, listed};
 
-/// A tool and what is kept about it.
+/// A tool with its permits and counters.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) plugin: Arc<Plugin>,
     pub(crate) loaded: LoadedTool,
-    /// On each level of nesting its own, so that a call never waits for those that it is made by.
+    /// Each nesting level has its own permits, so that a call never waits for the calls that made it.
     pub(crate) permits: [Semaphore; LEVELS],
     pub(crate) counters: CallCounters,
 }
 
-/// The data that one attempt shares with the next.
+/// The data of one attempt at a call.
 pub(crate) struct Attempt<'a> {
     pub(crate) arguments: &'a str,
-    /// The plugin as it is when the call is made: see [`Plugin::latest`].
+    /// The plugin that serves at the time of the call: see [`Plugin::latest`].
     pub(crate) plugin: &'a Arc<Plugin>,
-    /// The guest that makes the call, if one does.
+    /// The guest that makes the call, if a guest makes it.
     pub(crate) caller: Option<Caller>,
-    /// Handed to the gate `tools`, where the plugin has it.
+    /// The means for the plugin's own calls, if its grants open a gate for them.
     pub(crate) nesting: Option<Arc<Nesting>>,
     pub(crate) deadline: Instant,
     pub(crate) seed: u64,
@@ -72,7 +72,7 @@ impl Tool {
         let is_interpreter = attempt.plugin.kind() == PluginKind::Interpreter;
         let request = ToolRequest {
             name: self.loaded.own_name.clone(),
-            // A program may see in which order they were written; a component may not.
+            // A program may see the order in which the keys were written; a component may not.
             arguments: if is_interpreter {
                 call.arguments.to_string()
             } else {
@@ -113,13 +113,13 @@ impl Tool {
         }
     }
 
-    /// A place to run in on a level of nesting, if there is one before the deadline.
+    /// Waits for a permit on a nesting level until the deadline.
     async fn permit(
         &self,
         level: usize,
         deadline: Instant,
     ) -> Result<Option<SemaphorePermit<'_>>, ()> {
-        // What nests deeper is refused by the sandbox.
+        // The sandbox refuses calls that nest deeper.
         let Some(permits) = self.permits.get(level) else {
             return Ok(None);
         };

@@ -1,5 +1,5 @@
-//! The tools of all plugins in one namespace: calls are validated, run side by side and answered
-//! in call order, and every call ends in one row of DESIGN's table.
+//! The tools of all plugins in one namespace. Calls are validated, run side by side and answered in call order. Every
+//! call ends in one row of the table in docs/architecture.md, "How calls end".
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -29,19 +29,19 @@ use crate::tool::{Attempt, Tool};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolManagerConfig {
-    /// Calls of one tool that may run at once, where its plugin's grants do not say. More wait,
-    /// inside their deadline. Default: 256.
+    /// Number of calls of one tool that may run at once, unless its plugin's grants set another. Further calls wait,
+    /// within their deadline. Default: 256.
     pub max_concurrency: usize,
-    /// Bytes of results kept of tools that declare themselves deterministic, so that the same call
-    /// is not run twice. Costs a look-up a call, and believes the tool's word: worth it where a
-    /// call takes milliseconds. Default: 0, which is off.
+    /// Bytes of results kept of tools that declare themselves deterministic, so that the same call does not run twice.
+    /// It costs a look-up for each call and trusts the tool's declaration, so it is useful for calls that take
+    /// milliseconds. Default: 0, which turns it off.
     pub cache_bytes: usize,
-    /// Whether later calls are served by a plugin's new component where its file is replaced while the
-    /// run continues, if its grants allow that one. Calls under way end on the old one, and the hash of the
-    /// component that served is kept with each call. Default: true.
+    /// Whether a plugin whose file is replaced during the run serves later calls with its new component, if its grants
+    /// allow that component. Calls under way end on the old one. The hash of the component that served is kept with
+    /// each call. Default: true.
     pub reload: bool,
-    /// A plugin, tool or reward, that traps in more than this share of its calls within one step or
-    /// evaluation stops the run. 0 to 1; default 0.2.
+    /// Maximum share of calls that a plugin (tool or reward) may trap in, within one step or evaluation. A larger share
+    /// stops the run. 0 to 1; default 0.2.
     pub max_trap_share: f64,
 }
 
@@ -59,15 +59,15 @@ impl Default for ToolManagerConfig {
 /// The reason why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
-    /// No plugin has it.
+    /// No plugin offers the tool.
     #[error("there is no tool `{name}`{hint}")]
     NoSuchTool {
-        /// The name asked for.
+        /// The name that was asked for.
         name: String,
         /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A limit that lets nothing run.
+    /// The limit lets no call run.
     #[error("`tools.max_concurrency` is 0, so no call could run; write 1 or more")]
     NoConcurrency,
     /// A plugin is granted a tool that does not exist.
@@ -88,13 +88,13 @@ pub enum ToolError {
         /// The reason why it is missing, or the names that exist.
         hint: String,
     },
-    /// A number that is not a share.
+    /// The number is not a share.
     #[error("`tools.max_trap_share` = {0}: write a share from 0 to 1")]
     TrapShare(f64),
 }
 
-/// Calls tools. Shared by all trajectories; cheap to clone and to call, and calls never wait for each
-/// other except where a limit says so.
+/// Calls tools. All trajectories share it. It is cheap to clone and to call, and calls wait for each other only if a
+/// limit demands it.
 #[derive(Debug, Clone)]
 pub struct ToolManager {
     inner: Arc<Inner>,
@@ -103,11 +103,11 @@ pub struct ToolManager {
 
 #[derive(Debug)]
 struct Inner {
-    /// In the order that models are shown them: by plugin, then as the plugin lists them.
+    /// In the order in which models see them: by plugin, then in the plugin's order.
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
     cache: Option<ResultCache>,
-    /// Calls of names that no tool has.
+    /// Counters of calls to names without a tool.
     unknown: CallCounters,
     missing: BTreeMap<String, String>,
     /// Plugins that run programs, by name.
@@ -115,7 +115,7 @@ struct Inner {
 }
 
 impl ToolManager {
-    /// All tools of all plugins in a registry.
+    /// Offers all tools of all plugins in a registry.
     pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
         if config.max_concurrency == 0 {
             return Err(ToolError::NoConcurrency);
@@ -170,7 +170,7 @@ impl ToolManager {
         Ok(manager)
     }
 
-    /// Checks that the interpreters which the grants open are there.
+    /// Checks that the interpreters in the plugin's grants exist.
     fn check_execute(&self, plugin: &Plugin) -> Result<(), ToolError> {
         let interpreters = &self.inner.interpreters;
         let missing =
@@ -198,8 +198,8 @@ impl ToolManager {
         })
     }
 
-    /// Keeps the files that calls leave behind (`files.outputs` of the grants) under this folder, which is made
-    /// when there are any.
+    /// Keeps the files that calls leave behind (`files.outputs` of the grants) in this folder. It is created when the
+    /// first files arrive.
     #[must_use]
     pub fn keeping_outputs_in(self, folder: &Path) -> Self {
         Self {
@@ -213,8 +213,8 @@ impl ToolManager {
         self.inner.by_name.contains_key(name)
     }
 
-    /// The definitions of these tools in this order; without names of all, but for interpreters of which the
-    /// configuration says nothing.
+    /// The definitions of these tools, in this order. Without names, the definitions of all tools, except those of
+    /// interpreters that the configuration does not mention.
     pub fn definitions(&self, names: Option<&[String]>) -> Result<Vec<ToolDefinition>, ToolError> {
         let Some(names) = names else {
             return Ok(self
@@ -253,7 +253,7 @@ impl ToolManager {
         }
     }
 
-    /// Runs the calls of one turn side by side. One outcome for each, in call order.
+    /// Runs the calls of one turn side by side. Returns one outcome for each, in call order.
     pub async fn invoke(&self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
         join_all(
             calls
@@ -308,7 +308,7 @@ impl ToolManager {
     ) -> CallEnd {
         let tool = &self.inner.tools[index];
         let limits = &plugin.grants().limits;
-        // Their size before their shape: what a schema costs grows with what it is asked about.
+        // Size before shape: the cost of a schema check grows with the size of the arguments.
         let arguments = canonical_json(&call.arguments);
         if arguments.len() as u64 > limits.arguments_bytes {
             return CallEnd::by_model(
@@ -329,7 +329,7 @@ impl ToolManager {
             .cache
             .as_ref()
             .filter(|_| hints.deterministic && !hints.open_world)
-            // What a tool calls may change while it does not.
+            // A tool's answer may depend on tools that it calls, and those may change.
             .filter(|_| !plugin.calls_others())
             .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
         if let Some(observation) =
@@ -339,7 +339,7 @@ impl ToolManager {
             return CallEnd::by_cache(observation);
         }
         let seed = seed::derive(context.seed, "call", &[&call.call_id]);
-        // Each attempt makes the same calls with the same seeds, and as many.
+        // Each attempt can make the same calls with the same seeds, and as many of them.
         let nesting = || {
             plugin.calls_others().then(|| {
                 let turn = TurnContext {
@@ -371,7 +371,7 @@ impl ToolManager {
             tool.counters.count_retry();
             attempt.number += 1;
             attempt.nesting = nesting();
-            // What was lost to a full machine or a slow service is not the second try's fault.
+            // A retry gets its full time, because the first attempt lost its time to a busy machine or a slow service.
             attempt.deadline = Instant::now() + plugin.call_deadline();
         };
         if end.ended == Ended::Trap {
@@ -389,7 +389,7 @@ impl ToolManager {
         end
     }
 
-    /// Calls so far, by tool; calls of names that no tool has stand under `""`.
+    /// Counts of calls so far, by tool. Calls to names without a tool are under `""`.
     pub fn counts(&self) -> BTreeMap<String, CallCounts> {
         let mut counts: BTreeMap<String, CallCounts> = self
             .inner
@@ -404,8 +404,8 @@ impl ToolManager {
         counts
     }
 
-    /// An error if a plugin trapped in more than this share of its calls since `earlier`, an answer
-    /// of [`Self::counts`], over all its tools.
+    /// Fails if a plugin trapped in more than this share of its calls, over all its tools, since `earlier`. `earlier`
+    /// is a result of [`Self::counts`].
     pub fn check_health(
         &self,
         earlier: &BTreeMap<String, CallCounts>,
@@ -427,7 +427,7 @@ impl ToolManager {
 
 impl NestedCalls for ToolManager {
     fn definitions(&self, names: &[String]) -> Vec<ToolDefinition> {
-        // Their names were checked when the manager was made.
+        // The names were checked when the manager was created.
         self.definitions(Some(names)).unwrap_or_default()
     }
 
@@ -453,12 +453,12 @@ impl NestedCalls for ToolManager {
     }
 }
 
-/// Whether a call that failed for want of something may be made again.
+/// Whether a call may be repeated after something it needed was unavailable.
 fn is_repeatable(hints: Hints) -> bool {
     hints.idempotent || hints.read_only
 }
 
-/// The parser finds unknown tools before they are called; this is for callers without one.
+/// The end of a call to an unknown tool. The parser finds such calls earlier; this is for callers without a parser.
 fn unknown_tool(name: &str) -> CallEnd {
     let name: String = name.chars().take(64).collect();
     CallEnd::by_model(

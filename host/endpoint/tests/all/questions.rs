@@ -1,4 +1,4 @@
-//! What is sent.
+//! The contents of requests.
 
 use std::io::Write as _;
 

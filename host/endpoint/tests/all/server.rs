@@ -1,4 +1,4 @@
-//! A server on the loopback interface that gives one answer after the other, and keeps what it was asked.
+//! A server on the loopback interface that gives one answer after the other, and keeps the requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) enum Answer {
-    /// Status, more headers (each ended by a line break) and body.
+    /// Status, additional headers (each ended by a line break) and body.
     Is(u16, &'static str, String),
-    /// Nothing, with the connection open.
+    /// Nothing, but the connection stays open.
     Silence,
     /// Nothing, and the connection is closed.
     HangUp,
@@ -40,7 +40,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers as many requests as there are answers, and nobody after them.
+    /// Answers as many requests as there are answers, and then closes.
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -51,14 +51,14 @@ impl Server {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = read_request(&mut stream).await;
                 seen.lock().unwrap().push(request);
-                // Whatever goes wrong from here on: the client has left.
+                // Later failures only mean that the client has left.
                 let _ = respond(&mut stream, answer).await;
             }
         });
         Self { port, requests }
     }
 
-    /// Heads and bodies, as they came.
+    /// Heads and bodies, as received.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

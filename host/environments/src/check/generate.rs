@@ -1,5 +1,5 @@
-//! Arguments that a tool's schema allows, drawn from a seed: values that its scenarios pass under the same name, and values
-//! made from the schema, the ends of its ranges among them.
+//! Arguments that a tool's schema allows, drawn from a seed. Some are values that scenarios pass under the same name,
+//! others are made from the schema, the limits of its ranges included.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use rlf_plugins::seed;
 
-/// Deepest value that is made.
+/// Maximum depth of a generated value.
 const MAX_DEPTH: usize = 12;
 
 pub(super) struct Generator<'a> {
@@ -31,7 +31,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The next arguments. They fit the schema where it says no more than this reads of it.
+    /// Draws the next arguments. They fit the schema unless it uses keywords that are not read here.
     pub(super) fn draw(&mut self) -> Value {
         self.object(self.schema, MAX_DEPTH)
     }
@@ -108,7 +108,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The target of a schema's reference inside the tool's own schema.
+    /// The target of a schema's reference within the tool's own schema.
     fn resolve<'s>(&self, schema: &'s Value) -> &'s Value
     where
         'a: 's,

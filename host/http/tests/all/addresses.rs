@@ -1,5 +1,5 @@
-//! A name leads only to addresses of the internet, unless the operator says otherwise for it, and
-//! never to link-local addresses, metadata or addresses that stand for others.
+//! A name leads only to public addresses, unless the operator allows private ones for it. It never leads to link-local
+//! addresses, metadata, or addresses that carry others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::server::{Answer, Server};
 use crate::{PATIENCE, denied, get, rules};
 
-/// Opened by `allow_private_addresses`.
+/// Addresses that `allow_private_addresses` opens.
 const PRIVATE: &[&str] = &[
     "10.0.0.0",
     "10.255.255.255",
@@ -28,14 +28,14 @@ const PRIVATE: &[&str] = &[
     "fc00::",
     "fd12:3456::1",
     "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-    // The same, inside of an IPv6 address: mapped, and through a translator.
+    // The same inside an IPv6 address: mapped, and through a translator.
     "::ffff:127.0.0.1",
     "::ffff:10.1.2.3",
     "64:ff9b::127.0.0.1",
     "64:ff9b::192.168.1.1",
 ];
 
-/// Opened by nothing.
+/// Addresses that nothing opens.
 const NEVER: &[&str] = &[
     "0.0.0.0",
     "0.1.2.3",
@@ -98,7 +98,7 @@ const NEVER: &[&str] = &[
     "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 ];
 
-/// The first and the last beside the closed ones.
+/// The first and last addresses next to the closed networks.
 const PUBLIC: &[&str] = &[
     "1.0.0.0",
     "8.8.8.8",
@@ -137,7 +137,7 @@ fn address(text: &&str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Fetches from a name that leads to `addresses`, all of which must be refused.
+/// Fetches from a name that leads to `addresses`. Each of them must be refused.
 async fn refused(addresses: Vec<IpAddr>, allow_private_addresses: bool) {
     let rule = HostRule {
         allow_private_addresses,
@@ -156,7 +156,7 @@ async fn refused(addresses: Vec<IpAddr>, allow_private_addresses: bool) {
         .await;
     let reason = denied(answered);
     assert!(reason.starts_with("host `evil.test` leads to "), "{reason}");
-    // Where the operator's names lead is not for the plugin to know.
+    // The plugin must not learn the addresses of the operator's names.
     for address in addresses {
         assert!(!reason.contains(&address.to_string()), "{reason}");
     }
@@ -221,7 +221,7 @@ fn every_closed_range_ends_where_the_registries_say() {
     }
 }
 
-/// The same rule in the words of the standard library, as far as it has them.
+/// The same rule by the standard library, as far as it has one.
 fn is_public_by_std(address: Ipv4Addr) -> bool {
     let [a, b, c, d] = address.octets();
     !(address.is_private()
@@ -268,7 +268,7 @@ proptest! {
             at_the_end([0x64, 0xff9b, 1, p, q, r]),
             at_the_end([0, 0, 0, 0, 0xffff, 0]),
             IpAddr::V6(Ipv6Addr::new(0x2002, high, low, 0, p, q, r, s)),
-            // Teredo: the server's address in front, the client's inverted at the end.
+            // Teredo: the server's address first, the client's inverted at the end.
             IpAddr::V6(Ipv6Addr::new(0x2001, 0, high, low, p, q, r, s)),
             at_the_end([0x2001, 0, p, q, r, s]),
         ] {

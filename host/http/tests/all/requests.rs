@@ -1,4 +1,4 @@
-//! What is sent is what was asked for, and nothing that changes where it goes or how it is read.
+//! The plugin's request is sent unchanged. It cannot change its target or how it is read.
 
 use rlf_http::{Request, Value};
 

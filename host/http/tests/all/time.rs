@@ -11,7 +11,7 @@ use crate::{LOOPBACK, PATIENCE, client, get, rules, unavailable};
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Fetches with the shorter time given to the rules, then to the call.
+/// Tests the same time limit twice: in the rules, then as the deadline of the call.
 async fn times_out(open: impl Fn(&HttpRules) -> HttpClient, mut rules: HttpRules, url: &str) {
     for by in [TimedOutBy::Rules, TimedOutBy::Deadline] {
         let (timeout, until_deadline) = match by {

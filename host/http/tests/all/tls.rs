@@ -1,4 +1,4 @@
-//! https hosts prove the name that the rules have, whatever address they are connected at.
+//! An https host must prove its name in the rules, whatever its address.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(crate) fn authority() -> PathBuf {
     certificate("authority.pem")
 }
 
-/// Opens `api.test` and `other.test`, trusting the authority of `file`.
+/// Opens `api.test` and `other.test`, and trusts the authority in `file`.
 fn https(port: u16, file: &str) -> HttpRules {
     let mut rules = rules(port);
     let mut rule = rules.hosts["api.test"].clone();

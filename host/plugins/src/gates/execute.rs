@@ -1,9 +1,9 @@
-//! `rlf:plugin/execute`: a plugin that runs programs, such as a reward that tries what a model wrote.
+//! `rlf:plugin/execute`: a plugin runs programs, for example a reward that tries the code of a model.
 //!
-//! Each program has an instance and limits of its own: one that loops must not spend what its neighbours are
-//! graded with. What a caller can take in all is bounded by how many programs it may run, and by its own deadline, which
-//! is theirs too. A program that could not be run for want of something ends the call that wanted it: nobody must be
-//! judged by that.
+//! Each program has its own instance and its own limits, so a program that loops cannot use up the time that its
+//! neighbours are graded with. The caller's total use is bounded by the number of programs that it may run and by its
+//! own deadline, which also applies to the programs. If a program cannot run because something is unavailable, the
+//! caller's call ends as well: no trajectory must be judged by such a failure.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ mod bindings {
 
 use bindings::rlf::plugin::execute as wit;
 
-/// The way to the interpreters that the grants name.
+/// Access to the interpreters that the grants name.
 pub(crate) struct ExecuteGate {
     plugins: Arc<[String]>,
 }
@@ -74,7 +74,7 @@ fn denied() -> Error {
     Error::Denied("nothing can be run from here".to_owned())
 }
 
-/// The interpreter for a language, among those that are open.
+/// Finds the interpreter for a language among the open ones.
 fn interpreter(
     nesting: &Nesting,
     plugins: &[String],
@@ -136,7 +136,7 @@ impl wit::Host for View<'_> {
                 (index, interpreter.run(program, label, deadline).await)
             });
         }
-        // Their results wait in the host's memory together.
+        // All results wait together in the host's memory.
         let most_bytes = self.0.limits().hostcall_bytes;
         let all = async {
             let mut answers = Vec::with_capacity(runs.len());

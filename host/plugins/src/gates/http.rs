@@ -1,4 +1,4 @@
-//! `rlf:plugin/http`: the interface, over [`rlf_http`], which decides everything.
+//! `rlf:plugin/http`: the interface of fetches. [`rlf_http`] makes every decision.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ mod bindings {
 
 use bindings::rlf::plugin::http as wit;
 
-/// The way to the hosts that the grants name.
+/// Access to the hosts that the grants name.
 pub(crate) struct HttpGate {
     client: HttpClient,
 }

@@ -1,4 +1,4 @@
-//! Calls that are made from inside a call: what the gates `tools` and `execute` lead to.
+//! Calls made from inside a call, through the gates `tools` and `execute`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,13 @@ use crate::bindings::code::{Compiled, Exception, Program, Report};
 use crate::bindings::types::Error;
 use crate::turn::TurnContext;
 
-/// The tools and interpreters that a plugin can reach from inside a call, by the names that its grants open. `rlf-tools` implements it.
+/// The tools and interpreters that a plugin can reach from inside a call, by the names in its grants. `rlf-tools`
+/// implements it.
 pub trait NestedCalls: fmt::Debug + Send + Sync {
     /// The definitions of these tools, in this order.
     fn definitions(&self, names: &[String]) -> Vec<ToolDefinition>;
 
-    /// The largest arguments that a tool takes, in bytes; `None` where there is no such tool.
+    /// Maximum size of a tool's arguments, in bytes. `None` if there is no such tool.
     fn arguments_bytes(&self, name: &str) -> Option<u64>;
 
     /// Makes a call for a guest.
@@ -38,14 +39,14 @@ pub type ProgramAnswer<T> = Result<Result<T, Error>, Stopped>;
 
 /// Runs programs for plugins that are granted `execute`. `rlf-interpreters` implements it.
 pub trait ProgramRunner: Send + Sync {
-    /// Compiles a module for programs to import. The innermost error is what is wrong with the source.
+    /// Compiles a module for programs to import. The innermost error describes the mistake in the source.
     fn compile<'a>(
         &'a self,
         name: &'a str,
         source: &'a str,
     ) -> BoxFuture<'a, ProgramAnswer<Result<Compiled, Exception>>>;
 
-    /// Runs a program to its end, but not past the deadline. `label` names it in logs.
+    /// Runs a program until it ends or the deadline passes. `label` names it in logs.
     fn run(
         &self,
         program: Program,
@@ -54,18 +55,18 @@ pub trait ProgramRunner: Send + Sync {
     ) -> BoxFuture<'_, ProgramAnswer<Report>>;
 }
 
-/// A call's means to make others. It is handed to the sandbox with the call.
+/// The means by which a call makes other calls. The sandbox receives it with the call.
 pub struct Nesting {
     pub(super) calls: Arc<dyn NestedCalls>,
     pub(super) turn: TurnContext,
     call_id: String,
     made: AtomicU32,
-    /// Interpreters that were asked for, by language.
+    /// Interpreters that were looked up, by language.
     found: Mutex<BTreeMap<String, Arc<dyn ProgramRunner>>>,
 }
 
 impl Nesting {
-    /// For a call with this id, whose own calls derive their seeds from `turn.seed`.
+    /// Creates the means for the call `call_id`. The calls that it makes derive their seeds from `turn.seed`.
     pub fn new(calls: Arc<dyn NestedCalls>, turn: TurnContext, call_id: &str) -> Arc<Self> {
         Arc::new(Self {
             calls,
@@ -76,13 +77,13 @@ impl Nesting {
         })
     }
 
-    /// The interpreter of a language, among these plugins.
+    /// The interpreter for a language, among these plugins.
     pub(super) fn interpreter(
         &self,
         plugins: &[String],
         language: &str,
     ) -> Option<Arc<dyn ProgramRunner>> {
-        // The same from the first asking to the last: what one compiled, another may not read.
+        // One call always gets the same interpreter, because another one may not be able to read the compiled modules.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(interpreter) = found.get(language) {
             return Some(Arc::clone(interpreter));
@@ -92,7 +93,7 @@ impl Nesting {
         Some(interpreter)
     }
 
-    /// Counts one more call or program, of `max`: its id, or the answer where there were so many already.
+    /// Counts one more call or program, and returns its id. Fails if there are already `max` of them.
     pub(super) fn count(&self, max: u32) -> Result<String, Error> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         if number < max {

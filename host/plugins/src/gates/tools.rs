@@ -1,8 +1,8 @@
-//! `rlf:plugin/tools`: a plugin that calls tools of others, through the tool manager like a model.
+//! `rlf:plugin/tools`: a plugin calls tools of other plugins through the tool manager, as a model does.
 //!
-//! The calls run in the time that the caller has left, one level deeper in the sandbox's pools. Their ids and seeds are
-//! derived from the caller's, so they are the same in every replay. A call that ends in an infrastructure failure ends its
-//! caller too: a trajectory must not be judged by what a plugin made of that.
+//! The calls use the time that the caller has left, and run one level deeper in the sandbox's pools. Their ids and
+//! seeds are derived from the caller's, so they are the same in every replay. If a call ends in an infrastructure
+//! failure, its caller ends too: no trajectory must be judged by a result that was based on such a failure.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ mod bindings {
 
 use bindings::rlf::plugin::tools as wit;
 
-/// The way to the tools that the grants name.
+/// Access to the tools that the grants name.
 pub(crate) struct ToolsGate {
     names: Arc<[String]>,
 }
@@ -61,7 +61,7 @@ impl HasData for HasTools {
 struct View<'a>(&'a mut State);
 
 impl View<'_> {
-    /// The names that are open, and what this call is; nothing where no tool runs beside it.
+    /// The names of the open tools, and the context of this call. `None` if no tool can be called from here.
     fn open(&self) -> Option<(Arc<[String]>, Arc<Nesting>)> {
         let names = Arc::clone(&self.0.gate::<ToolsGate>()?.names);
         Some((names, self.0.context()?))
@@ -82,7 +82,7 @@ impl wit::Host for View<'_> {
         requests: Vec<wit::Request>,
     ) -> Result<Vec<Result<wit::Response, Error>>> {
         let most = self.0.limits().nested_calls;
-        // Their results wait in the host's memory together.
+        // All results wait together in the host's memory.
         if requests.len() > most as usize {
             let asked = requests.len() as u64;
             return Err(Stopped::limited("nested_calls", u64::from(most), asked).into());
@@ -92,7 +92,7 @@ impl wit::Host for View<'_> {
             return Ok(requests.iter().map(|_| refusal()).collect());
         };
         let caller = self.0.as_caller();
-        // What is parsed takes many times its length, and all of it waits together.
+        // Parsed arguments take many times their length, and all of them wait together.
         let bytes: u64 = requests
             .iter()
             .map(|request| request.arguments.len() as u64)
@@ -101,7 +101,7 @@ impl wit::Host for View<'_> {
         if bytes > most_bytes {
             return Err(Stopped::limited("arguments_bytes", most_bytes, bytes).into());
         }
-        // A task each: checking arguments is work that nothing interrupts, and theirs are many.
+        // One task for each call: checking arguments cannot be interrupted, and there may be many of them.
         let mut calls = JoinSet::new();
         for (index, request) in requests.into_iter().enumerate() {
             let call = allowed(request, &names, &nesting, most);
@@ -110,7 +110,7 @@ impl wit::Host for View<'_> {
                 let answer = match call {
                     Ok(call) => {
                         let outcome = nesting.calls.call(call, &nesting.turn, caller).await;
-                        // Text again as soon as it is there: as a value it takes many times as much.
+                        // Turned back into text at once, because a parsed value takes many times as much memory.
                         response(&outcome).map(Ok)
                     }
                     Err(refusal) => Ok(Err(refusal)),
@@ -135,7 +135,7 @@ impl wit::Host for View<'_> {
     }
 }
 
-/// A request as the call it is, if it may be made.
+/// Turns a request into a call, if it is allowed.
 fn allowed(
     request: wit::Request,
     names: &[String],
@@ -150,7 +150,7 @@ fn allowed(
             "no tool {name:?} is open to this plugin; there are: {open}"
         )));
     }
-    // Before they are parsed: what they take in memory then is many times their length.
+    // Checked before parsing: in memory, parsed arguments take many times their length.
     let allowed = nesting.calls.arguments_bytes(&request.name);
     let (length, allowed) = (request.arguments.len() as u64, allowed.unwrap_or_default());
     if length > allowed {
