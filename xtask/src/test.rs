@@ -41,26 +41,26 @@ const IN_PYTHON: [(&str, &str); 3] = [
 /// A part of the tests, for the contributor's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Format, licences, features, cycles of modules, clippy, documentation; of host and guests
+    /// Check format, licences, features, module cycles, clippy and documentation of host and guests
     Lint,
-    /// Unit, property and doc tests of the host's crates
+    /// Run unit, property and doc tests of the host's crates
     Host,
-    /// Plugins and SDK, natively, and that they become components
+    /// Test plugins and SDK natively, and check that they become components
     Guests,
-    /// End-to-end tests of the built binary with the built plugins
+    /// Run end-to-end tests of the built binary with the built plugins
     E2e,
 }
 
 /// What to test.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
-    /// One part only
+    /// Run one part only (default: all parts)
     #[arg(long)]
     only: Option<Part>,
-    /// The tests of one of the host's crates, without what depends on it: `rlf-train`
+    /// Test one of the host's crates, such as `rlf-train`, but not the crates that depend on it
     #[arg(long, value_name = "CRATE", conflicts_with = "only")]
     package: Option<String>,
-    /// Tests of the host whose name contains one of these
+    /// Run only tests of the host whose names contain one of these
     names: Vec<String>,
 }
 
