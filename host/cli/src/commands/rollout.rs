@@ -1,4 +1,4 @@
-//! `rlf-host rollout RUN --task ...`.
+//! `rlf-host rollout RUN --task ...`: plays one task and prints the trajectory.
 
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
         temperature: options.temperature,
         ..SamplingParams::default()
     };
-    // The samples of a task are keyed by their number: to draw one, those before it are too.
+    // The samples of a task are keyed by number, so the samples before the wanted one are drawn too.
     let samples = options.sample as usize + 1;
     let group = super::runtime()?.block_on(saved.rollout(split, task, samples, params))?;
     let trajectory = group
