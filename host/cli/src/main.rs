@@ -1,7 +1,19 @@
 //! `rlf-host`: post-trains language models for multi-turn tool use by reinforcement learning.
 //!
-//! This crate knows arguments, printing and exit codes. [`rlf_run`] is the library below it: a run, from its
-//! configuration to a trained policy.
+//! This crate parses arguments, prints, and sets exit codes. It must not know how anything is trained: that is in
+//! [`rlf_run`], the library below it.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | commands, options and their help | `arguments` |
+//! | the work of one subcommand | `commands`, one module for each |
+//! | printing trajectories and shares | `display` |
+//! | the live line of a training run | `progress` |
+//! | the HTML report | `report` |
+//! | plugin settings of a configuration, with their lines | `operator` |
+//! | finding and loading plugins | `plugins` |
+//! | Ctrl-C | `interrupt` |
+//! | warnings | `warning` |
 
 /// `println!` that never panics. If output cannot be written, training goes on and the error is reported at the end,
 /// unless the reader just closed the pipe (`| head`).
