@@ -1,10 +1,10 @@
-//! Gold calls and answers in the references of tasks.
+//! Reads gold calls and answers from the references of tasks.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// The gold calls that a reference names: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`; none
-/// if it has neither. A call that cannot be read is an error, because the rest would be half a solution.
+/// The gold calls that a reference names: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`.
+/// None if it has neither. A call that cannot be read is an error, because the rest would be an incomplete solution.
 pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     let list = ["calls", "actions"]
         .iter()
@@ -28,7 +28,7 @@ pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     list.iter().enumerate().map(call).collect()
 }
 
-/// The answer that a reference wants after the calls: its `answer`, or its `outputs`, which the answer has to contain.
+/// The answer that a reference wants after the calls: its `answer`, or its `outputs`, which the answer must contain.
 pub fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
     let plain = |value: &Value, key: &str| match value {
         Value::String(text) => Ok(text.clone()),
