@@ -1,4 +1,4 @@
-//! Compiled code in memory that nobody can change, and the one place that loads it.
+//! Compiled code in sealed memory that cannot be changed, and the only place that loads it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub(super) struct Sealed(File);
 
 impl Sealed {
-    /// Copies the rest of `from`, and shows every piece to `hasher`.
+    /// Copies the rest of `from`, and passes every piece to `hasher`.
     pub(super) fn copy(mut from: impl Read, hasher: &mut blake3::Hasher) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let mut file = File::from(memfd_create("rlf-compiled", flags)?);
@@ -37,10 +37,10 @@ impl Sealed {
         Ok(Self(file))
     }
 
-    /// Loads it as code that [`Component::serialize`] made for us. The caller has verified it.
+    /// Loads the file as code that [`Component::serialize`] made for this program. The caller has verified it.
     ///
-    /// Only pages that are used are mapped, and instances share the image of their memory with it: nothing is
-    /// copied again.
+    /// Only used pages are mapped, and instances share the image of their memory with the file: nothing is copied
+    /// again.
     pub(super) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
         let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         // SAFETY: `deserialize_file` runs native code on trust. The file is sealed, so no one can change it between
