@@ -1,4 +1,4 @@
-//! Forge: where environments and tasks are made automatically.
+//! Forge: makes tasks automatically.
 //!
 //! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
 //! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of

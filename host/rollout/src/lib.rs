@@ -1,6 +1,7 @@
 //! Generate, parse, invoke: many trajectories in flight over one policy and one set of plugins.
 //!
-//! This is the only crate where the policy and the plugins meet. A trajectory is one asynchronous
+//! This is the only crate where the policy and the plugins meet. It must not know how advantages and
+//! losses work. A trajectory is one asynchronous
 //! function, and [`rollout()`](rollout::rollout) spawns one per sample. The generator batches them:
 //! all turns that are being generated at a moment share one forward pass. A trajectory that waits
 //! for its tools is not part of that pass, and there is no barrier per turn.
@@ -20,6 +21,7 @@
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
 //! | simulated users | [`user`], `conversation` |
 //! | renamed and held-out tools | [`shown_tools`] |
+//! | errors | `error` |
 
 mod conversation;
 pub mod demonstrate;

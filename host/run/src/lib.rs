@@ -21,6 +21,9 @@
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, and of the run that it replaces | [`folder`] |
 //! | the metrics and trajectories that a run wrote | [`RunHistory`] |
+//! | counts of how plugins' calls end | [`PluginHealth`] |
+//! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
+//! | reports to the caller; errors | [`RunReporter`], [`RunFailure`] |
 //!
 //! ```no_run
 //! use std::path::Path;

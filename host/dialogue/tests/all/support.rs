@@ -1,5 +1,4 @@
-//! What several tests stand on: Qwen3's template with a tokenizer of its kind, and a model that
-//! says what a test wants.
+//! Shared parts of the tests: Qwen3's template with a tokenizer of the same kind, and a model whose text a test sets.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +7,7 @@ use rlf_dialogue::*;
 use serde_json::{Value, json};
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
-    // From wherever it is included: the fuzz targets use this file too.
+    // Resolved from any including crate, because the fuzz targets use this file too.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let root = folders.find(|folder| folder.join("host/dialogue").is_dir());
     let root = root.expect("tests run inside a checkout");
@@ -91,7 +90,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the next input; false where there is none.
+    /// Reads the next input. False if there is none.
     pub(crate) fn read(&mut self, episode: &mut Episode) -> bool {
         match episode.next_input() {
             NextInput::Restart { ids, .. } => self.sequences.push(ids),
@@ -101,7 +100,7 @@ impl Reader {
         true
     }
 
-    /// Reads, then says `ids`.
+    /// Reads the input, then produces `ids`.
     pub(crate) fn say_ids(&mut self, episode: &mut Episode, ids: Vec<u32>) -> Step {
         assert!(self.read(episode), "nothing to sample");
         self.sequences.last_mut().unwrap().extend(&ids);
@@ -110,7 +109,7 @@ impl Reader {
         episode.push_sampled(ids, log_probs)
     }
 
-    /// Reads, then says `text` and ends the turn.
+    /// Reads the input, then produces `text` and ends the turn.
     pub(crate) fn say(&mut self, episode: &mut Episode, dialogue: &Dialogue, text: &str) -> Step {
         let mut ids = dialogue.tokenizer().encode_trusted(text);
         ids.push(dialogue.end_of_turn());

@@ -1,4 +1,4 @@
-//! Checkpoints: what is written is read, and what is damaged is said so.
+//! A written checkpoint is read back unchanged, and a damaged one is reported.
 
 use std::collections::HashMap;
 use std::fs;
