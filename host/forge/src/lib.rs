@@ -5,5 +5,9 @@
 //! countries, to be answered with two tools.
 //!
 //! The crate must not know how tools run, how text becomes tokens or how a model learns.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
 
 pub mod countries;
