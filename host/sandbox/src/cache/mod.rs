@@ -21,7 +21,7 @@ use wasmtime::component::Component;
 
 use self::eviction::{EXTENSION, evict};
 use self::folder::{KEY_BYTES, write_new};
-use self::sealed::Sealed;
+use self::sealed::CompiledCode;
 pub(crate) use self::sealed::trusted;
 
 /// Length of the authentication code at the start of an entry.
@@ -111,7 +111,7 @@ impl Cache {
         file.take(wanted.into()).read_to_end(&mut header)?;
         let mut hasher = self.hasher(name);
         hasher.update(&length).update(&header);
-        let compiled = Sealed::copy(file, &mut hasher)?;
+        let compiled = CompiledCode::copy(file, &mut hasher)?;
         // `blake3::Hash` compares in constant time.
         if hasher.finalize() != code {
             return Err(EntryError::NotAuthentic);
