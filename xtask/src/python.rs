@@ -30,7 +30,7 @@ const CHOICE: &str = "target/interpreters/python.tier";
 /// A build of the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Tier {
-    /// CPython 3.14 by componentize-py: built in seconds from packages on PyPI
+    /// CPython 3.14 by componentize-py: made in seconds with what PyPI has
     Portable,
     /// CPython 3.13 from C as one module: needs clang 19, and runs programs many times faster
     Fast,

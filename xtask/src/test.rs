@@ -41,26 +41,26 @@ const IN_PYTHON: [(&str, &str); 3] = [
 /// A part of the tests, for the contributor's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Check format, licences, features, module cycles, clippy and documentation of host and guests
+    /// Format, licences, features, cycles of modules, clippy, documentation; of host and guests
     Lint,
-    /// Run unit, property and doc tests of the host's crates
+    /// Unit, property and doc tests of the host's crates
     Host,
-    /// Test plugins and SDK natively, and check that they become components
+    /// Plugins and SDK, natively, and that they become components
     Guests,
-    /// Run end-to-end tests of the built binary with the built plugins
+    /// End-to-end tests of the built binary with the built plugins
     E2e,
 }
 
 /// What to test.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
-    /// Run one part only (default: all parts)
+    /// One part only
     #[arg(long)]
     only: Option<Part>,
-    /// Test one of the host's crates, such as `rlf-train`, but not the crates that depend on it
+    /// The tests of one of the host's crates, without what depends on it: `rlf-train`
     #[arg(long, value_name = "CRATE", conflicts_with = "only")]
     package: Option<String>,
-    /// Run only tests of the host whose names contain one of these
+    /// Tests of the host whose name contains one of these
     names: Vec<String>,
 }
 

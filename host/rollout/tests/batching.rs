@@ -1,5 +1,5 @@
-//! The tokens sampled for a sequence do not depend on the sequences decoded beside it, and training computes exactly
-//! the recorded log-probabilities.
+//! What a sequence samples does not depend on what is decoded beside it, and training computes the
+//! very log-probabilities that were recorded.
 
 use std::sync::Arc;
 

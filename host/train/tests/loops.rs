@@ -1,5 +1,5 @@
-//! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a game that needs no tools. A run that
-//! is killed at any point and resumed equals an uninterrupted one.
+//! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a
+//! game that needs no tools: killed anywhere and resumed, a run is the one that was not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -262,7 +262,7 @@ impl Observer for KillAfter {
     }
 }
 
-/// Both phases, from the start or from the last checkpoint.
+/// Both phases, from the beginning or from where the run stands.
 fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),
@@ -431,7 +431,7 @@ fn the_first_ratio_of_every_step_is_exactly_one() {
     assert_eq!(rl.len(), 5);
     for line in &rl {
         assert_eq!(line["ratio_deviation"], 0.0, "{line}");
-        // Two epochs of two mini-batches: later updates are off-policy, and the measured ratio shows it.
+        // Two epochs of two mini-batches: later updates are off-policy, and measured to be.
         assert_eq!(line["updates"], 4);
         assert!(line["kl"].as_f64().unwrap() > 0.0);
     }
@@ -509,7 +509,7 @@ fn supervised_training_learns_what_was_demonstrated() {
         .iter()
         .map(|l| l["loss"].as_f64().unwrap())
         .collect();
-    // A model that knows nothing has a loss of ln 32 = 3.47.
+    // ln 32 = 3.47 knows nothing.
     assert!(
         losses[0] > 3.0 && losses[59] < 1.5,
         "{} {}",

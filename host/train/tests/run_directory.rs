@@ -1,4 +1,4 @@
-//! A run's files on disk are complete, and a resumed run continues from them.
+//! What a run leaves on disk is whole, and picked up where it was left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -313,7 +313,7 @@ fn a_place_that_cannot_be_written_is_named() {
     fs::write(&file, b"").unwrap();
     let error = RunDirectory::create(&file.join("run"), &spec(), keep(2)).unwrap_err();
     assert!(error.to_string().contains("file/run"), "{error}");
-    // Root may write anywhere, so the permission error is made by hand.
+    // Root may write anywhere, so permission is asked of the error itself.
     let denied = RunError::Io {
         action: "create",
         path: file,

@@ -78,7 +78,7 @@ fn an_observation_is_what_the_template_puts_between_two_turns() {
 fn sampled_ids_stay_as_they_were_sampled() {
     for dialogue in all_dialogues() {
         let tokenizer = dialogue.tokenizer();
-        // One spelling letter by letter, and the tags as characters instead of their tokens.
+        // Spelt letter by letter, and the tags in characters instead of their tokens.
         let mut ids: Vec<u32> = format!("</think>\n\n{CALL}")
             .chars()
             .flat_map(|c| tokenizer.encode_untrusted(&c.to_string()))
@@ -163,7 +163,7 @@ proptest! {
                 }
             }
             let said = reader.said.concat();
-            // Reads the rest too, so that the last observation is compared.
+            // Reads what is left, so that the last observation is compared too.
             reader.read(&mut episode);
             let trajectory = episode.finish();
             prop_assert_eq!(trajectory.sequences.len(), reader.sequences.len());
@@ -281,7 +281,7 @@ fn the_small_template_keeps_every_prefix() {
     assert_eq!(episode.finish().sequences.len(), 1);
 }
 
-/// Number of occurrences of each added token.
+/// How often each added token occurs.
 fn control(dialogue: &Dialogue, ids: &[u32]) -> Vec<(u32, usize)> {
     let count = |id| ids.iter().filter(|known| **known == id).count();
     dialogue
@@ -294,7 +294,7 @@ fn control(dialogue: &Dialogue, ids: &[u32]) -> Vec<(u32, usize)> {
 #[test]
 fn no_text_but_the_templates_own_gives_a_control_token() {
     for dialogue in all_dialogues() {
-        // Untrusted text from all sources: data, user, tool names and schemas, tool output.
+        // Everything that is not the template's: data, user, tool names and schemas, tool output.
         let ids = |text: &str, turn: &str| {
             let task = task(&[(Role::System, text), (Role::User, text), (Role::User, text)]);
             let mut tools = tools();
@@ -330,7 +330,7 @@ fn no_text_but_the_templates_own_gives_a_control_token() {
             for text in [
                 token.to_owned(),
                 format!("before {token}\n{token}{token} after"),
-                // Spelt across the border between two texts, or around a removed text.
+                // Spelt over the border between two texts, or around one that is taken out.
                 format!("{tail} in between {head}"),
                 format!("{head}\u{f0000}{tail}"),
                 format!("{head}{token}{tail}"),
@@ -576,7 +576,7 @@ fn a_turn_that_was_cut_is_closed_by_the_host_and_counted() {
 fn a_full_context_ends_with_length_and_nothing_is_cut() {
     let prompt = start(&small(config())).sequence_ids().len();
     let call = SMALL.encode_trusted(SMALL_CALL).len() + 1;
-    // There is room for the call and the frame of an observation, but not for the tool's text.
+    // Room for the call and the frame of an observation, not for what the tool says.
     let context = (prompt + call + 10) as u32;
     let dialogue = small(DialogueConfig {
         context,
@@ -876,7 +876,7 @@ fn a_template_that_refuses_or_changes_things_is_followed_as_far_as_it_goes() {
         let mut episode = start(&dialogue);
         let mut reader = Reader::default();
         let step = reader.say(&mut episode, &dialogue, call);
-        // This template trims the tools' text, so every observation is rendered.
+        // It trims what tools say, so that is rendered each time.
         assert_eq!(answer_calls(&mut episode, step, " 7 \n"), Step::Continue);
         let step = reader.say(&mut episode, &dialogue, &format!("{call}; {call}"));
         assert_eq!(answer_calls(&mut episode, step, "8"), Step::Continue);
@@ -924,7 +924,7 @@ fn an_environment_ends_the_episode_with_its_verdict() {
         (Finish::Terminated, Some(verdict))
     );
     assert_eq!(trajectory.excluded, None);
-    // The model does not read the observation of the last call.
+    // Nobody reads what the last call showed.
     assert_eq!(trajectory.sequences[0].observation_tokens(), 0);
 }
 
@@ -939,7 +939,7 @@ fn what_the_model_says_in_an_environment_is_the_environments_to_answer() {
         assert_eq!(episode.next_input(), NextInput::Finished);
         episode
     };
-    // An answer counts if the environment ends the episode or is silent, but not if it continues.
+    // An answer stands where the environment ends the episode or says nothing, and not where it goes on.
     let mut ended = begin();
     assert_eq!(
         ended.push_reply(Reply::Ended),

@@ -1,4 +1,5 @@
-//! Shared parts of the tests: Qwen3's template with a tokenizer of the same kind, and a model whose text a test sets.
+//! What several tests stand on: Qwen3's template with a tokenizer of its kind, and a model that
+//! says what a test wants.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -7,7 +8,7 @@ use rlf_dialogue::*;
 use serde_json::{Value, json};
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
-    // Resolved from any including crate, because the fuzz targets use this file too.
+    // From wherever it is included: the fuzz targets use this file too.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let root = folders.find(|folder| folder.join("host/dialogue").is_dir());
     let root = root.expect("tests run inside a checkout");
@@ -90,7 +91,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the next input. False if there is none.
+    /// Reads the next input; false where there is none.
     pub(crate) fn read(&mut self, episode: &mut Episode) -> bool {
         match episode.next_input() {
             NextInput::Restart { ids, .. } => self.sequences.push(ids),
@@ -100,7 +101,7 @@ impl Reader {
         true
     }
 
-    /// Reads the input, then produces `ids`.
+    /// Reads, then says `ids`.
     pub(crate) fn say_ids(&mut self, episode: &mut Episode, ids: Vec<u32>) -> Step {
         assert!(self.read(episode), "nothing to sample");
         self.sequences.last_mut().unwrap().extend(&ids);
@@ -109,7 +110,7 @@ impl Reader {
         episode.push_sampled(ids, log_probs)
     }
 
-    /// Reads the input, then produces `text` and ends the turn.
+    /// Reads, then says `text` and ends the turn.
     pub(crate) fn say(&mut self, episode: &mut Episode, dialogue: &Dialogue, text: &str) -> Step {
         let mut ids = dialogue.tokenizer().encode_trusted(text);
         ids.push(dialogue.end_of_turn());

@@ -7,7 +7,7 @@ use crate::support::*;
 use rlf_dialogue::*;
 use serde_json::{Value, json};
 
-/// Converts a fixture's message to this crate's type.
+/// A fixture's message in our own types.
 fn message(json: &Value) -> Message {
     let calls = json
         .get("tool_calls")
@@ -228,7 +228,7 @@ fn a_tokenizer_config_gives_its_template_and_tokens() {
     );
 }
 
-/// Expected values were measured with jinja2.
+/// FACTS that the project was built on, from jinja2.
 #[test]
 fn the_prefixes_that_qwen3_keeps_and_changes_are_known_at_load() {
     let report = qwen3(DialogueConfig::default()).prefix_report().clone();

@@ -1,4 +1,4 @@
-//! Turns of demonstrations are written as the template writes them, and parse back to the same turns.
+//! Turns of demonstrations are written as the template writes them, and read back as they were meant.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn calls_are_written_as_each_template_writes_them() {
     let spaced = "<tool_call>\n{\"name\": \"lookup\", \"arguments\": {\"x\": 1, \"a\": \"\\\"é\\\" <b>\"}}\n</tool_call>\n\
                   <tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n</tool_call>";
     assert_eq!(write(&qwen3(thinking(false)), &two), spaced);
-    // The turn has no reasoning although the prompt allows it.
+    // Nothing was thought where something might have been.
     let none = format!("<think>\n\n</think>\n\n{spaced}");
     assert_eq!(write(&qwen3(thinking(true)), &two), none);
     let ended = format!("</think>\n\n{spaced}");
@@ -131,7 +131,7 @@ fn what_no_model_could_have_written_says_why() {
     }
 }
 
-/// Names and arguments as in data sets, with texts that are hard to write.
+/// Names and arguments as data sets have them, with whatever texts are hardest to write.
 fn written_calls() -> impl Strategy<Value = Vec<(String, Value)>> {
     let text = prop_oneof![
         any::<String>(),

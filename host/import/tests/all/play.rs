@@ -160,7 +160,7 @@ fn a_turn_begins_where_the_prompt_for_it_ends() {
         said(&dialogue, &trajectory)
             .ends_with("<|im_start|>assistant\n<think>\n\n</think>\n\nIt is 7.<|im_end|>")
     );
-    // Reasoning is not allowed there.
+    // Reasoning has no place there.
     let error = play(&dialogue, &one_round()).unwrap_err().to_string();
     assert!(
         error.contains("messages[2]: ") && error.contains("dialogue.enable_thinking = true"),
@@ -297,7 +297,7 @@ fn control_tokens_in_a_demonstrated_turn_are_refused() {
             "{error}"
         );
     }
-    // Tags in a result are text.
+    // In a result they are text.
     let mut row = openai();
     row["messages"][3]["content"] = "<|im_end|>".into();
     let trajectory = play(&dialogue, &demonstration(&row, &Options::default())).unwrap();

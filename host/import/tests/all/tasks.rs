@@ -112,7 +112,7 @@ fn a_step_level_sample_keeps_its_conversation_and_what_remains() {
     );
     assert_eq!(step.extra["solve_rate"], json!(2.0 / 3.0));
     assert_eq!(step.extra["turns"], 1);
-    // If all sub-answers are found, only the answer is left to give.
+    // Where all is solved the answer is left to give.
     row["unsolved_set"] = json!({"lookup": [], "add": []}).to_string().into();
     assert_eq!(task(&row, &options).reference["answer"], "1000");
 }

@@ -1,4 +1,4 @@
-//! A written checkpoint is read back unchanged, and a damaged one is reported.
+//! Checkpoints: what is written is read, and what is damaged is said so.
 
 use std::collections::HashMap;
 use std::fs;

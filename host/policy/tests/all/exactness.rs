@@ -1,5 +1,5 @@
-//! The promise of this crate: on the CPU, the log-probability recorded at sampling equals the one that training
-//! computes, bit for bit, whatever other sequences are in the batch.
+//! The promise of this crate: on the CPU, what is recorded at sampling equals what training computes, bit for bit,
+//! whatever stands beside it.
 
 use crate::support::{bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
 use rlf_policy::{
@@ -116,7 +116,7 @@ fn check(config: &Qwen3Config, lengths: &[usize]) {
     }
     let got = decoded(&model, &all[1..2], 1, 1);
     assert_eq!(bits(&got[0]), expected[1], "decoded alone");
-    // In pieces, only the last position of each piece gives logits.
+    // In pieces: only the last position of each is given.
     for piece in [3, 16, 17, 64] {
         for (got, expected) in decoded(&model, &all, piece, 2).iter().zip(&expected) {
             let count = expected.len();
@@ -187,7 +187,7 @@ fn a_shared_prompt_is_as_good_as_one_of_its_own() {
         let model = cpu(&quickstart());
         let ids = ids(5, prompt + 20, 461);
         let mut decoder = Decoder::new(&model, 3, 128, 1).unwrap();
-        // A slot that held a longer sequence before, and a donor that has continued since.
+        // A slot that held something longer before, and a donor that has gone on meanwhile.
         decoder
             .step(
                 &model,

@@ -1,4 +1,4 @@
-//! Every parameter has a gradient, it is correct, and it does not depend on how it was computed.
+//! Every parameter has a gradient, it is the right one, and it does not depend on how it was computed.
 
 use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
@@ -124,7 +124,7 @@ fn every_parameters_gradient_agrees_with_a_numeric_one() {
         f64::from(loss(0, &stats).unwrap().0.to_scalar::<f32>().unwrap())
     };
     for (index, (name, variable)) in model.parameters().enumerate() {
-        // The derivative along a random direction depends on every element.
+        // The derivative along a random direction says something about every element.
         let key = Key::new(1, Purpose::Test).at(index as u64);
         let direction: Vec<f32> = (0..variable.elem_count() as u64)
             .map(|i| key.normal(i) as f32)

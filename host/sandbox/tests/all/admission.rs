@@ -1,5 +1,5 @@
-//! A call is admitted if there is a place and memory for it. Otherwise it waits within its deadline, and never for a
-//! call that waits for it.
+//! A call gets in where there is a place and memory for it, waits inside its deadline where there is
+//! not, and never waits for a call that waits for it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn run(template: &Template, spec: CallSpec) -> CallReport<u32> {
     call(template, spec, "run", ()).await
 }
 
-/// Waits until an abandoned call is over, and checks that nothing of it is left.
+/// Waits until what was given up is over, and sees that nothing of it is left.
 async fn settled(sandbox: &Sandbox) {
     while sandbox.in_use() != InUse::default() {
         tokio::task::yield_now().await;
@@ -43,7 +43,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
     const MIB: u64 = 1 << 20;
     let sandbox = sandbox_with(&SandboxConfig {
         instances: Some(4),
-        // Half of it is for calls of the host: one of 256 MiB.
+        // Half of it for calls of the host's: one of 256 MiB.
         memory_budget_bytes: Some(512 * MIB),
         ..SandboxConfig::default()
     });
@@ -71,7 +71,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
         );
         assert_eq!(limit.used, 512 * MIB);
 
-        // A nested call has the memory of its own level.
+        // A call that a guest makes has memory of its own level.
         let nested = CallSpec {
             caller: Some(caller),
             limits: Some(limits(20, 5_000, 128 * MIB)),
@@ -155,7 +155,7 @@ fn programs_have_places_of_their_own() {
     assert_unharmed(&sandbox);
 }
 
-/// Makes a call that has used no CPU time, for use as a caller of nested calls.
+/// A call that has computed nothing, as one that makes others.
 async fn as_caller(template: &Template) -> Caller {
     let report = template
         .call(CallSpec::default(), |store, _| {

@@ -1,5 +1,5 @@
-//! Compiled components are loaded from the cache if they are exactly as written, and compiled again if anything
-//! differs.
+//! Compiled components are loaded from the cache when they are exactly what was written there, and
+//! made again when anything at all differs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -231,7 +231,7 @@ fn two_at_once_make_one_cache() {
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// A sandbox whose cache has room for `bytes` bytes.
+/// A sandbox whose cache has room for so many bytes.
 fn with_room(folder: &Path, cache_bytes: u64) -> Sandbox {
     sandbox_with(&SandboxConfig {
         instances: Some(2),

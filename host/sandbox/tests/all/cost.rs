@@ -35,7 +35,7 @@ fn an_instance_costs_the_memory_that_it_begins_with_and_what_it_writes() {
         "{cost:?}"
     );
     assert_eq!(cost.memory_bytes, 80 << 16);
-    // Memory is measured for the whole process, which includes other tests.
+    // How much is the whole process's, and so other tests' too.
     assert!(cost.own_bytes.is_some(), "Linux says");
     assert_unharmed(&sandbox);
 }

@@ -1,4 +1,5 @@
-//! A guest that calls `wasi:filesystem` as the test asks, one function at a time, and the test's side of it.
+//! A guest that does with `wasi:filesystem` what the test says, one function at a time, and the
+//! test's side of it.
 
 use rlf_sandbox::State;
 use wasmtime::Store;
@@ -221,7 +222,7 @@ pub(crate) fn guest() -> String {
 pub(crate) const CREATE: (u32, u32) = (1, 3);
 pub(crate) const READ: (u32, u32) = (0, 1);
 
-/// The guest in one call, which makes several requests in turn.
+/// The guest in one call, asked for one thing after the other.
 pub(crate) struct FileGuest<'a> {
     pub(crate) store: &'a mut Store<State>,
     pub(crate) instance: Instance,
@@ -308,7 +309,7 @@ impl FileGuest<'_> {
     }
 }
 
-/// The error codes that the tests meet, by their place in WASI's list.
+/// Those that the tests meet, by their place in WASI's list.
 fn code(place: usize) -> ErrorCode {
     match place {
         6 => ErrorCode::Quota,

@@ -1,5 +1,5 @@
-//! Without a grant there are no files. Granted files belong to one call, are bounded and the same in every run, and the
-//! guest cannot leave their directory.
+//! Files are granted or not there at all; what is granted is one call's alone, bounded, the same
+//! in every run, and cannot be left.
 
 use std::fs;
 use std::path::PathBuf;
@@ -261,7 +261,7 @@ fn no_path_leads_out_of_the_directory() {
                     assert_eq!(done, Err(ErrorCode::NotPermitted), "{function} {path}");
                 }
             }
-            // Nor can such a path be created.
+            // Nor can one be made that would.
             let link = ("/etc/passwd".to_owned(), "link".to_owned());
             let linked = guest.number("symlink", (root, link.0, link.1)).await?;
             assert_eq!(linked, Err(ErrorCode::NotPermitted));
@@ -578,7 +578,7 @@ fn a_snapshot_made_under_one_grant_is_not_taken_from_the_cache_for_another() {
     assert!(!from_cache(None));
     assert!(!from_cache(Some(with(&[], 10))));
     assert!(!from_cache(Some(with(&[], 11))));
-    // Keeping files after a call changes nothing before it.
+    // What is kept after a call changes nothing before it.
     assert!(from_cache(Some(with(&["/"], 10))));
     assert!(from_cache(None));
 }

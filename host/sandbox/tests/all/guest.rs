@@ -10,7 +10,7 @@ use rlf_sandbox::{
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
-/// A sandbox of a few instances for one test, so that no other test changes its counters.
+/// A sandbox of a few instances, for one test alone: its counters are nobody else's.
 pub(crate) fn sandbox() -> Sandbox {
     sandbox_with(&SandboxConfig {
         instances: Some(8),
@@ -27,7 +27,7 @@ pub(crate) fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The settings of a load that a test changes.
+/// What a test changes of a load.
 pub(crate) struct Load<'a> {
     pub(crate) config_json: &'a str,
     pub(crate) limits: Limits,
@@ -112,7 +112,7 @@ where
         .await
 }
 
-/// The same from outside any runtime, with default settings.
+/// The same, from outside any runtime, with nothing special asked for.
 pub(crate) fn run<P, R>(template: &Template, export: &'static str, parameters: P) -> CallReport<R>
 where
     P: ComponentNamedList + Lower + Send + Sync + 'static,
@@ -130,8 +130,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
-/// Checks that the pools are as empty as before, and that the next guest works. A call that was dropped a moment ago
-/// may still be ending on a thread of the sandbox.
+/// The pools are as empty as before, and the next guest works. A call that was dropped a moment ago may be on its way out in
+/// a thread of the sandbox's.
 pub(crate) fn assert_unharmed(sandbox: &Sandbox) {
     let patience = Instant::now() + Duration::from_secs(10);
     while sandbox.in_use() != InUse::default() && Instant::now() < patience {
@@ -160,7 +160,7 @@ pub(crate) fn plain(module: &str, exports: &str) -> String {
     format!("(component (core module $m {module}) (core instance $i (instantiate $m)) {exports})")
 }
 
-/// A module with a memory, for lowering imports, and an allocator that never frees.
+/// A memory of its own module, for lowering imports, with an allocator that never frees.
 pub(crate) const MEMORY: &str = r#"
     (core module $memory
         (memory (export "memory") 1)

@@ -76,7 +76,7 @@ fn a_huge_result_is_refused() {
         .outcome
         .unwrap_err();
     assert_limit(&stopped, Ending::OutputLimit, "hostcall_bytes", 1 << 20);
-    // Longer than the guest's own memory. This reaches no limit of the sandbox, but the guest is broken.
+    // Longer than its own memory: no limit of ours, but broken all the same.
     let stopped = run::<_, String>(&template, "run", (u32::MAX,))
         .outcome
         .unwrap_err();

@@ -1,5 +1,5 @@
-//! `init` runs once, and every call starts from the memory it left. If that memory cannot be kept, `init` runs in every
-//! call, and the reason is reported.
+//! `init` runs once; every call starts from the memory it left. Where that memory cannot be kept,
+//! it runs in every call, and the reason is there to read.
 
 use crate::guest::{
     ADDER, Load, STDOUT, assert_unharmed, component, run, sandbox, try_load, with_init,

@@ -1,4 +1,4 @@
-//! The sum of a guest's memories and tables stays below its limit, however it is divided.
+//! The sum of a guest's memories and tables stays below its limit, however it is cut up.
 
 use crate::guest::{assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits};
@@ -70,7 +70,7 @@ fn several_memories_share_one_limit() {
         (core instance $i (instantiate $b (with "a" (instance $first))))
         (func (export "run") (result u32) (canon lift (core func $i "run"))))"#;
     let report = run::<_, u32>(&load(&sandbox, text, limits()), "run", ());
-    // The limit is 128 pages. Two existed, and the rest is less than a step.
+    // 128 pages in all; two were there, and what is left is less than a step.
     assert_eq!(report.outcome, Ok(112));
     assert!(report.memory_peak <= 8 * MIB);
     assert_unharmed(&sandbox);

@@ -1,4 +1,4 @@
-//! The machine's clock and entropy, granted separately by the operator: for calls, and never for `init`.
+//! The machine's clock and entropy, one by one, where the operator grants them: for calls, and never for `init`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! No guest takes more time than allowed. Computing ends at the CPU budget. Sleeping takes no real time and ends at the
-//! deadline in virtual time.
+//! No guest takes more time than it may: computing ends at the CPU budget, sleeping costs nothing
+//! real and ends at the deadline in virtual time.
 
 use std::time::{Duration, Instant};
 
