@@ -1,4 +1,4 @@
-//! `cargo xtask`: parses the arguments and calls this crate's library, which does the work.
+//! `cargo xtask`: parses the arguments and calls the library of this crate, which does the work.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -25,7 +25,7 @@ struct Arguments {
 enum Command {
     /// Build everything and train a small policy with sandboxed tools
     Quickstart {
-        /// Options of `rlf-host train`, such as `--overwrite`, `--seed 2` or `--run DIR`
+        /// Arguments for `rlf-host train`: `--overwrite`, `--seed 2`, `--run DIR`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
@@ -35,53 +35,53 @@ enum Command {
     Modules,
     /// Build plugins whose sources changed, into target/plugins and target/test-plugins
     Plugins {
-        /// Only list the plugins that are out of date; build nothing
+        /// Build nothing, and report which plugins are stale
         #[arg(long)]
         check: bool,
     },
-    /// Build the Python interpreter into target/plugins/python if its sources changed
+    /// Build the Python interpreter into target/plugins/python, if it changed
     Python {
-        /// Build to make (default: fast if this machine has clang 19, otherwise portable)
+        /// The build to make [default: fast if this machine has clang 19, else portable]
         #[arg(long)]
         tier: Option<Tier>,
     },
-    /// Build the guests that contain C (JavaScript interpreter, SQLite reward) if their sources changed
+    /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
-    /// Measure speed, for example `bench policy` or `bench sandbox`, with the options of `rlf-bench`
+    /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-bench`
     Bench {
-        /// Command and options of `rlf-bench`
+        /// Arguments for `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
-    /// Test `rlf-host serve` with published clients from PyPI
+    /// Test published clients, from PyPI, against `rlf-host serve`
     Clients,
-    /// Make very many good and bad calls, and report how they ended and what memory they left
+    /// Make very many calls, good and bad, and report what they leave behind
     Soak {
-        /// Options of `rlf-bench soak`, such as `--calls 1000000`
+        /// Arguments for `rlf-bench soak`: `--calls 1000000`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
-    /// Test the interpreters on recorded programs, and on data set rows that contain functions
+    /// Test the interpreters on recorded programs, and on rows with functions
     Conformance {
-        /// Folder of data sets with `ftrl-sample/sample.jsonl` and `mbpp/mbpp.jsonl` (default: RLF_DATA)
+        /// Folder of data sets with `ftrl-sample/sample.jsonl` and `mbpp/mbpp.jsonl` [default: RLF_DATA]
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
-    /// Build with CUDA; this needs no GPU, no driver and no installed toolkit
+    /// Build with CUDA; no GPU, driver or installed toolkit is needed
     Cuda {
         /// Only prepare the toolkit
         #[arg(long)]
         prepare: bool,
-        /// Also fetch the libraries that a machine with a GPU loads: cuBLAS and cuRAND
+        /// Also fetch the libraries that are loaded on a machine with a GPU: cuBLAS and cuRAND
         #[arg(long)]
         runtime: bool,
     },
-    /// On a machine with a GPU: check parity with the CPU, measure speed, run the quickstart, write a report
+    /// On a machine with a GPU, check parity with the CPU, speed and the quickstart; write docs/gpu-check.md
     GpuCheck {
-        /// Binary built elsewhere with CUDA; plugins must be in target/plugins (default: build one here)
+        /// A CUDA binary that was built elsewhere; plugins are taken from target/plugins
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
-        /// Report to write
+        /// The file that the report is written to
         #[arg(long, value_name = "FILE", default_value = "docs/gpu-check.md")]
         report: PathBuf,
     },
