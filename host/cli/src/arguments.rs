@@ -465,7 +465,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "that is none, or too many".to_owned())
+        .ok_or_else(|| "the number of bytes must be at least 1, and below 2^64".to_owned())
 }
 
 /// Parses a number of bytes for a program's memory, whose addresses have 32 bits.

@@ -12,7 +12,7 @@ pub(crate) fn watch() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = asked.clone();
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::SeqCst) {
-            eprintln!("stopped at once; `--resume` goes on from the last checkpoint");
+            eprintln!("stopped at once; `--resume` continues from the last checkpoint");
             std::process::exit(INTERRUPTED);
         }
         eprintln!("\nfinishing this step and saving; press Ctrl-C again to stop at once");

@@ -185,12 +185,12 @@ impl Operator {
             format!("`{slot}` is bound to `{IN_RUN}{name}`{line}")
         };
         let what = format!(
-            "its data lies in the folder of a run, and no run was named: {}",
+            "its data is in the folder of a run, and no run was named: {}",
             list(&bound, ", ")
         );
         let option = |slot: &String, name: &String| format!("--data {slot}=RUN/data/{name}");
         problem.mend = format!(
-            "bind the file itself, from a run that there is: {}",
+            "bind the file itself, from an existing run: {}",
             list(&option, " ")
         );
         problem.what = what;

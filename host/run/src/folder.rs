@@ -32,13 +32,13 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// The folder has files that do not belong to a run. Such files are never touched.
-    #[error("{} is no run and not empty; name another folder (--run DIR)", path.display())]
+    #[error("{} is not a run and not empty; name another folder (--run DIR)", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
     /// The folder to replace does not hold a run.
-    #[error("{} exists and is no run, so it is not replaced; name another folder", path.display())]
+    #[error("{} exists and is not a run, so it is not replaced; name another folder", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
@@ -286,8 +286,8 @@ mod tests {
         drop(used);
         // A configuration alone does not make a run; it may be any file of a user.
         fs::remove_file(path.join("machine.json")).unwrap();
-        assert!(refused(true).contains("is no run"));
-        assert!(refused(false).contains("is no run and not empty"));
+        assert!(refused(true).contains("is not a run"));
+        assert!(refused(false).contains("is not a run and not empty"));
         assert_eq!(config(&path).as_deref(), Some("old"));
     }
 

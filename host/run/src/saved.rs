@@ -107,6 +107,6 @@ impl SavedRun {
             .await
             .map_err(anyhow::Error::from)?;
         let group = groups.into_iter().next();
-        Ok(group.context("the rollout gave nothing back")?)
+        Ok(group.context("the rollout returned no group")?)
     }
 }

@@ -103,7 +103,9 @@ impl UserConfig {
             bail!("user.max_turns = {}: write 1 to 1000", self.max_turns);
         }
         if self.stop.trim().is_empty() {
-            bail!("user.stop is blank, which every reply has in it; write a word such as {STOP:?}");
+            bail!(
+                "user.stop is blank, and every reply contains that; write a word such as {STOP:?}"
+            );
         }
         Ok(())
     }

@@ -197,7 +197,7 @@ pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyho
             own: times(all.own),
             tables: times(all.tables),
         };
-        let remark = format!("  not measured: reckoned from {number}");
+        let remark = format!("  not measured: extrapolated from {number}");
         row(name, more, all, &remark);
     }
     Ok(())

@@ -228,7 +228,7 @@ fn begin(
             Some(file) => rlf_config::read(Path::new(file))?,
             None => text.to_owned(),
         };
-        begin.task = rlf_json::from_str(&text).context("--task is no JSON")?;
+        begin.task = rlf_json::from_str(&text).context("--task is not JSON")?;
         if begin.task.get("setup").is_some() && begin.task.get("environment").is_some() {
             bail!("--task is a whole row of a task file; give its `setup` alone");
         }

@@ -37,7 +37,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         let file = options
             .config
             .as_deref()
-            .context("name the configuration that is to hold the grant: --config FILE")?;
+            .context("name the configuration to write the grant into: --config FILE")?;
         let identity = sources
             .identify(&operator.policies, plugin)
             .map_err(|problem| anyhow!("{problem}"))?;

@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
     let trajectory = group
         .trajectories
         .last()
-        .context("the rollout gave no trajectory back")?;
+        .context("the rollout returned no trajectory")?;
     let graded = group.scores.last().context("the rollout was not graded")?;
     if options.json {
         let score = graded.as_ref().ok();

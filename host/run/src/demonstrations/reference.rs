@@ -14,7 +14,7 @@ pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     };
     let list = list
         .as_array()
-        .with_context(|| format!("its gold calls are no list: {list}"))?;
+        .with_context(|| format!("its gold calls are not a list: {list}"))?;
     let call = |(number, call): (usize, &Value)| {
         let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
         match (call["name"].as_str(), arguments) {
@@ -33,7 +33,7 @@ pub fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
     let plain = |value: &Value, key: &str| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` has what is no text: {value}"),
+        _ => bail!("its `{key}` contains a value that is not text: {value}"),
     };
     let answer = &reference["answer"];
     if !answer.is_null() {

@@ -261,11 +261,11 @@ impl TaskSource for Files {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_time()
                     .build()
-                    .context("cannot look at the tasks")?;
+                    .context("cannot start checking the tasks")?;
                 runtime.block_on(self.rehearse(scene))
             });
             checked.join().unwrap_or_else(|_| {
-                bail!("looking at the tasks failed; this is a bug, please report it")
+                bail!("checking the tasks failed; this is a bug, please report it")
             })
         })
     }

@@ -250,5 +250,5 @@ fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value)
 
 async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
-    rlf_json::from_str(&text).context("the environment's state is no JSON")
+    rlf_json::from_str(&text).context("the environment's state is not JSON")
 }

@@ -28,15 +28,15 @@ pub(super) struct Begin {
 }
 
 const HELP: &str = "\
-list                 the tools on offer
-NAME {ARGUMENTS}     call a tool, its arguments as a JSON object; `call NAME {..}` if it is called like a command
+list                 list the tools on offer
+NAME {ARGUMENTS}     call a tool with a JSON object of arguments; `call NAME {..}` if a command has the same name
 say TEXT             say something without calling a tool
-state                the state as JSON
-diff                 what the last call changed
-snapshot FILE        keep the session in a file
-restore FILE         go on from such a file
-undo                 as if the last call had not been made
-verify REFERENCE     how the environment judges its state by a reference (JSON)
+state                show the state as JSON
+diff                 show the changes of the last call
+snapshot FILE        save the session to a file
+restore FILE         continue from a saved session
+undo                 undo the last call
+verify REFERENCE     show the environment's verdict on its state, given a reference (JSON)
 quit                 leave";
 
 const COMMANDS: [&str; 10] = [
@@ -191,7 +191,7 @@ impl Play<'_> {
                 self.acts.clear();
             }
             "verify" => {
-                let reference = rlf_json::from_str(rest).context("the reference is no JSON")?;
+                let reference = rlf_json::from_str(rest).context("the reference is not JSON")?;
                 let verdict = self.session.verify(None, &reference).await;
                 let verdict = verdict.map_err(anyhow::Error::msg)?;
                 say!(
@@ -257,7 +257,7 @@ impl Play<'_> {
             arguments
         };
         let arguments: Value =
-            rlf_json::from_str(arguments).context("the arguments are no JSON")?;
+            rlf_json::from_str(arguments).context("the arguments are not JSON")?;
         self.act(Act::Call(name.to_owned(), arguments)).await
     }
 
@@ -359,7 +359,7 @@ impl Play<'_> {
 
     async fn state(&self) -> anyhow::Result<Value> {
         let text = self.session.state().await.map_err(anyhow::Error::msg)?;
-        rlf_json::from_str(&text).context("the state is no JSON")
+        rlf_json::from_str(&text).context("the state is not JSON")
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn run(
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut document: DocumentMut = text
         .parse()
-        .with_context(|| format!("{} is no TOML", file.display()))?;
+        .with_context(|| format!("{} is not TOML", file.display()))?;
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     let plugins = document
