@@ -313,7 +313,7 @@ pub(crate) struct Import {
     /// FILE is then the tasks that the run was given.
     #[arg(long, value_name = "RUN")]
     pub(crate) steps_of: Option<PathBuf>,
-    /// Who plays tau-bench's customer: solo (nobody; the model gets the customer's information) or model
+    /// Player of tau-bench's customer: solo (none; the model is given what the customer knows) or model
     #[arg(long, default_value = "solo", value_name = "solo|model")]
     pub(crate) user: String,
     /// Leave out the reasoning of demonstrated turns

@@ -53,11 +53,11 @@ impl TrainOptions {
 /// The way a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStart {
-    /// As a new run. An existing run in the folder is an error.
+    /// A new run. An existing run in the folder is an error.
     New,
-    /// As a new run that replaces an existing one.
+    /// A new run that replaces an existing one.
     Replace,
-    /// From the last checkpoint of the run in the folder.
+    /// The run in the folder, from its last checkpoint.
     Resume {
         /// Continues although the configuration or a plugin changed.
         allow_changes: bool,
