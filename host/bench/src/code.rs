@@ -1,7 +1,7 @@
-//! `rlf-bench code`: what running a program costs, beside the ways that it is run without a sandbox.
+//! `rlf-bench code`: the cost of running a program in a sandbox, compared with ways to run it without one.
 //!
-//! Everything is measured in one process run, the ways of one program right after each other: machines are noisy, and
-//! only ratios carry over.
+//! All ways are measured in one process run, those of one program directly after each other. Machines are noisy, and
+//! only ratios carry over to other machines.
 
 mod http;
 mod native;
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 
 use crate::soak::memory_bytes;
 
-/// The programs by name, each with its output.
+/// Name, source and output of each program.
 const PROGRAMS: [(&str, &str, &str); 4] = [
     ("print(1 + 1)", include_str!("code/print.py"), "2\n"),
     (
@@ -39,26 +39,26 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
     ),
     ("a loop of 1,000,000", include_str!("code/loop.py"), ""),
 ];
-/// Runs under way, side by side.
+/// Numbers of runs in flight.
 const AT_ONCE: [usize; 3] = [1, 2, 64];
-/// Instances that are alive together.
+/// Numbers of instances alive at once.
 const ALIVE: [usize; 3] = [64, 1_000, 10_000];
 
-/// The measurements, as the command line has them.
+/// Options from the command line.
 pub(super) struct Options<'a> {
-    /// Folders with a plugin that runs Python, each a row.
+    /// Folders of plugins that run Python, each a row of the tables.
     pub(super) builds: &'a [PathBuf],
-    /// Spent on each figure.
+    /// Time spent on each figure.
     pub(super) time: Duration,
-    /// Largest number of instances that are kept alive together.
+    /// Largest number of instances kept alive at once.
     pub(super) alive: usize,
 }
 
-/// Times of runs.
+/// Measured times of runs.
 struct Samples {
     seconds: Vec<f64>,
     runs_per_s: f64,
-    /// CPU time of a run, of this process and of those that it started.
+    /// CPU time per run, of this process and of the processes that it started.
     cpu: f64,
 }
 
@@ -72,7 +72,7 @@ impl Samples {
         }
     }
 
-    /// In microseconds.
+    /// The given quantile, in microseconds.
     fn at(&self, part: f64) -> f64 {
         let last = self.seconds.len().saturating_sub(1) as f64;
         let at = self.seconds.get((last * part) as usize);
@@ -82,7 +82,7 @@ impl Samples {
 
 /// One way to run programs.
 trait Way {
-    /// Runs a program over and over, so many at once, for so long.
+    /// Runs a program repeatedly for `time`, with `at_once` runs in flight.
     fn measure(
         &mut self,
         code: &str,
@@ -142,7 +142,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One program, run in every way.
+/// Prints one program's row for every way.
 fn table(
     name: &str,
     code: &str,
@@ -192,7 +192,7 @@ fn table(
     println!();
 }
 
-/// An interpreter that was built.
+/// A built interpreter.
 struct Build {
     name: String,
     folder: PathBuf,
@@ -216,7 +216,7 @@ impl Build {
             prepare_elsewhere: true,
             instances: Some(8),
             programs: Some(programs),
-            // Nearly all of it is shared.
+            // Nearly all of this memory is shared.
             program_memory_budget_bytes: Some(u64::from(programs) * policy.programs.memory_bytes),
             ..SandboxConfig::default()
         })?;
@@ -240,7 +240,7 @@ impl Build {
     }
 }
 
-/// Ours.
+/// Programs in this project's sandbox.
 struct InSandbox<'a> {
     interpreter: Interpreter,
     runtime: &'a Runtime,
@@ -304,9 +304,9 @@ impl Way for InSandbox<'_> {
     }
 }
 
-/// Prints the memory of instances that have run something and stay alive.
+/// Prints the memory of live instances that have run a program.
 fn memory(build: &Build, runtime: &Runtime, alive: usize) -> anyhow::Result<()> {
-    // What was written to: the rest is shared with the image.
+    // Only pages written to count; the rest is shared with the image.
     let own = || {
         memory_bytes("RssAnon:").context("the kernel does not say what memory is private (RssAnon)")
     };

@@ -1,7 +1,7 @@
-//! `rlf-bench env`: what sessions of environments cost, beside a process for each.
+//! `rlf-bench env`: the cost of environment sessions, compared with one process for each.
 //!
-//! A native component, a Python file in the Python component, and the same file in processes: all of it in one run, because
-//! machines are noisy and only ratios carry over.
+//! Measures a native component, a Python file in the Python component, and the same file in processes. All are measured
+//! in one run, because machines are noisy and only ratios carry over.
 
 mod memory;
 mod process;
@@ -23,29 +23,29 @@ use self::process::Processes;
 use self::rounds::{AT_ONCE, Figures, Samples, Way, figures, together};
 use self::sandboxed::{Acting, InSandbox, World};
 
-/// The native component.
+/// Name of the native component.
 const RETAIL: &str = "tau-retail";
-/// More sessions than places.
+/// Number of sessions where there are more sessions than places.
 const SESSIONS: usize = 1_000;
 const PLACES: u32 = 100;
-/// Longest wait until so many are open.
+/// Longest wait for a number of sessions to open.
 const MAX_WAIT: Duration = Duration::from_mins(5);
-/// Goals: the memory of an idle session, and the number that live at once.
+/// The goals: memory of an idle session, and number of live sessions.
 const GOAL_BYTES: u64 = 1 << 20;
 const GOAL_LIVE: usize = 10_000;
 
-/// The measurements, as the command line has them.
+/// Options from the command line.
 pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
     /// Data of tau-bench's retail store.
     pub(super) retail: Option<&'a Path>,
-    /// A file in Python.
+    /// A Python file with an environment.
     pub(super) environment: &'a Path,
-    /// An interpreter that has the packages `mcp` and `pydantic`.
+    /// Python interpreter with the packages `mcp` and `pydantic`.
     pub(super) python: Option<&'a Path>,
-    /// Spent on each figure.
+    /// Time spent on each figure.
     pub(super) time: Duration,
-    /// Largest number of sessions that live together.
+    /// Largest number of live sessions.
     pub(super) alive: usize,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Options<'a> {
 struct Measured {
     runtime: Runtime,
     worlds: Vec<(World, Arc<Scenario>)>,
-    /// Or why there are no processes.
+    /// The processes to compare with. An error is the reason why there are none.
     peer: Result<Arc<Processes>, String>,
     /// Name of the processes in the tables.
     peer_title: String,
@@ -117,7 +117,7 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     })
 }
 
-/// Prints the time of each act. Returns that of opening the native component, in microseconds.
+/// Prints the time of each operation. Returns the time to open the native component, in microseconds.
 fn speed(measured: &Measured) -> Option<f64> {
     let Measured { runtime, time, .. } = measured;
     println!(
@@ -165,7 +165,7 @@ fn memory(measured: &Measured) -> Vec<Reached> {
     let mut reached = Vec::new();
     for (world, scenario) in &measured.worlds {
         let places = u32::try_from(alive + memory::FIRST).unwrap_or(u32::MAX);
-        // In a sandbox where nothing ran: places keep memory that earlier sessions took.
+        // The sandbox is a fresh one, because places keep memory that earlier sessions took.
         let found = world.load(places, scenario).and_then(|way| {
             let found = memory::sessions(&world.title, &way, alive);
             let found = measured.runtime.block_on(found);
@@ -191,7 +191,7 @@ fn memory(measured: &Measured) -> Vec<Reached> {
     reached
 }
 
-/// Sessions that mostly have no instance: what it costs to come back.
+/// Measures calls when most sessions are evicted and must be restored first.
 fn few_places(measured: &Measured) {
     println!("\n{SESSIONS} sessions in {PLACES} places, one call of each in turn");
     for (world, scenario) in &measured.worlds {
@@ -205,7 +205,7 @@ fn few_places(measured: &Measured) {
     }
 }
 
-/// Prints the goals, and whether they are reached.
+/// Prints the goals and whether they are reached.
 fn goals(reached: &[Reached], retail_us: Option<f64>) {
     let verdict = |is: bool| if is { "reached" } else { "not reached" };
     println!("\ngoals");

@@ -1,4 +1,4 @@
-//! The cost of being able to interrupt a guest: figures that need an engine of their own.
+//! The cost of being able to interrupt a guest. These figures need an engine of their own.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use wasmtime::{Engine, Result, Store};
 /// The cost of being able to stop a guest that only computes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InterruptionCost {
-    /// The best time of the call with the settings of the sandbox.
+    /// The best time of the call with the sandbox's settings.
     pub(crate) with: Duration,
-    /// The same code compiled without a check in its loops.
+    /// The best time of the same code compiled without checks in its loops.
     pub(crate) without: Duration,
 }
 
-/// A loop that does a little of everything cheap: 20 million turns.
+/// A loop of various cheap instructions, run 20 million times.
 const COMPUTE: &str = r#"(component
     (core module $m (memory 1)
         (func (export "run") (param $n i32) (result i32) (local $i i32) (local $x i32)
@@ -30,7 +30,7 @@ const COMPUTE: &str = r#"(component
     (core instance $i (instantiate $m))
     (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))"#;
 
-/// Measures by turns for about `time`.
+/// Measures both in turn for about `time`.
 pub(crate) fn interruption(time: Duration) -> Result<InterruptionCost> {
     let mut without = engine_configuration();
     without.epoch_interruption(false);

@@ -1,5 +1,16 @@
-//! `rlf-bench`: what maintainers measure and compare. Speed as ratios against a named peer, parity of devices, endurance, and
-//! conformance of the interpreters. Users have `rlf-host bench`.
+//! `rlf-bench`: benchmarks and comparisons for maintainers. It prints speed as ratios to a named peer, and checks
+//! parity of devices, endurance, and conformance of the interpreters. Users have `rlf-host bench`.
+//!
+//! No crate may depend on it, and users never need it.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the command line | `arguments` |
+//! | speed of the policy; the cost of interrupting guests | `policy`, `interruption` |
+//! | speed of tool calls, programs and environment sessions | `sandbox`, `code`, `env` |
+//! | very many calls | `soak` |
+//! | equality of devices | `parity` |
+//! | interpreters on recorded programs | `conformance` |
 
 mod arguments;
 mod code;
@@ -23,13 +34,13 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 use crate::arguments::{Arguments, Command};
 use crate::policy::Workload;
 
-// Training allocates and frees tensors of a few kilobytes all day; what is measured is what users run.
+// Training allocates and frees tensors of a few kilobytes all day. `rlf-host` uses the same allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    // A soak makes plugins do wrong on purpose.
+    // A soak makes plugins misbehave on purpose, so their warnings are not shown.
     let filter = tracing_subscriber::EnvFilter::try_from_env("RLF_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
     tracing_subscriber::fmt()
@@ -40,7 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
     run(&arguments.command)
 }
 
-/// The sandbox as users of `rlf-host` have it.
+/// The sandbox with the same settings as in `rlf-host`.
 fn user_sandbox() -> anyhow::Result<Sandbox> {
     let sources = PluginSources {
         prepare_elsewhere: true,
@@ -59,7 +70,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
             let choice = open_device(device)?;
             let workers = workers.unwrap_or_else(|| rlf_policy::cpu_facts().threads);
             let mut workloads = vec![Workload::quickstart()];
-            // On a CPU it says nothing that the small one does not, and takes minutes.
+            // On a CPU the large model takes minutes and shows nothing that the small one does not.
             if !choice.device.is_cpu() {
                 workloads.push(Workload::qwen3_06b());
             }

@@ -1,5 +1,4 @@
-//! Whether two implementations of one model agree: another device with the CPU, or the plain operators with the fused
-//! ones.
+//! Checks that two implementations of one model agree: another device and the CPU, or plain and fused operators.
 
 use std::fmt;
 
@@ -22,11 +21,11 @@ pub(crate) struct Parity {
     pub(crate) decode: f64,
 }
 
-/// f32 sums of a few hundred terms in another order differ by about this much; a wrong operator by far more.
+/// f32 sums of a few hundred terms in another order differ by about this much. A wrong operator differs by far more.
 const TOLERANCE: f64 = 2e-3;
 
 impl Parity {
-    /// Whether every difference is that of rounding.
+    /// Whether every difference is small enough to come from rounding.
     pub(crate) fn agrees(&self) -> bool {
         [self.forward, self.backward, self.decode]
             .iter()
@@ -65,7 +64,7 @@ pub(crate) fn with_cpu(device: &Device) -> Result<Parity> {
     )
 }
 
-/// Compares two models that should be the same.
+/// Compares two models that should be equal.
 pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
     let vocabulary = reference.vocabulary().min(other.vocabulary()) as u64;
     let ids = |index: u64, length: u64| -> Vec<u32> {
@@ -108,7 +107,7 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
             .iter()
             .fold(f64::MIN_POSITIVE, |scale, x| scale.max(f64::from(x.abs())));
         let difference = largest_difference(&ours, &theirs) / scale;
-        // Not `>`: a difference that is no number is the worst there is.
+        // NaN counts as the worst difference, which `>` would miss.
         if difference.is_nan() || difference >= worst.0 {
             worst = (
                 if difference.is_nan() {
@@ -129,7 +128,7 @@ pub(crate) fn compare(reference: &Model, other: &Model) -> Result<Parity> {
     })
 }
 
-/// Logits of every sequence's last token, its first half read at once and the rest token by token.
+/// Logits of every sequence's last token. The first half is read at once, the rest token by token.
 fn decoded(model: &Model, texts: &[Vec<u32>]) -> Result<Vec<f32>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(1);
     let mut decoder = Decoder::new(model, texts.len(), longest, 1)?;

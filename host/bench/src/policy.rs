@@ -1,7 +1,7 @@
-//! Tokens per second that a policy decodes and trains.
+//! Measures the tokens per second that a policy decodes and trains.
 //!
-//! The peer is the plain twin: the same network in candle's own operators, measured in the same run, in turn with the
-//! fused one, so that a busy machine slows both.
+//! The comparison is the plain twin: the same network in candle's own operators. Both are measured in turn in the same
+//! run, so that a busy machine slows both.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use rlf_policy::{
 /// The sizes of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Workload {
-    /// For the report.
+    /// Name in the report.
     pub(crate) name: String,
     /// The model's shape.
     pub(crate) config: Qwen3Config,
     /// Sequences per training step.
     pub(crate) sequences: usize,
-    /// Tokens per sequence, all trained but the first.
+    /// Tokens per sequence; all but the first are trained.
     pub(crate) length: usize,
     /// Tokens per micro-batch.
     pub(crate) micro_batch_tokens: usize,
@@ -64,7 +64,7 @@ impl Workload {
         }
     }
 
-    /// The shape of Qwen3-0.6B with random weights; takes about 10 GB and a few minutes on a CPU.
+    /// The shape of Qwen3-0.6B, with random weights. It takes about 10 GB and a few minutes on a CPU.
     pub(crate) fn qwen3_06b() -> Self {
         Self {
             name: "Qwen3-0.6B shape".to_owned(),
@@ -93,14 +93,14 @@ impl Workload {
     }
 }
 
-/// One figure: tokens per second, and the plain twin's.
+/// One figure: tokens per second of the model and of its plain twin.
 #[derive(Debug, Clone)]
 pub(crate) struct Rate {
     /// The name of the figure.
     pub(crate) what: String,
     /// Tokens per second of the operators that the model uses by default.
     pub(crate) tokens_per_second: f64,
-    /// Tokens per second of the plain twin, if it is another model.
+    /// Tokens per second of the plain twin, if the model does not use the plain operators itself.
     pub(crate) plain: Option<f64>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Rate {
 pub(crate) struct Report {
     /// The workload's name.
     pub(crate) name: String,
-    /// Numbers in the model.
+    /// Number of parameters in the model.
     pub(crate) parameters: usize,
     /// The device and the number of threads.
     pub(crate) place: String,
@@ -178,8 +178,8 @@ fn tokens(seed: u64, len: usize, vocabulary: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Calls both in turn until the time is over; seconds of the fastest call of each. The best of many is what a machine
-/// with other work to do can still tell.
+/// Calls both in turn until the time is over. Returns the seconds of the fastest call of each, because the fastest is
+/// the least disturbed by other work on the machine.
 fn fastest(
     time: Duration,
     mut first: impl FnMut() -> Result<()>,

@@ -1,4 +1,4 @@
-//! `rlf-bench sandbox`: what a call costs, beside what the field runs tools with.
+//! `rlf-bench sandbox`: the cost of a tool call, compared with other common ways to run tools.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,23 +23,23 @@ use tokio::runtime::Runtime;
 use crate::interruption;
 use crate::soak::memory_bytes;
 
-/// Passages of the corpus that is made up where none is given.
+/// Number of passages in the corpus that is generated if none is given.
 const PASSAGES: usize = 2_000;
-/// Calls under way, side by side.
+/// Numbers of calls in flight.
 const AT_ONCE: [usize; 3] = [1, 32, 256];
 
-/// The measurements, as the command line has them.
+/// Options from the command line.
 pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
-    /// An interpreter that has the package `mcp`.
+    /// Python interpreter with the package `mcp`.
     pub(super) python: Option<&'a Path>,
-    /// For the search tool, instead of the one made up.
+    /// Corpus of the search tool, instead of a generated one.
     pub(super) corpus: Option<&'a Path>,
-    /// Spent on each figure.
+    /// Time spent on each figure.
     pub(super) time: Duration,
 }
 
-/// Times of calls.
+/// Measured times of calls.
 struct Samples {
     seconds: Vec<f64>,
     calls_per_s: f64,
@@ -54,7 +54,7 @@ impl Samples {
         }
     }
 
-    /// In microseconds.
+    /// The given quantile, in microseconds.
     fn at(&self, part: f64) -> f64 {
         let last = self.seconds.len().saturating_sub(1) as f64;
         self.seconds
@@ -178,7 +178,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         "\n`search` from a fresh instance takes {:.2} times the search itself (again and again in one instance)",
         fresh[1] / own[1]
     );
-    // Of a sandbox where nothing ran: slots of the pool keep memory that earlier calls took.
+    // The sandbox is a fresh one, because places of the pool keep memory that earlier calls took.
     let unused = Sandbox::new(&config)?;
     memory(&load(options.plugins, corpus, &unused)?, &runtime, &search)?;
     let cost =
@@ -192,7 +192,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Cold and cached, of each plugin.
+/// Measures loading each plugin, cold and cached.
 fn loading(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<()> {
     let mut text = String::new();
     for _ in 0..2 {
@@ -244,7 +244,7 @@ fn load(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<Regi
     Ok(registry)
 }
 
-/// Calls a tool over and over, `at_once` of them side by side.
+/// Calls a tool repeatedly, with `at_once` calls in flight.
 async fn call(
     tools: &ToolManager,
     tool: &str,
@@ -291,7 +291,7 @@ async fn call(
     Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
-/// The tool alone, without what a fresh sandbox costs.
+/// Measures the tool alone, without the cost of a fresh sandbox.
 fn warm(
     registry: &Registry,
     runtime: &Runtime,
@@ -306,7 +306,7 @@ fn warm(
     Ok(Samples::new(seconds, began.elapsed().as_secs_f64()))
 }
 
-/// Prints the memory of a live instance beside what all share.
+/// Prints the memory of a live instance, apart from shared memory.
 fn memory(
     registry: &Registry,
     runtime: &Runtime,
@@ -315,7 +315,7 @@ fn memory(
     const INSTANCES: usize = 24;
     let plugin = offering(registry, tool)?;
     let arguments = arguments[0].to_string();
-    // What a call wrote to: the rest is shared with the snapshot.
+    // Only pages that a call wrote to count; the rest is shared with the snapshot.
     let look = || memory_bytes("RssAnon:");
     let hold = |count| -> anyhow::Result<u64> {
         let seen = runtime.block_on(while_held(plugin, tool, &arguments, count, look))?;
@@ -339,7 +339,7 @@ fn offering<'a>(registry: &'a Registry, tool: &str) -> anyhow::Result<&'a Arc<Pl
     found.with_context(|| format!("no plugin has `{tool}`"))
 }
 
-/// The least that a tool does: arguments in, text out.
+/// The least work of any tool: parses arguments, returns text.
 fn native(arguments: &Value) -> String {
     let arguments = arguments.to_string();
     let parsed: Value = serde_json::from_str(&arguments).unwrap_or_default();
@@ -384,7 +384,7 @@ struct McpFigures {
     calls_per_s_at_32: f64,
 }
 
-/// One call after the other, and calls/s with 32 at once, of a server that stays.
+/// Measures a server that stays: calls one after the other, and calls per second with 32 at once.
 fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let script = folder.path().join("mcp_echo.py");
@@ -409,7 +409,7 @@ fn mcp_server(python: &Path) -> anyhow::Result<(Samples, f64)> {
     ))
 }
 
-/// Arguments of searches: the beginnings of some passages, as long as the questions of the field.
+/// Generates arguments of searches: the first words of some passages, as long as typical questions.
 fn queries(corpus: &Path) -> anyhow::Result<Vec<Value>> {
     const QUERIES: usize = 64;
     const WORDS: usize = 14;
@@ -436,7 +436,7 @@ fn queries(corpus: &Path) -> anyhow::Result<Vec<Value>> {
     Ok(queries)
 }
 
-/// JSON lines of passages with words as frequent as in a language: the n-th word 1/n as often.
+/// Generates passages as JSON lines. Word frequencies follow Zipf's law: the n-th word is 1/n as frequent.
 fn passages() -> String {
     const WORDS: &[&str] = &[
         "river", "city", "bridge", "empire", "king", "song", "film", "north", "island", "war",

@@ -1,4 +1,4 @@
-//! `rlf-bench soak`: very many calls, good and bad, and what is left of them.
+//! `rlf-bench soak`: makes very many good and bad calls, and checks what remains afterwards.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use rlf_sandbox::{InUse, Limits};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::{Value, json};
 
-/// Calls that misbehave, out of 1,000, by tool. The others compute and behave.
+/// Tools that misbehave, with their share of every 1,000 calls. All other calls compute and behave.
 const MISDEEDS: &[(u64, &str)] = &[
     (2, "loop"),
     (5, "sleep"),
@@ -31,12 +31,12 @@ const MISDEEDS: &[(u64, &str)] = &[
     (5, "huge_result"),
     (5, "invalid_result"),
 ];
-/// Calls given up halfway, out of 1,000.
+/// Calls that the caller abandons halfway, out of every 1,000.
 const GIVEN_UP: u64 = 10;
 
 pub(super) struct Options<'a> {
     pub(super) plugins: &'a Path,
-    /// With the plugin `misbehave` in it.
+    /// Directory with the plugin `misbehave`.
     pub(super) misbehaving: &'a Path,
     pub(super) calls: u64,
     pub(super) at_once: usize,
@@ -99,7 +99,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         println!("{tool:<16} {}", serde_json::to_string(&counts)?);
     }
     let left = runtime.block_on(async {
-        // What was given up ends within an epoch's tick.
+        // An abandoned call ends within an epoch's tick.
         for _ in 0..1_000 {
             if sandbox.in_use() == InUse::default() {
                 break;
@@ -117,7 +117,7 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Makes calls until number `until`, `at_once` of them side by side; how many good ones went wrong.
+/// Makes calls until number `until`, with `at_once` in flight. Returns how many good ones failed.
 async fn calls(
     tools: &ToolManager,
     next: &Arc<AtomicU64>,
@@ -147,7 +147,7 @@ async fn calls(
     Ok(wrong)
 }
 
-/// One call; whether it ended as it must.
+/// Makes one call, and returns whether it ended as it must.
 async fn one(tools: &ToolManager, number: u64) -> bool {
     let draw = mixed(number) % 1_000;
     let mut edge = 0;
@@ -196,7 +196,7 @@ fn misdeed_arguments(name: &str) -> Value {
     }
 }
 
-/// A number that decides which call does what: the same in every soak.
+/// Pseudo-random number that decides what a call does. It is the same in every soak.
 fn mixed(number: u64) -> u64 {
     rlf_policy::Key::from_value(0).word(number)
 }
@@ -205,7 +205,7 @@ fn resident_bytes() -> Option<u64> {
     memory_bytes("VmRSS:")
 }
 
-/// A line of this process's memory as the kernel tells it.
+/// Reads a line of this process's memory status from the kernel.
 pub(super) fn memory_bytes(line: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|found| found.strip_prefix(line))?;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
-/// Post-train language models for multi-turn tool use, with tools and rewards in sandboxes.
+/// Post-train language models for multi-turn tool use, with sandboxed tools and rewards
 ///
-/// Set RLF_LOG=info (or debug) to see what happens inside.
+/// Set RLF_LOG=info or RLF_LOG=debug to print log messages on standard error.
 #[derive(Debug, Parser)]
 #[command(name = "rlf-host", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -18,38 +18,40 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Train a policy as a configuration says, from the start or from where a run stopped
+    /// Train a policy from a configuration, or resume a run
     Train(Train),
-    /// Measure a run's policy on a split: greedy, sampled and pass@k, by kind of task
+    /// Evaluate a run's policy on a split: greedy, sampled and pass@k, by kind of task
     Eval(Eval),
-    /// Play one task and print the trajectory: turns, calls, observations, mask, rewards
+    /// Play one task with a run's policy and print the trajectory: turns, calls, observations, mask, rewards
     Rollout(Rollout),
     /// Write a run's report: one HTML page with curves, configuration and trajectories
     Report(Report),
     /// List, inspect, call and check plugins
     Plugin(Plugin),
-    /// Make published data sets' files the project's own: tasks, or demonstrations
+    /// Convert published data sets into tasks for RL or demonstrations for SFT
     Data(Data),
-    /// Try an environment by hand, or check that it keeps its promises
+    /// Play an environment by hand, or check that it behaves as environments must
     Env(Env),
-    /// Run a program in a sandbox: what it prints, and its exit code
+    /// Run a program in a sandbox, and exit with the program's exit code
     ///
-    /// Runs a program that a model, or anybody, wrote. It finds no files but those it is given, no network, no other
-    /// process and no environment; its clock is virtual, so sleeping takes no time, and everything random follows from
-    /// `--seed`. Standard input is handed to it, to its end, where that is no terminal.
+    /// The program may be untrusted. It finds only the files that it is given: no other files, no network, no other
+    /// processes and no environment variables. Its clock is virtual, so sleeping takes no real time. All randomness
+    /// follows from `--seed`. If standard input is not a terminal, it is read to its end and passed to the program.
     ///
-    /// Exit code: the program's own; 124 where it was out of time, 137 where another limit stopped it, 130 at Ctrl-C, 141
-    /// where nobody reads what it prints, 125 where it could not be run, for a wrong option of this command too.
+    /// Exit code: the program's own. Otherwise 124 if it ran out of time, 137 if another limit stopped it, 130 after
+    /// Ctrl-C, 141 if nobody reads its output any more, and 125 if it could not be run, for example because of a wrong
+    /// option.
     Run(Run),
-    /// Serve programs, tools and rewards over HTTP, as SandboxFusion does
+    /// Serve programs, tools and rewards over HTTP, with the interface of SandboxFusion
     ///
-    /// Serves until Ctrl-C or SIGTERM, then answers what it took. One line for each request goes to standard error.
+    /// Serves until Ctrl-C or SIGTERM, then answers the requests that it has accepted and exits. Prints one line for
+    /// each request on standard error.
     Serve(Serve),
-    /// Say what this machine has, and which device a configuration would use
+    /// Show what this machine has, and which device a configuration would use
     Doctor(Doctor),
-    /// Say how fast this machine is: tokens per second of a small policy, calls per second of the sandbox
+    /// Measure this machine's speed: tokens per second of a small policy, calls per second of the sandbox
     Bench(Bench),
-    /// Prepare one component under limits of its own; started by this program alone
+    /// Prepare one component in a process with its own limits; only rlf-host starts this
     #[command(name = rlf_sandbox::prepare_process::ARGUMENT, hide = true)]
     Prepare,
 }
@@ -57,13 +59,13 @@ pub(crate) enum Command {
 /// Largest number of tasks or samples.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// Directories of plugins.
+/// The directory of plugins.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectory {
-    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    /// Add a directory of plugins: every `*/plugin.toml` or `*.wasm` in it
     ///
-    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
-    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
+    /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.
     #[arg(long, value_name = "DIR")]
     pub(crate) plugins: Option<PathBuf>,
 }
@@ -71,93 +73,93 @@ pub(crate) struct PluginDirectory {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
 pub(crate) struct Train {
-    /// The configuration, for example configs/quickstart.toml
+    /// Configuration file, for example configs/quickstart.toml
     pub(crate) config: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// The run's folder, instead of the configuration's `output`
+    /// Folder of the run (default: `output` of the configuration)
     #[arg(long, value_name = "DIR")]
     pub(crate) run: Option<PathBuf>,
-    /// cpu, cuda, cuda:N or auto, instead of the configuration's `device`
+    /// Device: cpu, cuda, cuda:N or auto (default: `device` of the configuration)
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// The seed, instead of the configuration's `seed`
+    /// Seed of all randomness (default: `seed` of the configuration)
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Change one setting: KEY=VALUE, such as rl.steps=20; may be repeated
+    /// Override one key of the configuration, such as rl.steps=20; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Go on from the run's last checkpoint
+    /// Continue from the run's last checkpoint
     #[arg(long)]
     pub(crate) resume: bool,
-    /// With --resume: go on although the configuration or a plugin changed
+    /// With --resume: continue even if the configuration or a plugin has changed
     #[arg(long, requires = "resume")]
     pub(crate) allow_changes: bool,
-    /// Replace a run that is already there
+    /// Replace an existing run in the folder
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// After training, also continue SFT from the same start for as long as RL took
+    /// After RL, also continue SFT from the same start for as long as RL took, for comparison
     #[arg(long)]
     pub(crate) control: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The run directory
+    /// Folder of the run
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// train, validation or test
+    /// Split: train, validation or test
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
-    /// Number of tasks, instead of the configuration's `eval.tasks`
+    /// Number of tasks (default: `eval.tasks` of the configuration)
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) tasks: Option<usize>,
-    /// Samples per task, instead of the configuration's `eval.samples`
+    /// Samples per task (default: `eval.samples` of the configuration)
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
     pub(crate) samples: Option<usize>,
     /// Sampling temperature
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
-    /// Sample with the values in the checkpoint's generation_config.json
+    /// Sample with the settings in the checkpoint's generation_config.json
     #[arg(long, conflicts_with = "temperature")]
     pub(crate) generation_config: bool,
-    /// cpu, cuda, cuda:N or auto, instead of the configuration's `device`
+    /// Device: cpu, cuda, cuda:N or auto (default: `device` of the configuration)
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Rollout {
-    /// The run directory
+    /// Folder of the run
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// Index of a task of the split, or a task's id
+    /// The task: its index in the split, or its id
     #[arg(long, default_value = "0")]
     pub(crate) task: String,
-    /// train, validation or test
+    /// Split: train, validation or test
     #[arg(long, default_value = "test")]
     pub(crate) split: String,
     /// Sampling temperature; 0 is greedy
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
-    /// Which sample of the task to draw; those before it are drawn too
+    /// Number of the sample to print, from 0; the samples before it are drawn too
     #[arg(long, default_value_t = 0, value_parser = RangedU64ValueParser::<u64>::new().range(0..=9_999))]
     pub(crate) sample: u64,
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// The run directory
+    /// Folder of the run
     pub(crate) run: PathBuf,
-    /// File of the page; RUN/report.html by default
+    /// File to write (default: RUN/report.html)
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -168,93 +170,96 @@ pub(crate) struct Plugin {
     pub(crate) command: PluginCommand,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectoryGlobal,
-    /// A configuration whose `[plugins.*]` tables bind data and grants
+    /// Configuration file whose `[plugins.*]` tables bind data and grant gates (default: none)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 
-/// Directories of plugins; also after the subcommand.
+/// The directory of plugins, also accepted after the subcommand.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginDirectoryGlobal {
-    /// Directory of plugins beside the shipped ones: every `*/plugin.toml` or `*.wasm` in it
+    /// Add a directory of plugins: every `*/plugin.toml` or `*.wasm` in it
     ///
-    /// A plugin or a tool in it wins over a shipped one of its name. The shipped plugins are found beside the program, or
-    /// in the directory that RLF_PLUGINS names; if that is empty, they are left out.
+    /// A plugin or tool in it replaces a shipped one of the same name. Shipped plugins are found beside the program, or
+    /// in the directory named by RLF_PLUGINS. If RLF_PLUGINS is set but empty, no shipped plugins are used.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) plugins: Option<PathBuf>,
 }
 
-/// Settings of a plugin on the command line; they win over those of a configuration.
+/// Settings of a plugin on the command line. They override those of a configuration.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PluginBindings {
-    /// Bind data without a configuration: NAME=FILE, may be repeated
+    /// Bind a data slot to a file or folder, as a configuration would; may be repeated
     #[arg(long, value_name = "NAME=FILE")]
     pub(crate) data: Vec<String>,
-    /// The plugin's `config` as a JSON object
+    /// The plugin's `config`, as a JSON object (default: from the configuration)
     #[arg(long, value_name = "JSON")]
     pub(crate) plugin_config: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Every plugin that is found, and what is wrong with those that do not load
+    /// List every plugin found, with the problem of each one that does not load
     List,
-    /// One plugin on one screen: what it exports, asks for and is granted, by which line, its limits and its cost
+    /// Show one plugin: exports, requests, grants with file and line, limits and cost
     ///
-    /// Everything that a configuration grants is shown with the file and line that grant it. Limits that are not the
-    /// default are marked with `*`. `instance` is measured: fresh instances are made one after another for 50 ms with
-    /// nothing called in them, `init` included where it runs in every call; of their times the median. Of the memory
-    /// that one begins with, "its own" is what the machine has to find for each of several that are alive together:
-    /// pages it wrote to, its stack and the host's records; the rest is shared, or not there until it is touched.
-    /// `--json` has all of it, and the full schema of every tool.
+    /// Everything that a configuration grants is shown with its file and line. Limits that differ from the default are
+    /// marked with `*`.
+    ///
+    /// `instance` is the measured cost of a fresh instance: the median over 50 ms in which instances are made one after
+    /// another and nothing is called in them. `init` is included if it runs in every call. "Its own" memory is what
+    /// each further live instance takes: the pages it wrote to, its stack and the host's records. All other memory is
+    /// shared, or untouched and not allocated.
+    ///
+    /// `--json` prints all of this, and the full schema of every tool.
     Inspect {
-        /// Its name, or the alias a configuration gives it
+        /// The plugin's name or alias
         name: String,
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Call a tool in its sandbox
+    /// Call a tool in its sandbox and print the result
     Call {
         /// The plugin's name or alias
         plugin: String,
-        /// The tool
+        /// Name of the tool
         tool: String,
-        /// Its arguments as a JSON object
+        /// The tool's arguments, as a JSON object
         #[arg(default_value = "{}")]
         arguments: String,
         /// Seed of the call's clock and randomness
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Folder for the files that the call leaves (`files.outputs` of its policy)
+        /// Folder for the files that the call leaves, if `files.outputs` is granted (default: they are dropped)
         #[arg(long, value_name = "DIR")]
         outputs: Option<PathBuf>,
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Grade an answer with a reward, in its sandbox
+    /// Grade one answer or one trajectory with a reward in its sandbox
     Grade {
         /// The plugin's name or alias
         plugin: String,
-        /// The model's answer; leave it out for a trajectory without one
+        /// The model's answer (default: none, as in a trajectory that gave no answer)
         #[arg(long, value_name = "TEXT")]
         answer: Option<String>,
-        /// The task's reference as JSON, or as plain text
+        /// The task's reference, as JSON or plain text
         #[arg(long, value_name = "JSON")]
         reference: String,
-        /// Instead of `--answer`: a trajectory as `rlf-host rollout --json` prints it
+        /// Instead of --answer: a trajectory in a file, as printed by `rlf-host rollout --json`
         #[arg(long, value_name = "FILE", conflicts_with = "answer")]
         trajectory: Option<PathBuf>,
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Pin a plugin to what it is now in the configuration given with --config, and open gates to it
+    /// Pin a plugin to its present component in the file given with --config, and open gates to it
     Grant {
         /// The plugin's name or alias
         plugin: String,
-        /// Open these gates, of those that the plugin asks for: may be repeated
+        /// Gate to open, out of those that the plugin asks for; may be repeated (default: none)
         #[arg(long = "gate", value_name = "GATE")]
         gates: Vec<String>,
     },
@@ -275,54 +280,55 @@ pub(crate) struct Data {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// Read files of a published format and write tasks, for RL, or demonstrations, for SFT
+    /// Read files of a published format; write tasks for RL or demonstrations for SFT
     Import(Box<Import>),
-    /// The formats that are read
+    /// List the formats that can be imported
     Formats,
 }
 
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
 pub(crate) struct Import {
-    /// JSON lines, or one JSON array; Parquet where rlf-host is built with it
+    /// JSON lines or one JSON array; also Parquet if rlf-host was built with it
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// File of the rows, as JSON lines; a file that is there is replaced when all rows are read, a
-    /// pipe or device is written to
+    /// File to write, as JSON lines. An existing file is replaced once all rows are read; a pipe or device is written
+    /// to
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// The format of all rows (`rlf-host data formats`); recognised row by row by default
+    /// Format of all rows, one of `rlf-host data formats` (default: recognised for each row)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
-    /// The environment that the tasks live in, in place of the format's own
+    /// Environment of the tasks (default: the format's own)
     #[arg(long, value_name = "NAME")]
     pub(crate) environment: Option<String>,
-    /// The code around FTRL's functions that they see: clean, or as the published executor runs them
+    /// Code that FTRL's functions can see: clean (imports and the other functions) or published (neither, as published)
     #[arg(long, default_value = "clean", value_name = "clean|published")]
     pub(crate) scoping: String,
-    /// Take FTRL's step-level rows, whose conversation has begun, as tasks of one turn
+    /// Import FTRL's step-level rows, whose conversation is already under way, as tasks of one turn
     #[arg(long)]
     pub(crate) steps: bool,
-    /// Make FTRL's step-level samples of the trajectories that a run kept (its folder, or a file of `trajectories` in it);
-    /// FILE is then the tasks it was given
+    /// Make FTRL's step-level samples from a run's trajectories: RUN, or one file in RUN/trajectories
+    ///
+    /// FILE is then the tasks that the run was given.
     #[arg(long, value_name = "RUN")]
     pub(crate) steps_of: Option<PathBuf>,
-    /// The speaker for tau-bench's customer: solo, or a model
+    /// Player of tau-bench's customer: solo (none; the model is given what the customer knows) or model
     #[arg(long, default_value = "solo", value_name = "solo|model")]
     pub(crate) user: String,
-    /// Leave the reasoning of demonstrated turns out
+    /// Leave out the reasoning of demonstrated turns
     #[arg(long)]
     pub(crate) drop_reasoning: bool,
-    /// At most so many rows
+    /// Import at most this many rows (default: all)
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000_000))]
     pub(crate) limit: Option<usize>,
-    /// Leave rows out that cannot be read, that have another's id, or that --replay says are wrong
+    /// Leave out bad rows: unreadable, with the id of another row, or found wrong by --replay
     #[arg(long)]
     pub(crate) skip_bad: bool,
-    /// Make the gold calls of every task in its environment, and keep where they begin and lead to
+    /// Play the gold calls of every task in its environment, and store the first and last state in its reference
     #[arg(long)]
     pub(crate) replay: bool,
-    /// With --replay: the configuration whose `[plugins.*]` are the environments
+    /// With --replay: configuration file whose `[plugins.*]` tables define the environments
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -335,10 +341,10 @@ pub(crate) struct Env {
     pub(crate) command: EnvCommand,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectoryGlobal,
-    /// A configuration whose `[plugins.*]` and `[sandbox]` hold
+    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -348,32 +354,32 @@ pub(crate) enum EnvCommand {
     /// Play an environment by hand: one command a line from standard input
     ///
     /// Commands: list, NAME {ARGUMENTS} to call a tool, say TEXT, state, diff, snapshot FILE, restore FILE, undo,
-    /// verify REFERENCE, quit; `help` explains them. What each call changed is shown after it. From a pipe, the exit code
-    /// says whether every command could be carried out.
+    /// verify REFERENCE, quit; `help` explains them. The changes that each call made are shown after it. If standard
+    /// input is not a terminal, the exit code says whether every command succeeded.
     Try {
         /// A Python file or a folder of them, a component, or the name of an environment
         path: PathBuf,
-        /// The task that opens the session: JSON, or @FILE. Default: the environment's own first state
+        /// Task that opens the session: JSON, or @FILE (default: the environment's own first state)
         #[arg(long, value_name = "JSON", conflicts_with = "scenario")]
         task: Option<String>,
-        /// Open the task of one of its scenarios
+        /// Open the task of this scenario of the environment
         #[arg(long, value_name = "ID")]
         scenario: Option<String>,
-        /// Seed of everything random; the scenario's, or 0
+        /// Seed of all randomness (default: the scenario's, or 0)
         #[arg(long)]
         seed: Option<u64>,
         #[command(flatten)]
         bindings: PluginBindings,
     },
-    /// Play an environment's scenarios and see that it keeps its promises
+    /// Play an environment's scenarios and check that it behaves as environments must
     ///
-    /// The same seed gives the same bytes, a session restored from a snapshot goes on as the first one, asking for state,
-    /// snapshot or verdict changes nothing, every scenario ends in the state that it expects, and no tool breaks on
-    /// arguments that its schema allows.
+    /// Checks that the same seed gives the same bytes; that a session restored from a snapshot continues like the first
+    /// one; that asking for state, snapshot or verdict changes nothing; that every scenario ends in the state that it
+    /// expects; and that no tool breaks on arguments that its schema allows.
     Check {
         /// A Python file or a folder of them, a component, or the name of an environment
         path: PathBuf,
-        /// Calls of each tool with generated arguments
+        /// Number of calls of each tool with generated arguments
         #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
         inputs: usize,
         #[command(flatten)]
@@ -383,69 +389,69 @@ pub(crate) enum EnvCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// A configuration: its tables [serve], [plugins], [sandbox] and [tools] are looked at
+    /// Configuration file; its tables `[serve]`, `[plugins]`, `[sandbox]` and `[tools]` apply
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// Address and port, instead of the configuration's `serve.listen` (127.0.0.1:8080)
+    /// Address and port to listen on (default: `serve.listen` of the configuration, or 127.0.0.1:8080)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// File with the token that clients have to send; needed unless only this machine is listened to
+    /// File with the token that clients must send; needed if other machines can connect
     #[arg(long, value_name = "FILE", conflicts_with = "token_env")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Environment variable with the token
+    /// Environment variable with that token
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
-    /// A name that clients reach the service by; may be repeated
+    /// Host name by which clients reach the service; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
-    /// A web origin whose pages may ask, such as https://lab.example.com; may be repeated
+    /// Web origin whose pages may send requests, such as https://lab.example.com; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<String>,
-    /// A plugin that is served although it leads to a network, a model or a directory; may be repeated
+    /// Plugin to serve although it reaches a network, a model or a directory; may be repeated
     #[arg(long, value_name = "PLUGIN")]
     pub(crate) allow: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The program's file, or `-` for standard input
+    /// File of the program, or `-` for standard input
     pub(crate) script: PathBuf,
-    /// The program's arguments
+    /// Arguments of the program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
-    /// Its language; by default what its file's extension says, and python for standard input
+    /// Language of the program (default: by the file's extension; python for standard input)
     #[arg(long, visible_alias = "language")]
     pub(crate) lang: Option<String>,
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// A configuration whose `[sandbox]` and `[plugins.*]` hold
+    /// Configuration file; its `[sandbox]` and `[plugins.*]` apply (default: none)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// CPU time, and again time as the program sees it, in milliseconds
+    /// Limit in milliseconds of CPU time, and separately of virtual time (default: as configured, or 10000)
     #[arg(long, value_name = "MS", value_parser = RangedU64ValueParser::<u64>::new().range(1..=86_400_000))]
     pub(crate) time_ms: Option<u64>,
-    /// Memory in bytes, or such as 64MiB; at most 4GiB
+    /// Limit of memory, such as 64MiB; at most 4GiB (default: as configured, or 256MiB)
     #[arg(long, value_name = "BYTES", value_parser = crate::arguments::memory)]
     pub(crate) memory: Option<u64>,
-    /// The most it may print on one stream, in bytes, or such as 1MiB
+    /// Limit of output on each stream, such as 1MiB (default: as configured, or 16MiB)
     #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
     pub(crate) output: Option<u64>,
-    /// The most that its files may hold together, in bytes, or such as 16MiB
+    /// Limit of all files of the program together, such as 32MiB (default: as configured, or 16MiB)
     #[arg(long, value_name = "BYTES", value_parser = crate::arguments::bytes)]
     pub(crate) files: Option<u64>,
-    /// Seed of everything random
+    /// Seed of all randomness
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Give it a file, under its own name or another: PATH or PATH=NAME; may be repeated
+    /// Give the program a file, under its own name or another; may be repeated
     #[arg(long = "file", value_name = "PATH[=NAME]")]
     pub(crate) given: Vec<String>,
-    /// Take a file that it leaves, under its own name or another: NAME or NAME=PATH; may be repeated
+    /// Keep a file that the program leaves, under its own name or another; may be repeated
     #[arg(long = "fetch", value_name = "NAME[=PATH]")]
     pub(crate) fetched: Vec<String>,
 }
 
-/// Bytes as people write them: `4096`, `64KiB`, `16MiB`, `1GiB`.
+/// Parses a number of bytes, such as `4096`, `64KiB`, `16MiB` or `1GiB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let (number, shift) = units
@@ -459,10 +465,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "that is none, or too many".to_owned())
+        .ok_or_else(|| "the number of bytes must be at least 1, and below 2^64".to_owned())
 }
 
-/// Bytes of memory for a program, whose addresses have 32 bits.
+/// Parses a number of bytes for a program's memory, whose addresses have 32 bits.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     bytes(text).and_then(|bytes| {
         if bytes <= 4 << 30 {
@@ -475,9 +481,9 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// A configuration, to say which device and pools it would use
+    /// Configuration file, to show the device and pools that it would use
     pub(crate) config: Option<PathBuf>,
-    /// Print JSON for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -486,7 +492,7 @@ pub(crate) struct Doctor {
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) plugins: PluginDirectory,
-    /// Threads that train and decode; one per core by default
+    /// Threads that train and decode (default: one per core)
     #[arg(long)]
     pub(crate) workers: Option<usize>,
 }

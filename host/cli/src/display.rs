@@ -1,4 +1,4 @@
-//! A trajectory for people: what happened, what the loss sees, how it was graded.
+//! Prints a trajectory for people: events, loss mask and grades.
 
 use console::{Style, style};
 use rlf_dialogue::message::plain_text;
@@ -8,19 +8,19 @@ use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_rollout::statistics::Rate;
 
-/// A share as a percentage; a dash where there is none.
+/// A share as a percentage, or a dash if there is none.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }
 
-/// The interval of a rate, in percent; nothing where nothing was scored.
+/// The confidence interval of a rate in percent; empty if nothing was scored.
 pub(crate) fn interval(rate: &Rate) -> String {
     let (low, high) = (rate.low * 100.0, rate.high * 100.0);
     rate.mean
         .map_or_else(String::new, |_| format!("[{low:.1}, {high:.1}]"))
 }
 
-/// Prints one trajectory readably.
+/// Prints one trajectory.
 pub(crate) fn trajectory(
     task: &Task,
     trajectory: &Trajectory,
@@ -107,7 +107,7 @@ pub(crate) fn trajectory(
     }
 }
 
-/// The training sequences as text, coloured by what the loss sees.
+/// Prints the training sequences as text, coloured by the loss mask.
 fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
     let (prompt, model, observation) = (
         Style::new().dim(),
@@ -138,7 +138,7 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
                     continue;
                 }
             };
-            // Styled line by line: terminals do not carry a style over a line's end.
+            // Each line gets its own style, because terminals do not carry a style across line ends.
             let decoded = printable(&tokenizer.decode(ids));
             let lines: Vec<String> = decoded
                 .split('\n')
@@ -152,8 +152,8 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
     }
 }
 
-/// Text from a model or a tool, with control characters made visible so that it cannot steer the
-/// terminal. Line breaks stay.
+/// Makes control characters in the text of a model or tool visible, so that it cannot steer the terminal. Line breaks
+/// stay.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {

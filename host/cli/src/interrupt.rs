@@ -1,18 +1,18 @@
-//! Ctrl-C: once finishes the step and saves, twice stops at once.
+//! Ctrl-C: the first one finishes the step and saves, the second one stops at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit code of a program ended by Ctrl-C, as shells have it.
+/// Exit code of a program ended by Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 130;
 
-/// Becomes true at the first Ctrl-C (or SIGTERM).
+/// Returns a flag that becomes true at the first Ctrl-C or SIGTERM.
 pub(crate) fn watch() -> anyhow::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = asked.clone();
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::SeqCst) {
-            eprintln!("stopped at once; `--resume` goes on from the last checkpoint");
+            eprintln!("stopped at once; `--resume` continues from the last checkpoint");
             std::process::exit(INTERRUPTED);
         }
         eprintln!("\nfinishing this step and saving; press Ctrl-C again to stop at once");

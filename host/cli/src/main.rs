@@ -1,10 +1,22 @@
 //! `rlf-host`: post-trains language models for multi-turn tool use by reinforcement learning.
 //!
-//! This crate knows arguments, printing and exit codes. [`rlf_run`] is the library below it: a run, from its
-//! configuration to a trained policy.
+//! This crate parses arguments, prints, and sets exit codes. It must not know how anything is trained: that is in
+//! [`rlf_run`], the library below it.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | commands, options and their help | `arguments` |
+//! | the work of one subcommand | `commands`, one module for each |
+//! | printing trajectories and shares | `display` |
+//! | the live line of a training run | `progress` |
+//! | the HTML report | `report` |
+//! | plugin settings of a configuration, with their lines | `operator` |
+//! | finding and loading plugins | `plugins` |
+//! | Ctrl-C | `interrupt` |
+//! | warnings | `warning` |
 
-/// `println!`, except that output which cannot be written is no reason to panic, and least of all to
-/// end a training run: it is told at the end, unless the reader just went away (`| head`).
+/// `println!` that never panics. If output cannot be written, training goes on and the error is reported at the end,
+/// unless the reader just closed the pipe (`| head`).
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -36,7 +48,7 @@ use crate::arguments::{Arguments, Command};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The first error of standard output.
+/// The first error in writing to standard output.
 static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 
 fn unwritten(error: std::io::Error) {
@@ -51,9 +63,9 @@ fn main() -> ExitCode {
         Err(error) => return unparsed(&error),
     };
     let quiet = match arguments.command {
-        // Which says itself how a call ended.
+        // These commands print themselves how a call ended.
         Command::Plugin(_) | Command::Env(_) => "warn,rlf_tools::tool_manager=error",
-        // A line for each request.
+        // One line for each request.
         Command::Serve(_) => "warn,rlf_serve=info",
         _ => "warn",
     };
@@ -64,7 +76,7 @@ fn main() -> ExitCode {
         )
         .with_writer(std::io::stderr);
     match arguments.command {
-        // It goes on for days.
+        // A service runs for days, so its log lines carry the time.
         Command::Serve(_) => log.init(),
         _ => log.without_time().init(),
     }
@@ -107,7 +119,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows what is wrong with a command line, or the help that it asks for.
+/// Prints the error of a command line, or the help that it asks for, and returns the exit code.
 fn unparsed(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     let runs_a_program = std::env::args_os()
@@ -115,13 +127,13 @@ fn unparsed(error: &clap::Error) -> ExitCode {
         .is_some_and(|first| first == "run");
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
-        // Any other could be the program's own.
+        // Any other code could be the program's own.
         _ if runs_a_program => ExitCode::from(commands::run::NOT_RUN),
         code => ExitCode::from(code as u8),
     }
 }
 
-/// An error with its causes, each said once: many messages end in their cause already.
+/// Formats an error with its causes. A cause that a message already ends in is not repeated.
 fn told(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {

@@ -1,4 +1,4 @@
-//! Settings of plugins in a configuration, each with its line.
+//! Reads the settings of plugins in a configuration, each with its line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ pub(crate) struct Operator {
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
     file: Option<(PathBuf, Lines)>,
-    /// Data that is in a run's folder, and there is no run here: by alias and slot, the file's name.
+    /// Data bindings into a run's folder, which cannot be resolved without a run: by alias and slot, the file's name.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// The part of a configuration that is looked at here.
+/// The part of a configuration that is read here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Part {
@@ -40,15 +40,15 @@ struct Part {
     serve: ServeConfig,
 }
 
-/// One thing that the operator set for a plugin.
+/// One setting that the operator made for a plugin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Setting {
-    /// Its key in the plugin's table: `data.corpus`.
+    /// The key in the plugin's table, such as `data.corpus`.
     pub(crate) key: String,
     pub(crate) value: toml::Value,
-    /// `FILE:LINE`, or the option of the command line.
+    /// `FILE:LINE`, or the option on the command line.
     pub(crate) at: String,
-    /// Whether it is for another component than the one that is there.
+    /// Whether the setting is void because it is for another component than the present one.
     pub(crate) withdrawn: bool,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct Setting {
 pub(crate) struct PluginSettings {
     pub(crate) policy: PluginGrants,
     pub(crate) settings: Vec<Setting>,
-    /// `FILE:LINE` of its table.
+    /// `FILE:LINE` of the plugin's table.
     pub(crate) entry: Option<String>,
-    /// The configuration that was looked into.
+    /// The configuration that was read.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Keys that a component loses when it is not the pinned one.
+/// Keys that have no effect if the component is not the pinned one.
 const BOUND_TO_THE_HASH: [&str; 7] = [
     "grants",
     "tools",
@@ -109,7 +109,7 @@ impl Operator {
         Ok(operator)
     }
 
-    /// The settings of `plugin`; data and config from the command line win.
+    /// The settings of `plugin`. Data and config from the command line override the configuration's.
     pub(crate) fn for_plugin(
         &self,
         plugin: &str,
@@ -159,7 +159,7 @@ impl Operator {
         Ok(configured)
     }
 
-    /// A problem, in words that know of data which lies in a run.
+    /// Rewords a problem whose cause is data bound to a run's folder, because no run is given here.
     pub(crate) fn explained(&self, problem: &Problem, policy: &PluginGrants) -> Problem {
         let mut problem = problem.clone();
         let Some(in_run) = self.in_run.get(&problem.plugin) else {
@@ -185,12 +185,12 @@ impl Operator {
             format!("`{slot}` is bound to `{IN_RUN}{name}`{line}")
         };
         let what = format!(
-            "its data lies in the folder of a run, and no run was named: {}",
+            "its data is in the folder of a run, and no run was named: {}",
             list(&bound, ", ")
         );
         let option = |slot: &String, name: &String| format!("--data {slot}=RUN/data/{name}");
         problem.mend = format!(
-            "bind the file itself, from a run that there is: {}",
+            "bind the file itself, from an existing run: {}",
             list(&option, " ")
         );
         problem.what = what;
@@ -209,7 +209,7 @@ impl PluginSettings {
         });
     }
 
-    /// Marks what does not hold for a component of this hash.
+    /// Marks the settings that do not apply to a component with this hash.
     pub(crate) fn withdraw_unless(&mut self, hash: &str) {
         let pinned = &self.policy.hash;
         if pinned
@@ -225,8 +225,7 @@ impl PluginSettings {
     }
 }
 
-/// Refuses a key of the top level that no configuration has: a misspelt `[plugins.x]` would otherwise grant nothing
-/// without a word.
+/// Refuses an unknown key at the top level. Otherwise a misspelt `[plugins.x]` would silently grant nothing.
 fn known(key: &str, line: usize, origin: &str) -> anyhow::Result<()> {
     let mut alone = toml::Table::new();
     alone.insert(key.to_owned(), toml::Value::Integer(0));
@@ -312,7 +311,7 @@ mod tests {
         );
         let said = refused("[zzzzzzzz]\n");
         assert!(said.contains("known here: seed, "), "{said}");
-        // The rest of a training configuration is not looked at.
+        // Other tables of a training configuration are not checked.
         assert!(operator("[rl]\nsteps = \"many\"\n[model]\n").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Plugins as every command finds and loads them.
+//! Finds and loads plugins, in the same way for every command.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 
 use crate::progress::Progress;
 
-/// The shipped plugins and those of `--plugins`. This program prepares components in a process of its own: see
-/// `Command::Prepare`.
+/// The shipped plugins and those of `--plugins`. Components are prepared in a separate process, which this program
+/// starts: see `Command::Prepare`.
 pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
     PluginSources {
         prepare_elsewhere: true,
@@ -22,7 +22,7 @@ pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     sources(None).sandbox(config)
 }
 
-/// Loads plugins, and says so on a terminal if it takes a while.
+/// Loads plugins, and says so on a terminal if loading takes a while.
 pub(crate) fn loading<T>(load: impl FnOnce() -> T) -> T {
     report_if_slow(&Progress::new(), load)
 }

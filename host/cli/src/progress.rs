@@ -1,4 +1,4 @@
-//! The progress of a run: a live line on a terminal, one quiet line a step in a pipe.
+//! Shows the progress of a run: a live line on a terminal, one plain line a step in a pipe.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -17,14 +17,14 @@ use rlf_train::phase::Phase;
 use crate::display::{interval, percent};
 use crate::warning::warn;
 
-/// Shows on standard output and standard error what a run reports.
+/// Prints a run's reports on standard output and standard error.
 pub(crate) struct Progress {
-    /// Whether somebody watches it on a terminal.
+    /// Whether standard error is a terminal.
     live: bool,
     bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
-/// In a pipe, SFT steps are too many and too alike to print all.
+/// In a pipe, only every so many SFT steps are printed, because there are many and they are alike.
 const SFT_STEPS_PER_LINE: u64 = 50;
 
 impl Progress {
@@ -118,14 +118,14 @@ impl RunReporter for Progress {
     }
 }
 
-/// Ends a live display.
+/// Closes the live display.
 fn close(shown: &mut Option<(Phase, ProgressBar)>) {
     if let Some((_, bar)) = shown.take() {
         bar.finish();
     }
 }
 
-/// The result of an evaluation; by kind of task too if it has a name.
+/// Formats the result of an evaluation. If `moment` has a name, it includes the result for each kind of task.
 fn success(moment: &str, evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{}{} split: greedy {}, sampled {} {}",
@@ -183,7 +183,7 @@ fn describe(summary: &RunSummary) {
     }
 }
 
-/// The treatment of earlier turns by the chat template, and its consequence.
+/// Says which earlier turns the chat template changes, and the consequence.
 fn template(summary: &RunSummary) -> String {
     let (origin, changed) = (&summary.template, summary.template_changes.join(", "));
     match (changed.is_empty(), summary.history) {
@@ -204,7 +204,7 @@ fn name(phase: Phase) -> &'static str {
     }
 }
 
-/// The few numbers that say whether it goes well.
+/// The numbers of a step that show whether training goes well.
 fn numbers(line: &Line) -> String {
     let shown: &[(&str, &str, usize)] = match line.phase() {
         Phase::Sft => &[("loss", "loss", 4), ("train_tokens_per_s", "tokens/s", 0)],

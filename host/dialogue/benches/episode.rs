@@ -1,6 +1,5 @@
-//! What the dialogue layer costs a rollout, per turn: `cargo bench -p rlf-dialogue`.
-//! Printed beside the cost of rendering and tokenising the whole conversation anew each turn, which
-//! is what rollouts without a cached observation do.
+//! Measures the cost of the dialogue layer per turn: `cargo bench -p rlf-dialogue`. The comparison is rendering and
+//! tokenising the whole conversation again each turn, as rollouts without cached observations do.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -35,12 +35,12 @@ pub enum History {
     /// Exactly as sampled; sequences only grow.
     #[default]
     AsSampled,
-    /// As the template renders the parsed turns, which is how a deployment would show them. If that changes the text
-    /// that the model had read, a new training sequence begins.
+    /// Rendered by the template from the parsed turns, as a deployment would show them. If that changes the text that
+    /// the model had read, a new training sequence begins.
     Template,
 }
 
-/// The treatment of calls in the last allowed turn, whose observations nobody will read.
+/// The treatment of calls in the last allowed turn, whose observations the model never reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LastTurnCalls {

@@ -14,7 +14,7 @@ use crate::tokenizer::{Piece, Tokenizer, TokenizerError};
 use crate::tool::ToolCall;
 use crate::trust::{ControlTokenGuard, GuardedText};
 
-/// Why a dialogue cannot be set up, or an episode of it cannot start.
+/// The reason why a dialogue cannot be set up, or an episode of it cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum DialogueError {
     /// A setting is out of range.
@@ -22,7 +22,7 @@ pub enum DialogueError {
     Config {
         /// The setting.
         key: &'static str,
-        /// The problem, and how to mend it.
+        /// The problem, and how to fix it.
         message: String,
     },
     /// The template cannot be used.
@@ -309,7 +309,7 @@ fn turn_style(template: &ChatTemplate, protocol: &ProtocolSpec) -> TurnStyle {
         enable_thinking: None,
         add_generation_prompt: false,
     });
-    // A template that cannot render this (one call and no text, say) has no separator.
+    // Some templates cannot render this conversation (one call and no text, for example). They have no separator.
     let text = text.unwrap_or_default();
     let between = text
         .split_once("qzsaidqz")

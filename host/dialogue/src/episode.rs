@@ -80,7 +80,7 @@ pub enum Reply {
     Said(Vec<Content>),
     /// The episode is over.
     Ended,
-    /// Nobody answers: the turn's outcome is decided as without an environment.
+    /// There is no answer: the turn's outcome is decided as without an environment.
     Silence,
 }
 
@@ -113,7 +113,7 @@ enum State {
 enum Attempt {
     /// The result of the call with this index.
     Call(usize),
-    /// The text that says how to mend a malformed call.
+    /// The text that tells the model how to correct a malformed call.
     Mend(String),
 }
 
@@ -142,7 +142,7 @@ pub struct Episode {
     in_environment: bool,
     /// The tools that the model has been told about.
     announced_tools: Vec<ToolDefinition>,
-    /// Tools that are no longer on offer.
+    /// Tools that are no longer offered.
     gone_tools: Vec<ToolDefinition>,
 }
 
@@ -282,8 +282,8 @@ impl Episode {
         self.take_outcomes(outcomes, None)
     }
 
-    /// Like [`Episode::push_outcomes`], if the environment ended the episode with these calls: nobody reads their
-    /// observations.
+    /// Like [`Episode::push_outcomes`], if the environment ended the episode with these calls. The model does not read
+    /// their observations.
     pub fn push_last_outcomes(&mut self, outcomes: Vec<CallOutcome>) -> Step {
         self.take_outcomes(outcomes, Some(Finish::Terminated))
     }
@@ -345,7 +345,7 @@ impl Episode {
         self.in_environment = true;
     }
 
-    /// Notes the environment's feedback on the model's text ([`Step::Say`]), or on its user's leaving. Call it before
+    /// Records the environment's feedback on the model's text ([`Step::Say`]), or on the user's leaving. Call it before
     /// [`Episode::push_reply`].
     pub fn note_feedback(&mut self, feedback: EnvironmentFeedback) {
         if let (State::Speaking { .. }, Some(Event::Turn(turn))) =
@@ -412,7 +412,7 @@ impl Episode {
         }
     }
 
-    /// Sets the environment's final state and its verdict, however the episode ended, and why one of them is missing.
+    /// Sets the environment's final state and its verdict. `unjudged` is the reason why one of them is missing.
     pub fn judge(
         &mut self,
         final_state: Option<Value>,

@@ -64,7 +64,7 @@ enum Chunk {
 #[derive(Debug)]
 enum Fill {
     Text(String),
-    /// The body of this index.
+    /// A stand-in for the body with this index.
     Body(usize),
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ObservationRenderer<'a> {
     pub(crate) ends: &'a [&'a str],
 }
 
-/// Bodies that a template might change: white space, tags, braces, quotes, what looks like a number.
+/// Bodies that a template might change: white space, tags, braces, quotes, texts like numbers.
 const PROBES: [&str; 7] = [
     "",
     " a\tb ",
@@ -177,7 +177,7 @@ impl ObservationRenderer<'_> {
         shape: Shape,
         bodies: &[String],
     ) -> Result<Option<GuardedText>, TemplateError> {
-        // A body must not contain what the stand-in's turn is found by.
+        // A body must not contain the text by which the stand-in's turn is found.
         let mut anchor = String::from("qzturnqz");
         while bodies.iter().any(|body| body.contains(&anchor)) {
             anchor.push_str("turnqz");

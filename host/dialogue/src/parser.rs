@@ -1,7 +1,6 @@
 //! The parser: from the text of a turn to calls and typed diagnostics.
 //!
-//! It is total: every string gives a result, whatever its depth and size. Its time is in practice linear in the text's
-//! length.
+//! Every string gives a result, whatever its depth and size. In practice, the time is linear in the text's length.
 
 use std::fmt;
 
@@ -107,7 +106,7 @@ pub struct ParsedTurn<'t> {
 }
 
 impl<'t> ParsedTurn<'t> {
-    /// The text in think blocks; none if there is no think block.
+    /// The text in think blocks. `None` if there is no think block.
     pub fn reasoning(&self) -> Option<String> {
         let thoughts = self.parts.iter().filter_map(|part| match part {
             Part::Think { text, .. } => Some(*text),

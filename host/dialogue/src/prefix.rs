@@ -33,7 +33,7 @@ pub struct PrefixCase {
 }
 
 impl PrefixReport {
-    /// Whether the case of this name is kept unchanged; none if the template cannot render it.
+    /// Whether the case of this name is kept unchanged. `None` if the template cannot render it.
     pub fn kept(&self, name: &str) -> Option<bool> {
         self.cases
             .iter()

@@ -36,7 +36,7 @@ pub struct ProtocolSpec {
     /// Tags that templates of this protocol put around observations. They are escaped in an observation's own text, so
     /// that it cannot seem to end early.
     pub response: &'static [&'static str],
-    /// A call as the model should write it, for observations that say how to mend one.
+    /// A call as the model should write it, for observations that explain how to correct one.
     pub example: &'static str,
 }
 
@@ -97,7 +97,7 @@ impl Protocol {
         if template_source.contains(HERMES.open) {
             return Some(Self::Hermes);
         }
-        // Llama 3.1's template writes its marker for built-in tools only, but asks for this form.
+        // Llama 3.1's template writes its marker only for built-in tools, but asks for this form of calls.
         let llama = template_source.contains(LLAMA31.open)
             || (template_source.contains("<|start_header_id|>")
                 && template_source.contains("\"parameters\""));

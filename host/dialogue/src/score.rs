@@ -1,4 +1,4 @@
-//! The result of grading one trajectory: a score, or the reason why there is none.
+//! The result of grading one trajectory: a score, or the reason why it has no score.
 
 use serde::{Deserialize, Serialize};
 

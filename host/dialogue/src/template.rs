@@ -37,7 +37,7 @@ pub mod small {
     ];
 }
 
-/// Why a template could not be loaded or rendered.
+/// The reason why a template could not be loaded or rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The file could not be read.
@@ -67,7 +67,7 @@ pub enum TemplateError {
         /// minijinja's error, with its line.
         message: String,
     },
-    /// The template refused the conversation, by `raise_exception` or by an error of its own.
+    /// The template refused the conversation, by `raise_exception` or by another error in it.
     #[error("the chat template {origin} cannot render this conversation: {message}")]
     Render {
         /// The file, or a name instead of one.
@@ -75,7 +75,7 @@ pub enum TemplateError {
         /// minijinja's error, with its line.
         message: String,
     },
-    /// Text that uses every character for marks.
+    /// No private-use character is left to serve as a mark.
     #[error(
         "a text uses every character reserved for private use, so none is left to mark untrusted \
          text with; it is not text that people write, remove it from the data"
@@ -265,7 +265,7 @@ impl ChatTemplate {
         self.render_context(context)
     }
 
-    /// The same, with every text that is not the template's own passed through `untrusted`.
+    /// The same, with every text that does not come from the template itself passed through `untrusted`.
     pub(crate) fn render_with(
         &self,
         input: &RenderInput,

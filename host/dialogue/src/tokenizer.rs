@@ -12,7 +12,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use tokenizers::models::ModelWrapper;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-/// Why a tokenizer could not be loaded, trained or saved.
+/// The reason why a tokenizer could not be loaded, trained or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     /// The file could not be read.
@@ -30,7 +30,7 @@ pub enum TokenizerError {
         path: PathBuf,
         /// The parser's error.
         message: String,
-        /// Beginning of the file.
+        /// The start of the file.
         start: String,
     },
     /// A tokenizer of a kind that cannot encode every text.
@@ -218,7 +218,7 @@ impl Tokenizer {
             })
     }
 
-    /// Writes [`Self::to_json`]. The file appears whole or not at all.
+    /// Writes [`Self::to_json`]. The file is written completely or not at all.
     pub fn save(&self, path: &Path) -> Result<(), TokenizerError> {
         rlf_files::write(path, self.to_json()?.as_bytes()).map_err(|error| TokenizerError::Write {
             path: path.to_owned(),
@@ -371,7 +371,7 @@ struct ByteAlphabet {
 }
 
 impl ByteAlphabet {
-    /// Printable Latin-1 stands for itself, every other byte for a character from U+0100 on
+    /// Printable Latin-1 characters stand for themselves, every other byte for a character from U+0100 on
     /// (openai/gpt-2, `encoder.py`, `bytes_to_unicode`).
     fn new() -> Self {
         let mut next = 0x100;
@@ -388,7 +388,7 @@ impl ByteAlphabet {
         Self { chars }
     }
 
-    /// The bytes of a model token; of a token that is not byte-level, its UTF-8.
+    /// The bytes of a model token. If the token is not byte-level, its UTF-8 bytes.
     fn decode(&self, token: &str) -> Box<[u8]> {
         let byte = |c: char| match c as u32 {
             code @ 0..=0xff if self.chars[code as usize] == c => Some(code as u8),
@@ -406,7 +406,7 @@ impl ByteAlphabet {
     }
 }
 
-/// The library's spelling of the alphabet, for training. It is here beside ours, which decodes.
+/// The library's version of the alphabet, used for training. The one above is used for decoding.
 pub(crate) fn library_alphabet() -> std::collections::HashSet<char> {
     ByteLevel::alphabet().into_iter().collect()
 }

@@ -17,7 +17,7 @@ pub struct Hints {
     pub read_only: bool,
     /// Repeating a call with the same arguments changes nothing more.
     pub idempotent: bool,
-    /// Same component, config, data and arguments: same observation, whatever the seed.
+    /// The same component, config, data and arguments give the same observation, whatever the seed.
     pub deterministic: bool,
     /// Talks to systems outside the sandbox.
     pub open_world: bool,
@@ -75,7 +75,7 @@ pub struct Metric {
 pub struct Observation {
     /// The content that the model sees, in order.
     pub content: Vec<Content>,
-    /// Whether the content tells of a failure that the model should react to.
+    /// Whether the content reports a failure that the model should react to.
     pub failed: bool,
     /// Numbers for the trainer's logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -168,7 +168,7 @@ pub enum Fault {
     Plugin,
     /// An infrastructure failure (queueing, a host call, a dependency): the trajectory is excluded, never scored 0.
     Infrastructure,
-    /// Nobody: the call was cancelled and does not count.
+    /// No party: the call was cancelled and does not count.
     Nobody,
 }
 

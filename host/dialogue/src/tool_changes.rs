@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::tool::ToolDefinition;
 
-/// Tells the model which tools were added and removed; none if there is no difference.
+/// Tells the model which tools were added and removed. `None` if no tool changed.
 pub(crate) fn tool_changes(before: &[ToolDefinition], after: &[ToolDefinition]) -> Option<String> {
     let gone: Vec<&str> = before
         .iter()

@@ -1,7 +1,7 @@
 //! The trajectory: its events, its token sequences for training, and the loss mask.
 //!
-//! A trajectory is append-only. Its [`LossMask`] is derived from the provenance of each [`Segment`] and from nothing
-//! else: it is true exactly on model tokens. There is no way to build one by hand.
+//! A trajectory is append-only. Its [`LossMask`] is derived only from the provenance of each [`Segment`], and is true
+//! exactly on model tokens. It cannot be built by hand.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,16 +9,16 @@ use serde_json::Value;
 use crate::message::Message;
 use crate::tool::{CallOutcome, ToolCall, ToolDefinition};
 
-/// Why a trajectory ended.
+/// The reason why a trajectory ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finish {
-    /// The model answered. Or it took a turn with neither a call nor an answer, and the configuration ends an episode
-    /// there; then the trajectory's `answer` is none.
+    /// The model answered, or it took a turn with neither a call nor an answer and the configuration ends the episode
+    /// then. In the second case the trajectory's `answer` is `None`.
     Answered,
     /// The environment ended the episode.
     Terminated,
-    /// The last allowed turn was spent.
+    /// The last allowed turn was used.
     MaxTurns,
     /// The context or a token budget was full.
     Length,
@@ -163,13 +163,13 @@ impl LossMask {
         &self.0
     }
 
-    /// Number of tokens that the loss sees.
+    /// Number of tokens that count in the loss.
     pub fn count(&self) -> usize {
         self.0.iter().filter(|seen| **seen).count()
     }
 }
 
-/// Why a sequence cannot be used for the training asked for.
+/// The reason why a sequence cannot be used for the requested training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotTrainable {
     /// Policy gradients need the log-probability of each token when it was sampled.
@@ -298,7 +298,7 @@ impl ModelSegment {
         }
     }
 
-    /// Whether there are no ids.
+    /// Whether the segment has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -331,7 +331,7 @@ pub struct Trajectory {
     /// The environment's judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Why the environment reported no state or no judgement.
+    /// The reason why the environment reported no state or no judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! Keeps untrusted text from becoming control tokens.
 //!
-//! Text of a tool, a data set, a user or the model must not become control tokens, whatever it says. But templates look
-//! at it (`startswith`, `split('</think>')`, `strip`), so it cannot be hidden from them. So each text is rendered as it
-//! is, with one exception: wherever it spells a control token or a tag of the protocol, a *mark* breaks the spelling. A
-//! mark is a private-use character that occurs in no text of that rendering.
+//! Text of a tool, a data set, a user or the model must never become a control token. But templates inspect it
+//! (`startswith`, `split('</think>')`, `strip`), so it cannot be hidden from them. Each text is therefore rendered
+//! unchanged, with one exception: where it spells a control token or a tag of the protocol, a *mark* breaks the
+//! spelling. A mark is a private-use character that occurs in no text of that rendering.
 //!
 //! The result is encoded in three steps. The first finds added tokens, and can only find the template's own. The second
 //! removes the marks. The third encodes the text between two added tokens with [`Tokenizer::encode_untrusted`]. So text
@@ -146,7 +146,7 @@ impl ControlTokenGuard {
         })
     }
 
-    /// Renders a conversation, with a mark wherever untrusted text spells a control token.
+    /// Renders a conversation, with a mark in every place where untrusted text spells a control token.
     pub(crate) fn render(
         &self,
         template: &ChatTemplate,

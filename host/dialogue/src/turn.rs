@@ -1,4 +1,4 @@
-//! Decides, once, whether a turn is an action, an answer or neither, in this order.
+//! Decides whether a turn is an action, an answer or neither, in this order. Each turn is decided once.
 
 use crate::config::AnswerRule;
 use crate::parser::ParsedTurn;
@@ -10,7 +10,7 @@ pub enum TurnOutcome {
     Action,
     /// It answers.
     Answer(String),
-    /// Neither.
+    /// It does neither.
     Nothing,
 }
 

@@ -1,13 +1,13 @@
 //! The countries of the quickstart: a table, questions over it, and verified demonstrations.
 //!
-//! A small model has *learned* to use tools only if the test questions were out of its reach in training. So
-//! [`CountryTasks`] makes a table of real countries, dealt into three splits that share no country, and adds tens of
-//! thousands of made-up countries for training. Every question needs tools to be answered, and a name never seen
-//! before has to be copied. Training questions, hops and observations never name a held-out country.
-//! [`CountryTasks::audit`] checks that on what the tools really say, not on how the generator was meant to work.
+//! A small model has *learned* to use tools only if it could not have memorised the test questions. So [`CountryTasks`]
+//! makes a table of real countries, divided into three splits that share no country, and adds tens of thousands of
+//! made-up countries for training. Every question needs tools, and the model must copy names that it has never seen.
+//! Training questions, hops and observations never name a held-out country. [`CountryTasks::audit`] checks this on the
+//! texts that the tools return, not on the generator's intentions.
 //!
-//! Everything is counter-based: task number `i` of a split is the same whatever was made before it. So a resumed run,
-//! an evaluation and a worker agree without passing state around.
+//! All randomness is counter-based: task number `i` of a split is the same whatever was made before it. So a resumed
+//! run, an evaluation and a worker agree without passing state around.
 //!
 //! A [`CountryDemonstrator`] says what a competent model would do next, given what the tools answered. The caller owns
 //! the tools and runs them.

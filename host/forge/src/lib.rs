@@ -1,9 +1,13 @@
-//! Forge: where environments and tasks are made automatically.
+//! Forge: makes tasks automatically.
 //!
 //! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
 //! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of
 //! countries, to be answered with two tools.
 //!
 //! The crate must not know how tools run, how text becomes tokens or how a model learns.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
 
 pub mod countries;

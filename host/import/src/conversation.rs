@@ -198,7 +198,7 @@ impl Conversation {
         Self::new(said.collect::<Result<_, _>>()?)
     }
 
-    /// Index of the model's first turn from message `start` on; the number of messages if there is none.
+    /// Index of the model's first turn from message `start` on. If there is none, the number of messages.
     pub(crate) fn first_turn_from(&self, start: usize) -> usize {
         let behind = &self.messages[start.min(self.messages.len())..];
         let first = behind

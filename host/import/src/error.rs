@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a file could not be imported.
+/// The reason why a file could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file could not be read.
@@ -28,7 +28,7 @@ pub enum ImportError {
         path: PathBuf,
         /// Line in which the row begins, from 1; in a Parquet file, the number of the row.
         line: usize,
-        /// The wrong field, and how to mend it.
+        /// The wrong field, and how to fix it.
         message: String,
     },
     /// A file without rows.

@@ -1,4 +1,4 @@
-//! The rows of a file as JSON values, whatever kind of file it is.
+//! Reads the rows of a file as JSON values, for every kind of file.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -5,10 +5,10 @@ use std::io::{BufRead, Error};
 
 use serde_json::Value;
 
-/// Why the next row could not be read.
+/// The reason why the next row could not be read.
 #[derive(Debug)]
 pub(crate) enum RowError {
-    /// The file broke off.
+    /// The file ended in the middle of a row.
     Io(Error),
     /// The text at this line is not JSON.
     Bad(usize, String),
@@ -45,7 +45,7 @@ impl<R: BufRead> JsonRows<R> {
         }
     }
 
-    /// Skips white space and a byte order mark, then tells the shape by the first byte that follows.
+    /// Skips white space and a byte order mark, then recognises the shape by the next byte.
     fn look(&mut self) -> Result<Shape, Error> {
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -155,7 +155,7 @@ impl<R: BufRead> JsonRows<R> {
             }
             self.reader.consume(read);
             if closed == Some(b']') {
-                // Another array may follow, and nothing is passed over.
+                // Another array may follow, but nothing else may be skipped.
                 self.shape = Shape::Unknown;
                 self.after_array = true;
             }
@@ -247,7 +247,7 @@ mod tests {
         );
         assert_eq!(read("[1,\n{", 16), [Ok((1, json!(1))), Err(2)]);
         assert_eq!(read("[]", 16), []);
-        // Arrays put into one file, and one that broke off.
+        // Files of several arrays, one of which ends too early.
         let several = read("[1]\n[]\n[2,\n3]\n", 16);
         assert_eq!(
             several,

@@ -12,8 +12,8 @@ pub struct Options {
     pub environment: Option<String>,
     /// Visibility of the code around FTRL's functions. Default `clean`.
     pub scoping: FunctionScoping,
-    /// Whether FTRL's rows whose conversation has begun are read, as tasks of one turn. Default false: such a row is an
-    /// error.
+    /// Whether FTRL's step-level rows, whose conversation is already under way, are read as tasks of one turn. Default
+    /// false: such a row is an error.
     pub steps: bool,
     /// Speaker for tau-bench's customer. Default `solo`.
     pub user: CustomerMode,
@@ -34,7 +34,7 @@ pub enum FunctionScoping {
 /// The speaker for tau-bench's customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CustomerMode {
-    /// Nobody: the model is given everything that the customer knows, and acts alone.
+    /// No speaker: the model gets everything that the customer knows, and acts alone.
     #[default]
     Solo,
     /// A model, in the environment.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::demonstration::Demonstration;
 
-/// Why a demonstration cannot be played in a dialogue.
+/// The reason why a demonstration cannot be played in a dialogue.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     /// The dialogue cannot start with its prompt.
@@ -30,7 +30,7 @@ pub enum PlayError {
         id: String,
         /// Index of the message.
         message: usize,
-        /// The problem, and how to mend it.
+        /// The problem, and how to fix it.
         what: String,
     },
 }
@@ -60,7 +60,7 @@ pub fn play(
                 source,
             }
         })?;
-    // In an environment no reminder of the host follows a turn: the next message of the demonstration does.
+    // In an environment the host adds no reminder after a turn: the next message of the demonstration follows.
     episode.enter_environment();
     let mut at = demonstration.given;
     loop {

@@ -50,7 +50,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Number of rows so far whose id another row had. Such an id gets the line behind it.
+    /// Number of rows so far whose id an earlier row has. The line number is appended to such an id.
     #[must_use]
     pub fn renamed(&self) -> usize {
         self.renamed
@@ -65,7 +65,7 @@ impl Rows {
         let (format, mut imported) = formats::import(row, &context)?;
         let is_own = matches!(format, Format::Tasks | Format::Demonstrations);
         if !is_own && self.seen.contains(imported.id()) {
-            // Data sets that were put together count each from 0.
+            // In concatenated data sets, each part counts from 0.
             let id = format!("{}@{line}", imported.id());
             *imported.id_mut() = id;
             self.renamed += 1;
@@ -104,7 +104,8 @@ impl std::fmt::Debug for Rows {
     }
 }
 
-/// Writes tasks as JSON lines, which [`read_tasks`](crate::read_tasks) reads. The file appears whole or not at all.
+/// Writes tasks as JSON lines, which [`read_tasks`](crate::read_tasks) reads. The file is written completely or not at
+/// all.
 pub fn write_tasks<'t>(
     path: &Path,
     tasks: impl IntoIterator<Item = &'t Task>,
@@ -112,7 +113,7 @@ pub fn write_tasks<'t>(
     write_lines(path, tasks)
 }
 
-/// Writes demonstrations as JSON lines, which [`read`] reads. The file appears whole or not at all.
+/// Writes demonstrations as JSON lines, which [`read`] reads. The file is written completely or not at all.
 pub fn write_demonstrations<'d>(
     path: &Path,
     demonstrations: impl IntoIterator<Item = &'d Demonstration>,
@@ -124,7 +125,7 @@ fn write_lines(path: &Path, rows: impl IntoIterator<Item: Serialize>) -> Result<
     let written = rlf_files::write_with(path, |out| {
         for (number, row) in rows.into_iter().enumerate() {
             let row = serde_json::to_string(&row)?;
-            // Values that were texts of their own may be too deep now.
+            // Values that were JSON in a text may now be nested too deeply.
             serde_json::from_str::<Value>(&row).map_err(|error| {
                 std::io::Error::other(format!(
                     "row {} could not be read again: {error}",

@@ -64,7 +64,7 @@ pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, ImportEr
                     steps.push(step(task, id, &prompt, turns, &unsolved, all));
                 }
             }
-            // A user wrote in between, which FTRL's conversations do not have.
+            // A user's message is in between, which FTRL's conversations do not have.
             Event::User(_) => break,
         }
     }

@@ -29,7 +29,7 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, ImportError> {
         let may_repeat = ids_may_repeat(&row);
         let mut task = from_row(row, &stem, line).map_err(fail)?;
         if may_repeat && lines.contains_key(&task.id) {
-            // Data sets that were put together count each from 0.
+            // In concatenated data sets, each part counts from 0.
             task.id = format!("{}@{line}", task.id);
         }
         if let Some(first) = lines.insert(task.id.clone(), line) {

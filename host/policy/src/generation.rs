@@ -15,7 +15,7 @@ pub struct GenerationConfig {
     /// Ids that end generation.
     #[serde(default)]
     eos_token_id: Ids,
-    /// Whether the authors sample at all.
+    /// Whether the checkpoint's authors sample; if not, they decode greedily.
     #[serde(default)]
     do_sample: bool,
     #[serde(default)]
@@ -36,7 +36,7 @@ enum Ids {
 }
 
 impl GenerationConfig {
-    /// Reads the file of that name in a checkpoint's folder; `None` if there is none.
+    /// Reads `generation_config.json` in a checkpoint's folder. `None` if there is none.
     pub fn load(checkpoint: &Path) -> Result<Option<Self>> {
         let path = checkpoint.join("generation_config.json");
         let text = match fs::read_to_string(&path) {

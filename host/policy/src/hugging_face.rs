@@ -70,7 +70,7 @@ impl Model {
             let tensors = parse(&file, &bytes)?;
             for (name, view) in tensors.iter() {
                 let Some((index, stored)) = places.get(name) else {
-                    // Some programs write the tied embedding a second time, and tables that can be computed.
+                    // Some programs write the tied embedding a second time, or tables that can be computed.
                     if (config.tie_word_embeddings && name == "lm_head.weight")
                         || name.ends_with("rotary_emb.inv_freq")
                     {
@@ -127,7 +127,7 @@ impl Model {
     }
 
     /// Writes `config.json` and the weights as f32 into `folder`, which is created if necessary. Other files in it
-    /// (tokenizer, template) stay. Each file is written whole or not at all.
+    /// (tokenizer, template) stay. Each file is written completely or not at all.
     pub fn save(&self, folder: &Path) -> Result<()> {
         self.save_with(folder, &SaveOptions::default())
     }
@@ -380,7 +380,7 @@ fn write_tensors_as(
     )
 }
 
-/// Writes `bytes` to `file`, whole or not at all.
+/// Writes `bytes` to `file`, completely or not at all.
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     rlf_files::write(file, bytes).map_err(PolicyError::io(file, "writing (is the disk full?)"))
 }

@@ -23,6 +23,8 @@
 //! | the optimiser, its settings and schedule | `optimizer` |
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
+//! | vector instructions; work shared by threads in a fixed order | `simd`, `in_order` |
+//! | errors | `error` |
 //!
 //! # Example
 //!

@@ -50,7 +50,7 @@ impl Key {
         Self(mix(seed.wrapping_add(GOLDEN))).at(purpose as u64)
     }
 
-    /// The key with this hash, for a sequence of its own ([`Key::word`]).
+    /// The key with this hash, for its own sequence of words ([`Key::word`]).
     pub fn from_value(value: u64) -> Self {
         Self(value)
     }

@@ -95,7 +95,7 @@ impl Conversation {
         self.said.push(Utterance::agent(text));
     }
 
-    /// The user's turn. An error is the reason why there is none.
+    /// The user's turn. An error is the reason why the user has none.
     pub(crate) async fn user_turn(&mut self) -> Result<UserTurn, String> {
         let turn = if self.said.is_empty() {
             self.user.first(&self.persona).await

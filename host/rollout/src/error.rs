@@ -23,7 +23,7 @@ pub enum RolloutError {
     /// The tools of a task cannot be shown as it asks.
     #[error(transparent)]
     Shown(#[from] ShownToolsError),
-    /// Nobody can play the user of a task.
+    /// No player is available for the user of a task.
     #[error(transparent)]
     User(#[from] TaskUserError),
     /// The task's environment could not be opened during a rehearsal.

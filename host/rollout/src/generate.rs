@@ -19,8 +19,8 @@ pub struct GenerateRequest {
     pub max_new_tokens: usize,
     /// Draws the tokens; keyed by the run's seed.
     pub sampler: Sampler,
-    /// The key of the first draw. Its position counts the tokens that this trajectory has sampled
-    /// before, so that no draw is repeated. The same key gives the same tokens, whatever runs beside.
+    /// The key of the first draw. Its position counts the tokens that this trajectory has sampled before, so that no
+    /// draw is repeated. The same key gives the same tokens, whatever runs at the same time.
     pub key: DrawKey,
 }
 

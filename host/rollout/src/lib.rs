@@ -1,12 +1,14 @@
 //! Generate, parse, invoke: many trajectories in flight over one policy and one set of plugins.
 //!
-//! This is the only crate where the policy and the plugins meet. A trajectory is one asynchronous
-//! function, and [`rollout()`](rollout::rollout) spawns one per sample. The generator batches them:
-//! all turns that are being generated at a moment share one forward pass. A trajectory that waits
-//! for its tools is not part of that pass, and there is no barrier per turn.
+//! This is the only crate where the policy and the plugins meet. It must not know how advantages and
+//! losses work.
 //!
-//! Under a seed the trajectories are the same bit for bit, whatever order tools finish in and however
-//! turns are batched. Every draw is keyed by its place (see [`generate::GenerateRequest::key`]), and
+//! A trajectory is one asynchronous function, and [`rollout()`](rollout::rollout) spawns one per sample.
+//! The generator batches them: all turns that are being generated at a moment share one forward pass. A
+//! trajectory that waits for its tools is not part of that pass, and there is no barrier per turn.
+//!
+//! Under a seed the trajectories are the same bit for bit. The order in which tools finish and the
+//! batching of turns make no difference. Every draw is keyed by its place (see [`generate::GenerateRequest::key`]), and
 //! the policy's arithmetic does not depend on the other sequences of a pass.
 //!
 //! | looking for | module |
@@ -20,6 +22,7 @@
 //! | an episode's environment session, tools and prompt | [`task_environment`] |
 //! | simulated users | [`user`], `conversation` |
 //! | renamed and held-out tools | [`shown_tools`] |
+//! | errors | `error` |
 
 mod conversation;
 pub mod demonstrate;

@@ -21,7 +21,7 @@ use crate::shown_tools::{ToolView, own_name};
 use crate::user::UserTurn;
 
 /// Opens a task and renders its prompt as a rollout would, then stops. It reports every mistake that the task's row can
-/// have. It does not ask a simulated user: the user's instruction stands in for the user's first message.
+/// have. It does not ask a simulated user: the user's instruction replaces the user's first message.
 pub async fn rehearse(
     context: &EpisodeContext,
     task: &Task,
@@ -87,7 +87,7 @@ pub(crate) struct TaskEnvironment<'a> {
 }
 
 impl<'a> TaskEnvironment<'a> {
-    /// Opens the task's environment. If nobody has spoken to the model yet, the simulated user speaks first.
+    /// Opens the task's environment. If the prompt has no message of a user yet, the simulated user speaks first.
     pub(crate) async fn open(
         context: &'a EpisodeContext,
         task: &Task,
@@ -154,7 +154,7 @@ impl<'a> TaskEnvironment<'a> {
         prompt
     }
 
-    /// Appends the user's first message to the prompt, if nobody has spoken yet.
+    /// Appends the user's first message to the prompt, if it has no message of a user yet.
     async fn let_user_begin(&mut self, task: &Task, trajectory: &str) -> Result<(), SetupError> {
         let Some(conversation) = &mut self.conversation else {
             return Ok(());

@@ -115,7 +115,7 @@ pub trait User: Send + Sync + std::fmt::Debug {
     async fn reply(&self, persona: &Persona, said: &[Utterance]) -> Result<UserTurn, UserError>;
 }
 
-/// The reason why nobody can play the user of a task.
+/// The reason why the user of a task cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskUserError {
     /// No model is configured.

@@ -1,8 +1,8 @@
-//! Trains the quickstart from Rust. In the repository's root, with the plugins built by `cargo xtask plugins`:
+//! Trains the quickstart from Rust. Run it in the repository's root, after `cargo xtask plugins`:
 //!
 //!     cargo run --release --workspace --example quickstart -- output=runs/from-rust
 //!
-//! Arguments are settings over those of `configs/quickstart.toml`, such as `rl.steps=20`.
+//! Arguments override settings of `configs/quickstart.toml`, such as `rl.steps=20`.
 
 use std::error::Error;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl RunReporter for Printer {
     }
 }
 
-/// Trains, and returns the share of ten test tasks that the policy then solves.
+/// Trains, and returns the share of ten test tasks that the trained policy solves.
 pub(crate) fn quickstart(
     config: &Path,
     plugins: &Path,

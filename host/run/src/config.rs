@@ -1,4 +1,4 @@
-//! The configuration of a run. Every table is the documented struct of the crate that uses it.
+//! The configuration of a run. Each table is a documented struct of the crate that uses it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,18 +24,18 @@ use serde::{Deserialize, Serialize};
 use crate::error::RunFailure;
 use crate::user::UserConfig;
 
-/// Prefix of a data binding that points into the run's folder.
+/// Prefix of a data binding that refers to the run's folder.
 pub const IN_RUN: &str = "run:";
 
-/// Name of our own chat template.
+/// Name of the built-in chat template.
 pub(crate) const SMALL_TEMPLATE: &str = "small";
 
-/// Whether a data binding points into the run rather than to a path of the operator.
+/// Whether a data binding refers to the run's folder instead of an operator's path.
 fn is_in_run(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
 }
 
-/// Takes the data bindings that point into the run out of a plugin's grants.
+/// Removes the data bindings that refer to the run's folder from a plugin's grants, and returns them.
 pub fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
     let (in_run, elsewhere) = std::mem::take(&mut policy.data)
         .into_iter()
@@ -48,7 +48,7 @@ pub fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
-    /// Decides everything random. Default 0.
+    /// Seed of all randomness. Default 0.
     #[serde(default)]
     pub seed: u64,
     /// `cpu` (default), `cuda`, `cuda:N`, or `auto`: CUDA where it works, else the CPU.
@@ -57,14 +57,14 @@ pub struct RunConfig {
     /// Threads that train and decode; one per core by default. Changes speed, never results.
     #[serde(default)]
     pub workers: Option<usize>,
-    /// Directory of the run. Relative to where `rlf-host` is started.
+    /// Directory of the run, relative to the directory in which `rlf-host` is started.
     pub output: PathBuf,
     /// The policy's weights.
     pub model: ModelConfig,
-    /// Text to ids; the checkpoint's own by default.
+    /// The tokenizer; the checkpoint's own by default.
     #[serde(default)]
     pub tokenizer: TokenizerConfig,
-    /// Chat template: `small` (ours) or a Jinja file; the checkpoint's own by default.
+    /// Chat template: `small` (built in) or a Jinja file; the checkpoint's own by default.
     #[serde(default)]
     pub template: Option<String>,
     /// Protocol, answers and budgets of an episode.
@@ -81,13 +81,13 @@ pub struct RunConfig {
     /// Sessions of environments.
     #[serde(default)]
     pub environments: EnvironmentConfig,
-    /// Other names and descriptions for tools than their authors', by split.
+    /// Replacements of tools' names and descriptions, by split.
     #[serde(default)]
     pub shown_tools: ShownTools,
     /// The model that plays users of tasks that want one; see docs/simulated-users.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserConfig>,
-    /// Settings of `rlf-host serve`, if it is given this file. A run ignores them.
+    /// Settings of `rlf-host serve`, which can use the same file. A run ignores them.
     #[serde(default, skip_serializing)]
     pub serve: ServeConfig,
     /// The operator's grants and limits for each plugin, by alias.
@@ -112,7 +112,7 @@ pub struct RunConfig {
     pub checkpoint: CheckpointConfig,
 }
 
-/// Puts `key.path=value` into a table. The value is TOML, or plain text where it is not.
+/// Sets `key.path=value` in a table. The value is TOML; if it is not valid TOML, it is plain text.
 fn set(table: &mut toml::Table, setting: &str) -> anyhow::Result<()> {
     let (key, value) = setting
         .split_once('=')
@@ -148,8 +148,8 @@ pub struct ModelConfig {
     /// A Hugging Face Qwen3 checkpoint: a directory with config.json and safetensors.
     #[serde(default)]
     pub checkpoint: Option<PathBuf>,
-    /// A model with random weights: the keys of a Hugging Face config.json. `vocab_size` may be
-    /// left out, and is then the tokenizer's.
+    /// A model with random weights: the keys of a Hugging Face config.json. `vocab_size` may be left out; the default
+    /// is the tokenizer's.
     #[serde(default)]
     pub init: Option<toml::Table>,
 }
@@ -179,14 +179,14 @@ pub struct TasksConfig {
     /// Validation tasks; if absent, the first `eval.validation_tasks` of the training file, at most a fifth of it.
     #[serde(default)]
     pub validation: Option<PathBuf>,
-    /// Test tasks; those of validation if absent.
+    /// Test tasks; the validation tasks if absent.
     #[serde(default)]
     pub test: Option<PathBuf>,
-    /// Conversations to imitate in SFT: our own demonstrations, or another format that `rlf-host data import` knows for
-    /// SFT. If absent, the gold calls of training tasks that have them and live in an environment.
+    /// Conversations to imitate in SFT: this project's demonstrations, or another format that `rlf-host data import`
+    /// reads for SFT. If absent, SFT uses the gold calls of training tasks that have them and run in an environment.
     #[serde(default)]
     pub demonstrations: Option<PathBuf>,
-    /// A system message put before every task read from a file that has none.
+    /// System message put before every task from a file that has no system message.
     #[serde(default)]
     pub system: Option<String>,
 }
@@ -197,11 +197,12 @@ pub struct TasksConfig {
 pub struct EvalConfig {
     /// Test tasks. Default 200.
     pub tasks: usize,
-    /// Samples per test task, beside the greedy one. Default 4.
+    /// Samples per test task, in addition to the greedy one. Default 4.
     pub samples: usize,
-    /// Validation tasks, one sample each, during training. Default 100.
+    /// Validation tasks during training, with one sample each. Default 100.
     pub validation_tasks: usize,
-    /// RL steps between validations, beside those at the end of each phase; 0 for none at all. Default 10.
+    /// RL steps between validations, in addition to those at the end of each phase. 0 means no validation at all.
+    /// Default 10.
     pub every: u64,
 }
 
@@ -234,13 +235,13 @@ impl RunConfig {
                 Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
                     bail!("--set {setting}: {message}")
                 }
-                // What the file lacks may be in a later setting.
+                // The file may lack a key that a later setting adds.
                 Err(_) => {}
                 fits => parsed = fits,
             }
         }
         let mut config = parsed?;
-        // A bare file name has an empty parent, which is not a path.
+        // The parent of a bare file name is empty, and an empty path cannot be used.
         let base = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -285,7 +286,7 @@ impl RunConfig {
 
     /// The configuration with every default written out.
     pub fn to_toml(&self) -> anyhow::Result<String> {
-        // Through a table: TOML wants plain values before tables, whatever the order of fields.
+        // Converted through a table, because TOML wants plain values before tables, in any order of fields.
         let table = toml::Table::try_from(self).context("cannot write the configuration")?;
         toml::to_string(&table).context("cannot write the configuration")
     }
@@ -342,7 +343,7 @@ impl RunConfig {
         Ok(())
     }
 
-    /// The model's shape, for a tokenizer with `vocab_size` ids; None if a checkpoint has it.
+    /// The model's shape, for a tokenizer with `vocab_size` ids. None if the weights come from a checkpoint.
     pub(crate) fn shape(&self, vocab_size: usize) -> anyhow::Result<Option<Qwen3Config>> {
         let Some(init) = &self.model.init else {
             return Ok(None);
@@ -353,7 +354,7 @@ impl RunConfig {
             .or_insert_with(|| toml::Value::Integer(vocab_size as i64));
         let shape: Qwen3Config =
             rlf_config::parse(&table.to_string(), "[model.init]").map_err(|error| match error {
-                // Its line would be that of no file.
+                // The error's line number would not be that of any file.
                 ConfigError::Invalid { message, .. } => anyhow::anyhow!("[model.init]: {message}"),
                 other @ ConfigError::Read { .. } => other.into(),
             })?;
@@ -361,7 +362,7 @@ impl RunConfig {
         Ok(Some(shape))
     }
 
-    /// Gives both phases the number of threads to work with.
+    /// Sets the number of threads of both phases.
     pub(crate) fn share_workers(&mut self) {
         let workers = Some(self.workers());
         if let Some(sft) = &mut self.sft {
@@ -372,7 +373,7 @@ impl RunConfig {
         }
     }
 
-    /// Threads to work with.
+    /// Number of threads to work with.
     pub fn workers(&self) -> usize {
         self.workers.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)

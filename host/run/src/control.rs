@@ -1,5 +1,5 @@
-//! The control of a run: from where SFT ended, more SFT for as long as RL took, so that the effect of RL is not confused
-//! with that of more training time. It is a run of its own in the folder `control` of the run.
+//! The control of a run: SFT continued from where SFT ended, for as long as RL took. It separates the effect of RL from
+//! the effect of more training time. The control is a complete run, in the folder `control` of the run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) async fn train(
     let (sft_seconds, rl_seconds) = step_seconds(path)?;
     let mut config = sft.clone();
     config.steps = ((sft.steps as f64 * rl_seconds / sft_seconds.max(1e-9)).ceil() as u64).max(1);
-    // From half the peak down again: the first phase has already annealed its own.
+    // The learning rate decays from half the peak, because the first phase has already decayed its own.
     config.optimizer.learning_rate /= 2.0;
     reporter.control_begins(config.steps, rl_seconds);
     let folder = path.join("control");
@@ -76,7 +76,7 @@ pub(crate) async fn train(
     Ok(end)
 }
 
-/// The last checkpoint of a phase that must be finished.
+/// The last checkpoint of a phase. An error if the phase is not finished.
 fn finished(path: &Path, phase: Phase) -> anyhow::Result<Checkpoint> {
     let checkpoint = Checkpoint::latest_in_phase(path, phase)?;
     let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.state.finished) else {
@@ -85,7 +85,7 @@ fn finished(path: &Path, phase: Phase) -> anyhow::Result<Checkpoint> {
     Ok(checkpoint)
 }
 
-/// Seconds that the steps of SFT and of RL took, without evaluations, which are not learning.
+/// Seconds that the steps of SFT and of RL took. Evaluations are left out, because they do not train.
 fn step_seconds(path: &Path) -> anyhow::Result<(f64, f64)> {
     let history = RunHistory::read(path)?;
     let seconds = |phase: Phase| -> f64 {
@@ -97,8 +97,8 @@ fn step_seconds(path: &Path) -> anyhow::Result<(f64, f64)> {
     Ok((seconds(Phase::Sft), seconds(Phase::Rl)))
 }
 
-/// Puts the name of the model that plays users into every line of the metrics: numbers with different users cannot be
-/// compared.
+/// Adds the name of the model that plays users to every line of the metrics, because numbers with different users
+/// cannot be compared.
 pub(crate) fn label_users(parts: &RunParts, run: &mut RunDirectory) -> anyhow::Result<()> {
     if let Some(users) = parts.users(None) {
         run.metrics().label("users", serde_json::to_value(users)?);

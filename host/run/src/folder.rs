@@ -1,8 +1,8 @@
-//! The folder of a new run: until it has started, the run that it replaces can come back.
+//! The folder of a new run. Until the new run has started, the run that it replaces can be restored.
 //!
-//! A new run is only known to be good once configuration, plugins, tasks and weights have been read and tools and
-//! rewards have worked once. Until then an existing run that it replaces is set aside, and everything that the attempt wrote
-//! is removed if it fails.
+//! A new run is known to be good only when configuration, plugins, tasks and weights have been read, and tools and
+//! rewards have worked once. Until then a replaced run is set aside. If the attempt fails, everything that it wrote is
+//! removed.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use rlf_train::run::{LOCK_FILE, RunError, RunLock, is_run};
 
 use crate::reporter::RunReporter;
 
-/// The folder in a run for data that belongs to it.
+/// The folder for data inside a run's folder.
 pub(crate) fn data_path(run: &Path) -> PathBuf {
     run.join("data")
 }
@@ -22,7 +22,7 @@ pub(crate) fn data_path(run: &Path) -> PathBuf {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// There is a run, which is not overwritten by accident.
+    /// A run exists there, which is not overwritten by accident.
     #[error(
         "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
         path.display()
@@ -31,19 +31,19 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
-    /// There are files that are not a run's, which are never touched.
-    #[error("{} is no run and not empty; name another folder (--run DIR)", path.display())]
+    /// The folder has files that do not belong to a run. Such files are never touched.
+    #[error("{} is not a run and not empty; name another folder (--run DIR)", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// Something that is not a run was to be replaced.
-    #[error("{} exists and is no run, so it is not replaced; name another folder", path.display())]
+    /// The folder to replace does not hold a run.
+    #[error("{} exists and is not a run, so it is not replaced; name another folder", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
     },
-    /// A link was to be replaced.
+    /// The folder to replace is a link.
     #[error("{} is a link; name the folder it leads to", path.display())]
     Link {
         /// The link.
@@ -52,13 +52,13 @@ pub enum FolderError {
     /// The run in the folder is in use, or its lock cannot be taken.
     #[error(transparent)]
     Lock(#[from] RunError),
-    /// The lock was handed to a run before.
+    /// The lock was already handed to a run.
     #[error("the folder's lock was taken twice")]
     LockTaken,
     /// The file system refused.
     #[error("{action}")]
     Io {
-        /// The attempt, with its paths.
+        /// The attempted operation, with its paths.
         action: String,
         /// The operating system's answer.
         source: io::Error,
@@ -71,11 +71,11 @@ impl FolderError {
     }
 }
 
-/// The folder of a run that is about to start, locked. Dropped without [`NewRunFolder::keep`], it becomes what it was
-/// before.
+/// The locked folder of a run that is about to start. If it is dropped without [`NewRunFolder::keep`], the folder
+/// returns to its earlier state.
 pub struct NewRunFolder {
     path: PathBuf,
-    /// Place of the run that this one replaces.
+    /// Path to which the replaced run was moved.
     aside: Option<PathBuf>,
     /// Whether the folder itself was made for this run.
     made: bool,
@@ -86,8 +86,8 @@ pub struct NewRunFolder {
 }
 
 impl NewRunFolder {
-    /// Makes and locks the folder `path`. An existing run is replaced only with `overwrite`, and not while it is in use;
-    /// files that are not a run's are never touched.
+    /// Creates and locks the folder `path`. An existing run is replaced only with `overwrite`, and only if it is not in
+    /// use. Files that do not belong to a run are never touched.
     pub fn create(
         path: &Path,
         overwrite: bool,
@@ -102,7 +102,7 @@ impl NewRunFolder {
             path: path.to_owned(),
             aside,
             made: false,
-            // Until the lock is ours, nothing here is.
+            // Without the lock, nothing here may be removed.
             kept: true,
             lock: None,
             reporter,
@@ -137,12 +137,12 @@ impl NewRunFolder {
         Ok(folder)
     }
 
-    /// The lock of the folder, for the run that begins in it.
+    /// Takes the lock of the folder, for the run that starts in it.
     pub fn take_lock(&mut self) -> Result<RunLock, FolderError> {
         self.lock.take().ok_or(FolderError::LockTaken)
     }
 
-    /// Keeps the folder, because the run has started; the run that it replaces is removed.
+    /// Keeps the folder because the run has started, and removes the replaced run.
     pub fn keep(mut self) -> Result<(), FolderError> {
         self.kept = true;
         match self.aside.take() {
@@ -158,7 +158,7 @@ impl NewRunFolder {
 impl Drop for NewRunFolder {
     fn drop(&mut self) {
         if !self.kept {
-            // Everything that was made since: the folder, or what is in it.
+            // Removes everything created since: the folder, or its contents.
             if self.made {
                 let _ = fs::remove_dir_all(&self.path);
             } else if let Ok(entries) = fs::read_dir(&self.path) {
@@ -178,7 +178,7 @@ impl Drop for NewRunFolder {
     }
 }
 
-/// Moves a run that is to be replaced out of the way.
+/// Moves the run that is to be replaced out of the way.
 fn set_aside(path: &Path) -> Result<PathBuf, FolderError> {
     let owned = || path.to_owned();
     if path.is_symlink() {
@@ -192,7 +192,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, FolderError> {
         path.display(),
         aside.display()
     ));
-    // After an attempt that was killed before it started, the run that it would have replaced is the one aside.
+    // If an attempt was killed before it started, the run aside is the one that it would have replaced.
     let killed = is_run(&aside);
     if !killed && !is_run(path) {
         return Err(FolderError::NotARun { path: owned() });
@@ -265,7 +265,7 @@ mod tests {
     fn after_a_start_that_was_killed_the_run_before_it_is_still_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = run(folder.path());
-        // The system does this for a killed process: it takes the lock back, and nothing else.
+        // The system releases the lock of a killed process, and cleans up nothing else.
         let mut killed = create(&path, true).unwrap();
         drop(killed.take_lock());
         std::mem::forget(killed);
@@ -284,10 +284,10 @@ mod tests {
         assert!(refused(false).contains("already holds a run"));
         assert_eq!(config(&path).as_deref(), Some("old"));
         drop(used);
-        // A configuration alone is no run: it may be anybody's.
+        // A configuration alone does not make a run; it may be any file of a user.
         fs::remove_file(path.join("machine.json")).unwrap();
-        assert!(refused(true).contains("is no run"));
-        assert!(refused(false).contains("is no run and not empty"));
+        assert!(refused(true).contains("is not a run"));
+        assert!(refused(false).contains("is not a run and not empty"));
         assert_eq!(config(&path).as_deref(), Some("old"));
     }
 

@@ -1,4 +1,4 @@
-//! How calls of plugins end over a stretch of a run.
+//! Counts how plugins' calls end during a part of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rlf_plugins::counters::{CallCounts, Unhealthy};
 use rlf_rewards::reward_stack::RewardStack;
 use rlf_tools::tool_manager::ToolManager;
 
-/// Call counts of all plugins at one moment, to compare later ones with.
+/// Call counts of all plugins at one moment, compared with later counts.
 #[derive(Debug)]
 pub struct PluginHealth {
     tools: ToolManager,
@@ -21,7 +21,7 @@ pub struct PluginHealth {
 }
 
 impl PluginHealth {
-    /// Counts from now on.
+    /// Starts counting.
     pub(crate) fn new(
         tools: &ToolManager,
         environments: &Environments,
@@ -39,7 +39,7 @@ impl PluginHealth {
         }
     }
 
-    /// An error if a plugin has trapped too often since.
+    /// Returns an error if a plugin has trapped too often since the start.
     pub fn check(&self) -> Result<(), Unhealthy> {
         let most = self.max_trap_share;
         self.tools.check_health(&self.tool_counts, most)?;

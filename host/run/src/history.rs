@@ -1,4 +1,4 @@
-//! The records of a run: metrics, configuration and trajectories, read from its folder.
+//! Reads the records of a run from its folder: metrics, configuration and trajectories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// The metrics and trajectories of a run.
 pub struct RunHistory {
-    /// Shown as the page's title.
+    /// Title of the report.
     pub name: String,
     /// The resolved configuration.
     pub config: String,
@@ -16,11 +16,11 @@ pub struct RunHistory {
     pub record: String,
     /// Every line of `metrics.jsonl`.
     pub lines: Vec<Map<String, Value>>,
-    /// The newest of the trajectories that the run keeps, as in its files.
+    /// The newest trajectories that the run kept, as its files have them.
     pub trajectories: Vec<Value>,
 }
 
-/// Largest number of trajectories: all of the last step, then of steps before.
+/// Largest number of trajectories: those of the last step, then of the steps before it.
 const MAX_TRAJECTORIES: usize = 60;
 
 impl RunHistory {
@@ -40,7 +40,7 @@ impl RunHistory {
                 .with_context(|| format!("{}:{} is not JSON", metrics.display(), index + 1))?;
             lines.push(parsed);
         }
-        // The control's evaluations belong beside the run's own.
+        // The control's evaluations are shown beside the run's own.
         if let Ok(text) = std::fs::read_to_string(run.join("control").join("metrics.jsonl")) {
             let parsed = text
                 .lines()
@@ -110,7 +110,7 @@ impl RunHistory {
     }
 }
 
-/// The last trajectories of a run, the newest step's first.
+/// The last trajectories of a run, those of the newest step first.
 fn trajectories(directory: &Path) -> anyhow::Result<Vec<Value>> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Ok(Vec::new());
@@ -122,7 +122,7 @@ fn trajectories(directory: &Path) -> anyhow::Result<Vec<Value>> {
                 .is_some_and(|extension| extension == "jsonl")
         })
         .collect();
-    // `<phase>-<step>.jsonl`: by number, not by letter.
+    // Files named `<phase>-<step>.jsonl` are sorted by number, not by letter.
     let step = |path: &PathBuf| -> Option<u64> {
         path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse().ok()
     };

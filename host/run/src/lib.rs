@@ -1,12 +1,12 @@
 //! A run: everything between a configuration and a trained policy.
 //!
-//! A run is made from a [`RunConfig`], which is a configuration file with every default written out. [`train`] does what
-//! it says: it assembles [`RunParts`] (tokenizer, dialogue, plugins, tasks, rewards), trains by SFT and then by RL, evaluates
-//! when it is time, and writes metrics, checkpoints and trajectories into the run's folder. [`SavedRun`] opens that folder
-//! again, to evaluate the policy or to play single tasks.
+//! A [`RunConfig`] is a configuration file with every default written out. [`train`] carries it out: it assembles
+//! [`RunParts`] (tokenizer, dialogue, plugins, tasks, rewards), trains by SFT and then by RL, evaluates at set steps, and
+//! writes metrics, checkpoints and trajectories into the run's folder. [`SavedRun`] opens that folder again, to evaluate
+//! the policy or to play single tasks.
 //!
-//! The crate must not know a command line: it prints nothing and ends no process. What there is to say while it works goes to
-//! a [`RunReporter`]. Some messages name the options of `rlf-host`, which is where most readers see them.
+//! The crate must not know how results are printed: it prints nothing and ends no process. It reports to a
+//! [`RunReporter`] while it works. Some messages name the options of `rlf-host`, because most readers see them there.
 //!
 //! | looking for | file |
 //! |---|---|
@@ -14,13 +14,16 @@
 //! | training, resuming, the order of a run | [`train`](train()), its control in `control.rs` |
 //! | evaluating a run, playing one of its tasks | [`SavedRun`] |
 //! | the parts of a run and how they are made | [`RunParts`] |
-//! | where tasks come from | [`tasks`]: files, or the questions about countries of the quickstart |
+//! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
 //! | playing the groups of an RL step | `rollouts.rs` |
 //! | evaluations during training, interruption | `observer.rs` |
-//! | where plugins are found, the sandbox and its cache | [`plugins`] |
-//! | the folder of a new run, and what happens to an old one | [`folder`] |
+//! | directories of plugins, the sandbox and its cache | [`plugins`] |
+//! | the folder of a new run, and of the run that it replaces | [`folder`] |
 //! | the metrics and trajectories that a run wrote | [`RunHistory`] |
+//! | counts of how plugins' calls end | [`PluginHealth`] |
+//! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
+//! | reports to the caller; errors | [`RunReporter`], [`RunFailure`] |
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -1,4 +1,5 @@
-//! Observes the training loops of a run: reports progress, evaluates when it is time, and asks to stop when interrupted.
+//! Observes the training loops of a run: reports progress, evaluates at set steps, and asks the loop to stop after an
+//! interruption.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) struct RunObserver {
     parts: Arc<RunParts>,
     reporter: Arc<dyn RunReporter>,
     interrupted: Arc<AtomicBool>,
-    /// Name of the evaluation at the end of SFT in the metrics.
+    /// Name in the metrics of the evaluation at the end of SFT.
     after_sft: &'static str,
 }
 
@@ -42,7 +43,7 @@ impl RunObserver {
         }
     }
 
-    /// Names the evaluation at the end of SFT, which in a control is not called "after SFT".
+    /// Sets the name of the evaluation at the end of SFT. In a control it is not "after SFT".
     pub(crate) fn with_end_of_sft(mut self, after_sft: &'static str) -> Self {
         self.after_sft = after_sft;
         self
@@ -102,7 +103,7 @@ impl Observer for RunObserver {
         self.reporter.stepped(done.line, done.steps);
         let (phase, step, last) = (done.phase(), done.step(), done.is_last());
         let every = self.parts.config.eval.every;
-        // The end of SFT is where the curve of RL begins.
+        // RL's curve begins at the end of SFT.
         let due = last || phase == Phase::Rl && step.is_multiple_of(every);
         if every > 0 && due {
             let tasks = self.parts.config.eval.validation_tasks;

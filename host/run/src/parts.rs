@@ -1,4 +1,4 @@
-//! From a configuration to the parts of a run: tokenizer, dialogue, plugins, tasks, policy.
+//! Makes the parts of a run from a configuration: tokenizer, dialogue, plugins, tasks, policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ use crate::tasks::{self, IndexedTask, TaskSource};
 use crate::text::{TextParts, warn_of_protocol};
 use crate::user;
 
-/// Everything of a run except its weights.
+/// All parts of a run except its weights.
 pub struct RunParts {
-    /// The configuration they were made from.
+    /// The configuration from which the parts were made.
     pub config: RunConfig,
-    /// Text to ids.
+    /// Converts text to ids.
     pub tokenizer: Arc<Tokenizer>,
     /// Template, protocol and budgets.
     pub dialogue: Arc<Dialogue>,
@@ -53,13 +53,13 @@ pub struct RunParts {
     pub tasks: Arc<dyn TaskSource>,
     /// The demonstrations of SFT, if the configuration has it.
     demonstrations: Option<Arc<dyn DemonstrationSet>>,
-    /// Plays users, if some task wants one.
+    /// Plays users, if any task has one.
     user: Option<Arc<dyn User>>,
-    /// Serves later calls from plugins that are replaced on disk.
+    /// Loads new versions of plugins that are replaced on disk, for later calls.
     _follower: Option<Follower>,
 }
 
-/// Name of the copy of `user.prompt` that a run keeps, beside its data.
+/// Name of the run's own copy of `user.prompt`, beside its data.
 const USER_PROMPT: &str = "user-prompt.txt";
 
 fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
@@ -67,8 +67,8 @@ fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
 }
 
 impl RunParts {
-    /// Makes all parts of a new run in the folder `run`. Problems of plugins that the run does not need are only
-    /// reported.
+    /// Makes all parts of a new run in the folder `run`. Problems of plugins that the run does not need are reported,
+    /// not returned.
     pub fn new(
         mut config: RunConfig,
         plugins: &PluginSources,
@@ -94,8 +94,8 @@ impl RunParts {
         Self::assemble(config, plugins, run, tasks, text, reporter)
     }
 
-    /// Makes all parts of the existing run in the folder `run`, with the tokenizer, the template and the data that it
-    /// was begun with, even if the files they were made from have changed.
+    /// Makes all parts of the existing run in the folder `run`. Uses the tokenizer, the template and the data that the
+    /// run started with, even if their source files have changed.
     pub fn from_run(
         mut config: RunConfig,
         plugins: &PluginSources,
@@ -187,13 +187,13 @@ impl RunParts {
         })
     }
 
-    /// Reports the problems of plugins that the run may need. `rlf-host plugin list` shows those of the others.
+    /// Reports problems of plugins that the run may need. `rlf-host plugin list` shows all problems.
     pub fn report_problems(&self, reporter: &dyn RunReporter) {
         let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
         let environments = self.tasks.environments();
         let named = self.config.plugins.keys().chain(rewards);
         let named: BTreeSet<&String> = named.chain(&environments).collect();
-        // If tasks may use all loaded tools, one that is missing changes what the model is offered.
+        // If tasks may use all loaded tools, a missing tool changes what the model is offered.
         let all = self.tasks.tools().is_none();
         for problem in self.registry.problems() {
             if all || named.contains(&problem.plugin) || problem.plugin == "*" {
@@ -202,7 +202,7 @@ impl RunParts {
         }
     }
 
-    /// The files that a checkpoint needs beside its weights to be loadable anywhere.
+    /// The files besides the weights that make a checkpoint loadable elsewhere.
     pub fn assets(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let template = self.dialogue.template();
         let mut config = serde_json::json!({
@@ -235,8 +235,8 @@ impl RunParts {
         self.fitted(Model::load(folder, device)?)
     }
 
-    /// Keeps ids beyond the tokenizer's from being sampled or trained. Refuses a model whose vocabulary is smaller than the
-    /// tokenizer's, or whose positions are fewer than the context.
+    /// Prevents ids beyond the tokenizer's from being sampled or trained. Returns an error if the model's vocabulary is
+    /// smaller than the tokenizer's, or if the context is longer than the model's positions.
     pub fn fitted(&self, mut model: Model) -> anyhow::Result<Model> {
         model.limit_vocabulary(self.tokenizer.vocab_size())?;
         let (context, most) = (
@@ -251,8 +251,7 @@ impl RunParts {
         Ok(model)
     }
 
-    /// The hash of every component that takes part, by alias, and of the data bound to it, by
-    /// `<alias> data`.
+    /// The hash of every component in the run, by alias, and of the data bound to it, by `<alias> data`.
     pub fn plugin_hashes(&self) -> BTreeMap<String, String> {
         let tools = self.tasks.tools();
         let rewards: BTreeSet<&str> = self.rewards.plugins().collect();
@@ -287,7 +286,7 @@ impl RunParts {
         set.context("the configuration has no [sft], and so no demonstrations")
     }
 
-    /// The parts that every episode uses.
+    /// The parts that all episodes share.
     pub fn scene(&self) -> EpisodeContext {
         EpisodeContext {
             dialogue: self.dialogue.clone(),
@@ -298,7 +297,7 @@ impl RunParts {
         }
     }
 
-    /// Names who plays the users of these tasks, or of all; none if they live in no environment.
+    /// Says who plays the users of these tasks, or of all tasks. None if they run in no environment.
     pub fn users(&self, tasks: Option<&[IndexedTask]>) -> Option<UsersMode> {
         let all;
         let tasks = if let Some(tasks) = tasks {
@@ -311,7 +310,7 @@ impl RunParts {
         UsersMode::for_tasks(tasks, self.user.as_deref())
     }
 
-    /// The engine that makes trajectories, sampling from `model` as it is now.
+    /// The engine that makes trajectories with the current weights of `model`.
     pub fn workshop(
         &self,
         model: &Model,
@@ -331,7 +330,7 @@ impl RunParts {
         Ok((Arc::new(workshop), engine))
     }
 
-    /// The settings for sampling on a split.
+    /// The rollout settings for a split.
     pub fn settings(
         &self,
         params: SamplingParams,
@@ -348,7 +347,7 @@ impl RunParts {
         })
     }
 
-    /// Measures `model` on `tasks`: greedily, and `samples` times by `params`.
+    /// Evaluates `model` on `tasks`: greedily, and with `samples` samples drawn with `params`.
     pub async fn evaluate(
         &self,
         model: &Model,
@@ -367,7 +366,7 @@ impl RunParts {
         Ok(evaluated)
     }
 
-    /// Counts from now on how calls of plugins end.
+    /// Starts counting how calls of plugins end.
     pub fn health(&self) -> PluginHealth {
         PluginHealth::new(
             &self.tools,
@@ -378,7 +377,7 @@ impl RunParts {
     }
 }
 
-/// The policies with `run:` bindings pointing into the run.
+/// The grants of all plugins, with `run:` bindings resolved to the run's folder.
 fn bindings(
     policies: &BTreeMap<String, PluginGrants>,
     run: &Path,

@@ -1,4 +1,4 @@
-//! Where a run's plugins are found, and the sandbox that they run in.
+//! Finds a run's plugins, and opens the sandbox in which they run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,36 +33,36 @@ const SLOW: Duration = Duration::from_secs(3);
 /// The environment variable that names the directory of shipped plugins; empty for none.
 pub const SHIPPED_VARIABLE: &str = "RLF_PLUGINS";
 
-/// Directories of shipped plugins, from the directory of the program: as it is built, and as it is installed.
+/// Directories of shipped plugins, relative to the program's directory: in a build, and when installed.
 const BESIDE_THE_PROGRAM: [&str; 3] = [
     "../plugins",
     "../lib/rlf-host/plugins",
     "../share/rlf-host/plugins",
 ];
 
-/// The directory of shipped plugins if none is found beside the program, from where it is started.
+/// The directory of shipped plugins if none is beside the program, relative to the working directory.
 const FALLBACK: &str = "target/plugins";
 
-/// File in a run's folder with the plugin directories that it was begun with, beside the shipped one.
+/// File in a run's folder that names the plugin directories it started with, apart from the shipped one.
 const RECORD: &str = "plugin-directories.json";
 
-/// The directories of plugins, and how plugins are prepared.
+/// The directories of plugins, and whether components are prepared in a separate process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSources {
-    /// Directories of plugins: every `*/plugin.toml` or `*.wasm` in them. Plugins and tools of an earlier directory win
-    /// over those of the same name in a later one.
+    /// Directories of plugins: every `*/plugin.toml` or `*.wasm` in them. Plugins and tools of an earlier directory
+    /// replace those of the same name in a later one.
     pub directories: Vec<PathBuf>,
-    /// The directory of shipped plugins, which comes last; none to leave them out.
+    /// The directory of shipped plugins, which comes last. `None` leaves them out.
     pub shipped: Option<PathBuf>,
-    /// Compiles components in a process of its own, with limits on memory and time. That process is the program that
-    /// runs now, started with the argument [`rlf_sandbox::prepare_process::ARGUMENT`]: set this only in a program whose
-    /// `main` then calls [`rlf_sandbox::prepare_process::prepare_from_stdin`]. Without it, a component that nobody has
-    /// checked can take any amount of memory and time while it is compiled.
+    /// Whether components are compiled in a separate process with limits on memory and time. That process is this
+    /// program, started with the argument [`rlf_sandbox::prepare_process::ARGUMENT`]. So set this only in a program
+    /// whose `main` then calls [`rlf_sandbox::prepare_process::prepare_from_stdin`]. Without it, an untrusted component
+    /// can take any amount of memory and time while it is compiled.
     pub prepare_elsewhere: bool,
 }
 
 impl PluginSources {
-    /// The plugins of one directory, compiled in this process.
+    /// Uses the plugins of one directory, compiled in this process.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directories: vec![directory.into()],
@@ -71,15 +71,15 @@ impl PluginSources {
         }
     }
 
-    /// The shipped plugins, after those of `added` if it is given. The shipped ones are in the directory that the
-    /// environment variable [`SHIPPED_VARIABLE`] names; if it is not set, beside the program that runs now.
+    /// Uses the plugins of `added`, if given, and then the shipped ones. These are in the directory that the
+    /// environment variable [`SHIPPED_VARIABLE`] names, or, if it is not set, beside the running program.
     pub fn with_shipped(added: Option<&Path>) -> Self {
         let shipped = match std::env::var_os(SHIPPED_VARIABLE) {
             Some(named) if named.is_empty() => None,
             Some(named) => Some(PathBuf::from(named)),
             None => beside_the_program().or_else(|| {
                 let fallback = PathBuf::from(FALLBACK);
-                // One that is not there is named only if there is no other.
+                // A missing fallback directory is kept only if there is no other, so that a message can name it.
                 (added.is_none() || fallback.is_dir()).then_some(fallback)
             }),
         };
@@ -90,7 +90,7 @@ impl PluginSources {
         }
     }
 
-    /// All directories, those that win first. A directory that is the shipped one too is there once.
+    /// All directories, in order of precedence. The shipped directory is never listed twice.
     pub fn all(&self) -> Vec<PathBuf> {
         let same = |a: &Path, b: &Path| {
             a == b
@@ -106,7 +106,7 @@ impl PluginSources {
         all
     }
 
-    /// The directories, for messages.
+    /// The directories, formatted for messages.
     pub fn display(&self) -> String {
         let all = self.all();
         if all.is_empty() {
@@ -116,7 +116,7 @@ impl PluginSources {
         all.join(" and ")
     }
 
-    /// These, and the directories that the run in the folder `run` was begun with, as far as they are there.
+    /// These directories and those that the run in the folder `run` started with, as far as they still exist.
     pub(crate) fn of_run(&self, run: &Path) -> Self {
         let recorded = std::fs::read_to_string(run.join(RECORD)).unwrap_or_default();
         let recorded: Vec<PathBuf> = serde_json::from_str(&recorded).unwrap_or_default();
@@ -125,7 +125,7 @@ impl PluginSources {
         sources
     }
 
-    /// Records the directories in the folder of a run that begins.
+    /// Records the directories in the folder of a new run.
     pub(crate) fn record(&self, run: &Path) -> anyhow::Result<()> {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let directories: Vec<PathBuf> = self.directories.iter().map(absolute).collect();
@@ -134,7 +134,7 @@ impl PluginSources {
             .with_context(|| format!("cannot write {}", file.display()))
     }
 
-    /// The sandbox of this machine, with the user's cache folder if the configuration names none.
+    /// Opens the sandbox. If the configuration names no cache folder, the user's is used.
     pub fn sandbox(&self, config: &SandboxConfig) -> anyhow::Result<Sandbox> {
         let mut config = config.clone();
         config.cache = config.cache.or_else(component_cache);
@@ -142,7 +142,7 @@ impl PluginSources {
         Ok(Sandbox::new(&config)?)
     }
 
-    /// Loads all plugins. Components that are new on this machine are compiled, which takes seconds.
+    /// Loads all plugins. Components new to this machine are compiled, which takes seconds.
     pub fn load(
         &self,
         grants: &BTreeMap<String, PluginGrants>,
@@ -152,7 +152,7 @@ impl PluginSources {
         self.load_where(grants, sandbox, reporter, |_| true)
     }
 
-    /// Loads the plugins whose names are `wanted`.
+    /// Loads the plugins whose names `wanted` accepts.
     pub fn load_where(
         &self,
         grants: &BTreeMap<String, PluginGrants>,
@@ -166,7 +166,7 @@ impl PluginSources {
         })
     }
 
-    /// Reads what the plugin `name` is and asks for, without running it.
+    /// Reads the identity and the requests of the plugin `name` without running it.
     pub fn identify(
         &self,
         grants: &BTreeMap<String, PluginGrants>,
@@ -176,13 +176,13 @@ impl PluginSources {
     }
 }
 
-/// The directory of plugins that is shipped with the program that runs now.
+/// The directory of plugins shipped with the running program.
 fn beside_the_program() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.canonicalize().ok()?;
     beside(program.parent()?)
 }
 
-/// The directory of plugins that is shipped with a program in the directory `programs`.
+/// The directory of plugins shipped with a program in the directory `programs`.
 fn beside(programs: &Path) -> Option<PathBuf> {
     let mut places = BESIDE_THE_PROGRAM.iter().map(|place| programs.join(place));
     places.find(|place| place.is_dir())?.canonicalize().ok()
@@ -199,7 +199,7 @@ pub fn component_cache() -> Option<PathBuf> {
         .then(|| cache.join("rlf-host").join("components"))
 }
 
-/// Loads plugins, and reports that it takes long.
+/// Loads plugins, and reports if that takes long.
 pub fn report_if_slow<T>(reporter: &dyn RunReporter, load: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     thread::scope(|scope| {
@@ -243,7 +243,7 @@ mod tests {
         };
         let all = shipped.of_run(run.path()).all();
         assert_eq!(all, [own.path().to_owned(), "shipped".into()]);
-        // Directories that are gone are left out.
+        // Directories that no longer exist are left out.
         drop(own);
         let all = shipped.of_run(run.path()).all();
         assert_eq!(all, [PathBuf::from("shipped")]);

@@ -1,4 +1,4 @@
-//! What a run reports to its caller while it works.
+//! The reports of a run to its caller while it works.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use rlf_policy::DeviceChoice;
 use rlf_rollout::evaluate::Evaluation;
 use rlf_train::metrics::Line;
 
-/// Receives what a run has to say to people. The library prints nothing; every method does nothing by default.
+/// Receives the reports of a run. The library prints nothing; every method does nothing by default.
 ///
-/// Methods are called in the order of events, from whichever thread works at that moment, and should return quickly.
+/// Methods are called in the order of events, on any thread, and should return quickly.
 pub trait RunReporter: Send + Sync {
     /// Something is probably wrong, and work continues.
     fn warn(&self, _warning: &str) {}
@@ -20,10 +20,10 @@ pub trait RunReporter: Send + Sync {
     /// A run begins, or is resumed, in this folder and on this device.
     fn begins(&self, _run: &Path, _device: &DeviceChoice) {}
 
-    /// Everything is loaded; this is what is trained, and with what.
+    /// All parts are loaded and summarised.
     fn assembled(&self, _summary: &RunSummary) {}
 
-    /// A training step is done, of as many as its phase has.
+    /// A training step is done; the phase has `steps` steps.
     fn stepped(&self, _line: &Line, _steps: u64) {}
 
     /// An evaluation on this split begins.

@@ -1,4 +1,4 @@
-//! The rollout engine as training asks for it: one step's groups, played by the current policy.
+//! Provides training with rollouts: one step's groups, played by the current policy.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,9 +15,9 @@ use crate::parts::RunParts;
 pub(crate) struct PolicyRollouts {
     /// The run.
     pub(crate) parts: Arc<RunParts>,
-    /// Tasks in a step.
+    /// Number of tasks in a step.
     pub(crate) prompts_per_step: usize,
-    /// Trajectories of each task.
+    /// Number of trajectories for each task.
     pub(crate) group_size: usize,
     /// Sampling temperature.
     pub(crate) temperature: f32,

@@ -1,4 +1,4 @@
-//! A run that has a checkpoint: evaluating its policy and playing single tasks.
+//! A run with a checkpoint: evaluates its policy and plays single tasks.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::tasks::IndexedTask;
 
 /// A run with its newest checkpoint.
 pub struct SavedRun {
-    /// Everything but the weights.
+    /// All parts except the weights.
     pub parts: RunParts,
     /// The newest checkpoint.
     pub checkpoint: Checkpoint,
@@ -28,8 +28,8 @@ pub struct SavedRun {
 }
 
 impl SavedRun {
-    /// Opens the run in the folder `run`; on another device than its configuration's if one is named. Reports plugins
-    /// that have changed since the run was made.
+    /// Opens the run in the folder `run`, on `device` if it is given, else on the configured one. Reports plugins that
+    /// have changed since the run was made.
     pub fn open(
         run: &Path,
         plugins: &PluginSources,
@@ -66,7 +66,7 @@ impl SavedRun {
         })
     }
 
-    /// The sampling parameters in the generation_config.json of the run's first checkpoint, or of its newest.
+    /// The sampling parameters in generation_config.json of the run's first checkpoint, or of its newest.
     pub fn generation_config(&self) -> Result<SamplingParams, RunFailure> {
         let first = self.parts.config.model.checkpoint.as_deref();
         let folder = first.unwrap_or(&self.checkpoint.path);
@@ -76,7 +76,7 @@ impl SavedRun {
         Ok(config.sampling())
     }
 
-    /// Evaluates the policy on tasks of a split: greedily, and with `samples` samples a task.
+    /// Evaluates the policy on tasks of a split: greedily, and with `samples` samples for each task.
     pub async fn evaluate(
         &self,
         split: Split,
@@ -92,7 +92,7 @@ impl SavedRun {
         Ok(evaluation)
     }
 
-    /// Plays one task `samples` times. A sample is keyed by its number, so those before the last are played too.
+    /// Plays one task `samples` times. A sample is keyed by its number, so all samples up to the last are played.
     pub async fn rollout(
         &self,
         split: Split,
@@ -107,6 +107,6 @@ impl SavedRun {
             .await
             .map_err(anyhow::Error::from)?;
         let group = groups.into_iter().next();
-        Ok(group.context("the rollout gave nothing back")?)
+        Ok(group.context("the rollout returned no group")?)
     }
 }

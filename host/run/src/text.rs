@@ -1,4 +1,4 @@
-//! What turns messages into token ids: the tokenizer, the chat template and the ids that end a turn.
+//! The parts that turn messages into token ids: the tokenizer, the chat template and the ids that end a turn.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) struct TextParts {
 }
 
 impl TextParts {
-    /// Those that a configuration names. A tokenizer that is to be trained is trained on `corpus`.
+    /// Makes the parts that a configuration names. If the tokenizer is to be trained, it is trained on `corpus`.
     pub(crate) fn from_config<'t>(
         config: &RunConfig,
         corpus: impl FnOnce() -> Corpus<'t>,
@@ -35,7 +35,7 @@ impl TextParts {
         })
     }
 
-    /// Those that a run was begun with.
+    /// Reads the parts that a run started with.
     pub(crate) fn from_run(run: &Path) -> anyhow::Result<Self> {
         let assets = rlf_train::run::assets_path(run);
         Ok(Self {
@@ -46,7 +46,7 @@ impl TextParts {
     }
 }
 
-/// The ids that end a turn by a folder's generation_config.json, if there is one.
+/// The ids that end a turn, from the folder's generation_config.json; empty if there is none.
 fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
     let config = folder.map(GenerationConfig::load).transpose()?.flatten();
     Ok(config.map_or_else(Vec::new, |config| config.stop_ids()))
@@ -79,7 +79,8 @@ fn open_template(config: &RunConfig) -> anyhow::Result<ChatTemplate> {
     )
 }
 
-/// Warns of a template that writes calls in another way than the protocol reads them: a model learns neither.
+/// Warns if the template writes calls differently from how the protocol reads them, because a model then learns
+/// neither.
 pub(crate) fn warn_of_protocol(dialogue: &Dialogue, reporter: &dyn RunReporter) {
     let template = dialogue.template();
     let (used, written) = (dialogue.protocol(), Protocol::detect(template.source()));

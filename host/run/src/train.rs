@@ -25,21 +25,21 @@ use crate::provenance;
 use crate::reporter::{RunReporter, RunSummary};
 use crate::rollouts::PolicyRollouts;
 
-/// Options of [`train`] beside the configuration.
+/// Options of [`train`], in addition to the configuration.
 #[derive(Debug, Clone)]
 pub struct TrainOptions {
     /// Directories of plugins.
     pub plugins: PluginSources,
-    /// The way the run begins. Default: as a new run.
+    /// The way the run starts. Default: as a new run.
     pub start: RunStart,
     /// After training, also continues SFT from the same start for as long as RL took. Default false.
     pub control: bool,
-    /// Set from outside, it stops training after the step at hand, with a checkpoint.
+    /// Stops training with a checkpoint after the current step, once it is set.
     pub interrupted: Arc<AtomicBool>,
 }
 
 impl TrainOptions {
-    /// A new run with these plugins, which nothing interrupts.
+    /// Options for a new run with these plugins, without interruption.
     pub fn new(plugins: PluginSources) -> Self {
         Self {
             plugins,
@@ -50,35 +50,36 @@ impl TrainOptions {
     }
 }
 
-/// The way a run begins.
+/// The way a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStart {
-    /// In a folder of its own; a run that is already there is an error.
+    /// A new run. An existing run in the folder is an error.
     New,
-    /// Instead of a run that is already there.
+    /// A new run that replaces an existing one.
     Replace,
-    /// From the last checkpoint of the run in the folder.
+    /// The run in the folder, from its last checkpoint.
     Resume {
         /// Continues although the configuration or a plugin changed.
         allow_changes: bool,
     },
 }
 
-/// The way training ended without an error.
+/// The way training ended if there was no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     /// All steps are done.
     Finished,
-    /// It was interrupted and saved; it can be resumed.
+    /// Training was interrupted and saved, and can be resumed.
     Interrupted,
-    /// The run is complete; its control was interrupted and has to be repeated.
+    /// The run is complete, but its control was interrupted and must be repeated.
     ControlInterrupted,
 }
 
 /// Trains a policy into the folder `config.output`. Needs a runtime with several threads, such as
 /// [`runtime`](crate::runtime) makes.
 ///
-/// Until tools and rewards have worked once, a failure leaves the folder as it was, with the run that was to be replaced.
+/// If training fails before tools and rewards have worked once, the folder is left as it was, including a run that was
+/// to be replaced.
 pub async fn train(
     mut config: RunConfig,
     options: &TrainOptions,
@@ -90,7 +91,7 @@ pub async fn train(
     if is_resumed && !config_path(&path).exists() {
         return Err(RunError::NoRun { path }.into());
     }
-    // Made before everything that is in the run's folder, so that it is dropped last.
+    // Declared before everything that uses the run's folder, so that it is dropped last.
     let create = |overwrite| NewRunFolder::create(&path, overwrite, reporter.clone());
     let mut folder = match options.start {
         RunStart::New => Some(create(false)?),
@@ -153,7 +154,7 @@ pub async fn train(
             .test("at the start", &model, phase, 0, run.metrics())
             .await?;
     }
-    // Tools and rewards have worked once: this is a run.
+    // Tools and rewards have worked once, so the run has started.
     if let Some(folder) = folder {
         folder.keep()?;
     }
@@ -207,8 +208,7 @@ pub async fn train(
     Ok(RunEnd::Finished)
 }
 
-/// The weights to begin with: of the checkpoint resumed from, of the configured checkpoint, or
-/// made from the seed.
+/// The initial weights: from the checkpoint that is resumed, from the configured checkpoint, or made from the seed.
 fn first_model(
     parts: &RunParts,
     checkpoint: Option<&Checkpoint>,
@@ -237,7 +237,7 @@ fn device_name(device: &Device) -> String {
 
 fn summary(parts: &RunParts, model: &Model, checkpoint: Option<&Checkpoint>) -> RunSummary {
     let environments = parts.tasks.environments();
-    // Tasks of an environment that name no tools are offered its own alone.
+    // Tasks of an environment that name no tools are offered only the environment's own.
     let tools = match parts.tasks.tools() {
         Some(named) if named.is_empty() && !environments.is_empty() => Vec::new(),
         _ => parts.tools.definitions(None).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `[user]` of a configuration: a language model at an endpoint plays the users of tasks that want one.
+//! `[user]` of a configuration: a language model behind an endpoint plays the users of tasks that have one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,14 +28,14 @@ How to play this person:
 it earlier.
 ";
 
-/// Question to a user who speaks first, because chat models answer someone.
+/// First message to a user who speaks first, because chat models answer only to a message.
 const GREETING: &str = "Hello, what can I do for you?";
 
-/// Stands for a message without words, because endpoints refuse an empty one.
+/// Replaces a message without words, because endpoints refuse an empty one.
 const NO_WORDS: &str = "(no words)";
 
-/// The model that plays users, and its limits. The keys of the endpoint are those of [`EndpointConfig`], with its
-/// defaults; they are written out here so that an error in one names its line and the nearest key.
+/// The model that plays users, and its limits. The endpoint's keys are those of [`EndpointConfig`], with the same
+/// defaults. They are repeated here so that an error in a key names its line and the nearest key.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UserConfig {
@@ -54,12 +54,12 @@ pub struct UserConfig {
     pub(crate) max_concurrent: u32,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(crate) extra: Map<String, Value>,
-    /// Largest number of the user's messages in one episode; then the user leaves. Default 30.
+    /// Largest number of the user's messages in one episode, after which the user leaves. Default 30.
     pub(crate) max_turns: u32,
-    /// A reply with this word in it means that the user leaves; the agent does not see it. Default `###STOP###`.
+    /// Word in a reply that means the user leaves. The agent does not see that reply. Default `###STOP###`.
     pub(crate) stop: String,
-    /// A text file with the model's instructions, with `{instruction}` in the place of the task's, and `{stop}`. Default: a
-    /// text of our own.
+    /// Text file with the model's instructions. `{instruction}` is replaced by the task's instruction, and `{stop}` by
+    /// the stop word. Default: a built-in text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<PathBuf>,
 }
@@ -89,21 +89,23 @@ impl Default for UserConfig {
 }
 
 impl UserConfig {
-    /// Makes relative paths start at `base`.
+    /// Resolves relative paths from `base`.
     pub(crate) fn resolve_paths(&mut self, base: &Path) {
         for path in [&mut self.key_file, &mut self.prompt].into_iter().flatten() {
             *path = base.join(&*path);
         }
     }
 
-    /// Refuses what could never work. Reads no key and no file.
+    /// Returns an error for settings that can never work. Reads no key and no file.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.endpoint().check().map_err(|error| named(&error))?;
         if !(1..=1_000).contains(&self.max_turns) {
             bail!("user.max_turns = {}: write 1 to 1000", self.max_turns);
         }
         if self.stop.trim().is_empty() {
-            bail!("user.stop is blank, which every reply has in it; write a word such as {STOP:?}");
+            bail!(
+                "user.stop is blank, and every reply contains that; write a word such as {STOP:?}"
+            );
         }
         Ok(())
     }
@@ -145,8 +147,8 @@ fn named(error: &rlf_endpoint::EndpointConfigError) -> anyhow::Error {
     anyhow::anyhow!("user.{error}")
 }
 
-/// Opens the model that plays the users of `tasks`. If no task wants one, there is none, and no key is read. Refuses tasks
-/// that want one if none is configured.
+/// Opens the model that plays the users of `tasks`. If no task has a user, returns None and reads no key. Returns an
+/// error if a task has a user and no model is configured.
 pub(crate) fn open<'a>(
     config: Option<&UserConfig>,
     seed: u64,
@@ -169,7 +171,7 @@ pub(crate) fn open<'a>(
 #[derive(Debug)]
 struct ModelUser {
     endpoint: Endpoint,
-    /// With the stop word, without an instruction.
+    /// The instructions with the stop word filled in, but without a task's instruction.
     prompt: String,
     stop: String,
     max_turns: usize,
@@ -188,7 +190,7 @@ impl ModelUser {
         })
     }
 
-    /// The messages for the endpoint: the conversation from the user's side.
+    /// The messages to the endpoint: the conversation from the user's point of view.
     fn messages(&self, persona: &Persona, said: &[Utterance]) -> Vec<ChatMessage> {
         let prompt = self.prompt.replace("{instruction}", &persona.instruction);
         let mut messages = vec![ChatMessage::system(prompt)];
@@ -208,7 +210,7 @@ impl ModelUser {
                 Speaker::Agent => ChatMessage::user(text),
                 Speaker::User => ChatMessage::assistant(text),
             };
-            // Many chat templates know no two messages of the same side in a row.
+            // Many chat templates do not accept two messages of the same side in a row.
             match messages.last_mut().filter(|last| last.role == message.role) {
                 Some(last) => last.content = format!("{}\n\n{}", last.content, message.content),
                 None => messages.push(message),
@@ -234,7 +236,7 @@ impl ModelUser {
     }
 }
 
-/// The words after the thoughts of a model whose endpoint does not keep them apart.
+/// The reply without the model's reasoning, for endpoints that do not separate the two.
 fn spoken(text: &str) -> &str {
     match text.rsplit_once("</think>") {
         Some((_, spoken)) => spoken,

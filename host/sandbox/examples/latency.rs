@@ -1,7 +1,7 @@
-//! Latency of a call in a fresh sandbox: `cargo run --release -p rlf-sandbox --example latency`.
+//! Measures the latency of a call in a fresh sandbox: `cargo run --release -p rlf-sandbox --example latency`.
 //!
-//! Prints, side by side from one run, wasmtime alone (fresh store, instance and call on the
-//! caller's thread, no limits), the same under this crate's limits, and eight callers at once.
+//! Prints results of one run side by side: wasmtime alone (fresh store, instance and call on the caller's thread, no
+//! limits), the same under this crate's limits, and eight callers at once.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

@@ -6,8 +6,8 @@ pub const CONTRACT: &str = "0.1.0";
 /// The interface of components that have an `init`.
 pub(crate) const LIFECYCLE: &str = "rlf:plugin/lifecycle";
 
-/// Interfaces that every component may import, without their versions: the same for all, since
-/// every std guest imports WASI, used or not. A test keeps this list equal to the linker.
+/// Interfaces that every component may import, without versions. They are the same for all components, because every
+/// std guest imports WASI, used or not. A test keeps this list equal to the linker.
 pub(crate) const LINKED: [&str; 32] = [
     "rlf:plugin/code",
     "rlf:plugin/data",

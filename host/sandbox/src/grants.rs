@@ -12,12 +12,12 @@ use crate::wasi::files::{FileGrant, ScratchFiles};
 pub struct Grants {
     /// Names that the plugin may read under, each bound to a file or a directory.
     pub data: BTreeMap<String, PathBuf>,
-    /// A scratch directory in memory, of its own for every call. Default: none.
+    /// A scratch directory in memory, a new one for every call. Default: none.
     pub files: Option<ScratchFiles>,
-    /// A real directory of the host, which the guest finds at `/host` and may change. Neither
-    /// deterministic (its times and listings are the machine's) nor isolated (calls see each
-    /// other's files, and those of everybody else who writes there); no limit on bytes holds. What
-    /// is written is counted in [`FilesReport`](crate::FilesReport). Default: none; not with `files`.
+    /// A real directory of the host, which the guest finds at `/host` and may change. It is not deterministic, because
+    /// its times and listings are the machine's. It is not isolated: calls see each other's files, and those of all
+    /// other programs that write there. No limit on bytes applies. Writes are counted in
+    /// [`FilesReport`](crate::FilesReport). Default: none; cannot be combined with `files`.
     pub host_directory: Option<PathBuf>,
     /// Sources that are the machine's own instead of virtual and seeded. Default: none.
     pub real: RealSources,
@@ -36,6 +36,6 @@ pub struct RealSources {
     /// The wall clock of the machine, clocks that run in real time, and real sleeping, which the call's
     /// deadline ends. Default false.
     pub clock: bool,
-    /// The entropy of the machine, whatever the call's seed. Default false.
+    /// The entropy of the machine, independent of the call's seed. Default false.
     pub random: bool,
 }

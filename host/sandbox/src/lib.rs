@@ -1,9 +1,9 @@
-//! Calls of untrusted WebAssembly components. No call can stop the host, slow its neighbours, read the machine or differ
-//! between two runs.
+//! Runs calls of untrusted WebAssembly components. No call can stop the host, slow its neighbours, read the machine or
+//! differ between two runs.
 //!
 //! A [`Sandbox`] is made once. It [loads](Sandbox::load) components into [`Template`]s: it checks them, runs `init` once and
-//! keeps the memory that it leaves, compiles them and caches the code. Every [call](Template::call) gets a fresh instance
-//! under [`Limits`] and returns a [`CallReport`]: the value or the reason that there is none, the output, the log lines, and
+//! keeps the memory that it leaves, compiles the component and caches the code. Every [call](Template::call) gets a fresh instance
+//! under [`Limits`] and returns a [`CallReport`]: the value or the reason why there is none, the output, the log lines, and
 //! the time and memory used.
 //!
 //! Everything is denied by default. WASI is there for every std guest, but virtual and empty. A guest reads data through the

@@ -90,14 +90,15 @@ impl Default for Limits {
     }
 }
 
-/// Most elements of one table: the pools have room for no more.
+/// Largest number of elements of one table: the pools have room for no more.
 pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 
 /// Longest time that a limit may allow.
 pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 impl Limits {
-    /// Refuses limits that the pools cannot keep or that fail every call. The error says what to write instead.
+    /// Returns an error for limits that the pools cannot provide, or with which every call would fail. The error says
+    /// what to write instead.
     pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), String> {
         if self.memory_bytes > max_memory_bytes {
             return Err(format!(

@@ -1,9 +1,8 @@
 //! Update: from demonstrations and graded trajectories to new weights.
 //!
-//! People come here to read and to change the algorithms, so the algorithms have a crate of their own.
-//! Each is one file in the paper's own symbols. This crate does not know where trajectories come from,
-//! which tools ran, or that there is a command line. It must not know plugins, sandboxes, arguments or
-//! progress bars.
+//! The algorithms have their own crate, so that people can read and change them. Each is one file in the
+//! paper's own symbols. This crate must not know where trajectories come from, nor plugins, sandboxes,
+//! the command line or progress bars.
 //!
 //! | looking for | file |
 //! |---|---|
@@ -21,6 +20,7 @@
 //! | the phases of a run, and where one begins and is saved | [`phase`], `learner` |
 //! | the measured numbers of a step | [`metrics`], [`summary`], [`tensorboard`] |
 //! | the files of a run, its checkpoints, resuming | [`run`] |
+//! | errors | `error` |
 //!
 //! ```
 //! use rlf_train::advantage::{AdvantageEstimator, Grpo, Sample};

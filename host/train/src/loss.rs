@@ -117,7 +117,7 @@ impl LossStatistics {
         self.ratio_deviation = self.ratio_deviation.max(other.ratio_deviation);
     }
 
-    /// The mean of a sum over tokens; NaN if there are no tokens.
+    /// The mean of a sum over tokens; NaN for no tokens.
     pub fn mean(&self, sum: f64) -> f64 {
         sum / self.tokens as f64
     }

@@ -52,7 +52,7 @@ pub struct RunDirectory {
     lock: RunLock,
 }
 
-/// Makes the folders of a run that begin empty.
+/// Creates the folders of a run that are empty at first.
 fn make_folders(path: &Path) -> Result<(), RunError> {
     for folder in [
         assets_path(path),
@@ -100,10 +100,10 @@ impl RunDirectory {
         })
     }
 
-    /// Opens the run in `path` and cuts it back to its newest checkpoint, or to its beginning.
+    /// Opens the run in `path` and cuts it back to its newest checkpoint, or to its start.
     ///
-    /// If `spec` differs from the one that the run was begun with, it fails and names every difference.
-    /// With `allow_changes` the run uses the new settings from here on instead.
+    /// Fails if `spec` differs from the one that the run started with; the error names every difference. With
+    /// `allow_changes` the run uses the new settings from here on instead.
     pub fn resume(
         path: &Path,
         spec: &RunSpec,
@@ -182,7 +182,7 @@ impl RunDirectory {
         &self.keep
     }
 
-    /// Writes `trajectories/<phase>-<step>.jsonl`, whole or not at all.
+    /// Writes `trajectories/<phase>-<step>.jsonl`, completely or not at all.
     pub fn write_trajectories<T: Serialize>(
         &self,
         phase: Phase,

@@ -1,6 +1,6 @@
-"""The fastest way to run Python without a sandbox: a process that has imported what programs use, and forks for each.
+"""The fastest way to run Python without a sandbox: a process that has imported common modules and forks for each program.
 
-Standard input: frames of four bytes of length and a program. Standard output: the same of what each printed.
+Standard input: frames of four bytes of length and a program. Standard output: the same with the output of each.
 """
 import ast, bisect, collections, contextlib, copy, dataclasses, datetime, decimal, fractions, functools  # noqa: E401,F401
 import heapq, io, itertools, json, math, operator, os, random, re, statistics, string, sys, typing  # noqa: E401

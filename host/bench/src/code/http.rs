@@ -1,5 +1,5 @@
-//! Over HTTP: `rlf-host serve` beside a service that starts a process for each request, both on this machine's loopback
-//! and with connections that stay open.
+//! Programs over HTTP: `rlf-host serve` beside a service that starts a process for each request. Both run on the
+//! loopback interface with connections kept open.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::native::threads;
 use super::{AT_ONCE, Build, PROGRAMS, Samples};
 
-/// A server that runs, until this is dropped.
+/// A running server, which ends when this is dropped.
 struct Server {
     child: Child,
     address: String,
@@ -29,7 +29,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// The service that starts a process for each request.
+    /// Starts the service that makes a process for each request.
     fn spawning(python: &Path) -> anyhow::Result<Self> {
         let mut child = Command::new(python)
             .args(["-c", include_str!("spawning_server.py")])
@@ -47,9 +47,9 @@ impl Server {
         })
     }
 
-    /// This program, as it serves.
+    /// Starts `rlf-host serve`.
     fn ours(build: &Build) -> anyhow::Result<Self> {
-        // A directory with this build alone.
+        // The directory holds only this build.
         let plugins = tempfile::tempdir().context("cannot make a temporary folder")?;
         let folder = plugins.path().join("python");
         std::fs::create_dir(&folder)?;

@@ -1,4 +1,4 @@
-//! Python without a sandbox: a process for each program, and a server that forks.
+//! Python without a sandbox: one process for each program, and a server that forks.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 
 use super::{Samples, Way};
 
-/// The machine's Python, and no shim in front of it.
+/// The machine's real Python, not a shim that starts it.
 pub(super) fn python() -> anyhow::Result<PathBuf> {
     let output = Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
@@ -22,10 +22,10 @@ pub(super) fn python() -> anyhow::Result<PathBuf> {
     ))
 }
 
-/// CPU time of this process and of those it started and waited for, in seconds.
+/// CPU time in seconds of this process and of the processes that it started and waited for.
 pub(super) fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Fields 14 to 17, counted after the name, which may hold anything.
+    // Fields 14 to 17, counted after the name, because a name may contain anything.
     let after = text.rsplit(')').next().unwrap_or_default();
     let ticks: f64 = after
         .split_whitespace()
@@ -57,7 +57,7 @@ pub(super) fn ways<'a>(python: &Path) -> Vec<(String, Box<dyn Way + 'a>)> {
     ]
 }
 
-/// Runs `once` over and over, on so many threads.
+/// Runs `once` repeatedly on `at_once` threads.
 pub(super) fn threads(
     at_once: usize,
     time: Duration,
@@ -121,7 +121,7 @@ impl Way for Process {
     }
 }
 
-/// One server for each that calls at once: a server forks one child after the other.
+/// One server for each concurrent caller, because a server forks one child after the other.
 struct ForkServers {
     python: PathBuf,
     servers: Vec<Mutex<ForkServer>>,
@@ -177,7 +177,7 @@ impl Way for ForkServers {
         at_once: usize,
         time: Duration,
     ) -> anyhow::Result<Samples> {
-        // More servers than cores help nobody.
+        // More servers than cores bring no speed.
         let servers = at_once.min(std::thread::available_parallelism().map_or(2, usize::from));
         while self.servers.len() < servers {
             self.servers

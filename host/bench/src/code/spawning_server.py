@@ -1,4 +1,4 @@
-"""How code services of the field run a program: HTTP, a file, a process. Prints its port."""
+"""Runs programs as other code services do: HTTP, a file, a process. Prints its port."""
 import http.server, json, os, socketserver, subprocess, sys, tempfile, time  # noqa: E401
 
 

@@ -1,5 +1,5 @@
-//! Rows that carry their own tools as Python functions (FTRL's form: `tools` and `codes`, JSON inside JSON): every row
-//! must load, and a call must give what the machine's own python3 gives.
+//! Runs rows that contain their tools as Python functions, in FTRL's form: `tools` and `codes`, JSON inside JSON. Every
+//! row must load, and a call must give the same result as the machine's own python3.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,9 +26,9 @@ use super::Tally;
 
 #[derive(Deserialize)]
 struct Row {
-    /// Definitions as JSON text.
+    /// Tool definitions, as JSON text.
     tools: String,
-    /// Name to source, as JSON text.
+    /// Sources by function name, as JSON text.
     codes: String,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn run(
                 let answer = (outcome.observation.as_ref())
                     .map(|observation| plain_text(&observation.content))
                     .unwrap_or_default();
-                // An error of the function's own is an answer; python3 says whether it is the right one.
+                // An error raised by the function is an answer too; python3 shows whether it is the right one.
                 let answered = matches!(outcome.ended, Ended::Ok | Ended::Failed);
                 let why = || format!("{}: {answer}", outcome.ended.as_str());
                 ran.count(&name, if answered { Ok(()) } else { Err(why()) });
@@ -117,7 +117,7 @@ pub(super) fn run(
     Ok(good)
 }
 
-/// A row as a folder of functions.
+/// Writes a row as a folder of functions.
 fn write(row: &Row, folder: &Path) -> anyhow::Result<()> {
     fs::write(folder.join(TOOLS_FILE), &row.tools)?;
     let codes: BTreeMap<String, String> = serde_json::from_str(&row.codes)?;
@@ -145,12 +145,13 @@ fn load(plugins: &Path, functions: &Path, sandbox: &Sandbox) -> anyhow::Result<T
     Ok(ToolManager::new(&registry, &ToolManagerConfig::default())?)
 }
 
-/// Whether arguments are what a schema takes. Those made up here may not be: a schema can want more than its types say.
+/// Whether a schema accepts the arguments. A schema can demand more than its types say, so generated arguments may be
+/// refused.
 fn is_valid(schema: &Value, arguments: &Value) -> bool {
     ToolSchema::parse(&schema.to_string()).is_ok_and(|schema| validate(&schema, arguments).is_ok())
 }
 
-/// Whether the source of a tool asks for the clock, which is another one in the sandbox than the machine's.
+/// Whether a tool's source reads the clock, which differs between the sandbox and the machine.
 fn asks_for_the_clock(row: &Row, tool: &str) -> anyhow::Result<bool> {
     const CLOCKS: [&str; 12] = [
         ".now(",
@@ -171,7 +172,7 @@ fn asks_for_the_clock(row: &Row, tool: &str) -> anyhow::Result<bool> {
     Ok(CLOCKS.iter().any(|clock| source.contains(clock)))
 }
 
-/// Arguments that a schema takes: what it requires, and everything it knows.
+/// Generates arguments for a schema: once only the required ones, once all.
 fn arguments(schema: &Value) -> Vec<Value> {
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
@@ -197,7 +198,7 @@ fn arguments(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// A value that a schema takes.
+/// Generates a value for a schema.
 fn value(schema: &Value) -> Value {
     if let Some(first) = schema["enum"].get(0) {
         return first.clone();
@@ -226,7 +227,7 @@ fn value(schema: &Value) -> Value {
     }
 }
 
-/// Text that a schema takes, among what such schemas mostly want.
+/// A text that the schema accepts, out of those that such schemas usually want.
 fn text(schema: &Value) -> &'static str {
     const TEXTS: [&str; 8] = [
         "example",
@@ -251,7 +252,7 @@ struct Answer {
     text: String,
 }
 
-/// The answer of the machine's own Python.
+/// Runs the call in the machine's own Python and returns its answer.
 fn native(row: &Row, tool: &str, arguments: &Value) -> anyhow::Result<String> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let at = |name: &str| folder.path().join(name);

@@ -1,4 +1,4 @@
-//! `rlf-bench conformance`: programs whose behaviour is known, in the interpreters that are built.
+//! `rlf-bench conformance`: runs programs with known behaviour in the built interpreters.
 
 mod functions;
 mod programs;
@@ -16,7 +16,7 @@ use rlf_sandbox::Sandbox;
 
 use crate::arguments::Conformance;
 
-/// The number that did as expected, and a line for each that did not.
+/// Number of cases that passed, and a line for each that failed.
 #[derive(Default)]
 struct Tally {
     right: usize,
@@ -31,7 +31,7 @@ impl Tally {
         }
     }
 
-    /// A line of the table, and the failures below it.
+    /// Prints a row of the table with the failures below it, and returns whether all passed.
     fn told(&self, what: &str) -> bool {
         let all = self.right + self.wrong.len();
         println!("{what:<64}{:>5} of {all}", self.right);
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The interpreters of a language that are to be tried: the builds that are named, or the plugin that is called like it.
+/// The interpreters of a language to test: the named builds, or the plugin with the name of the language.
 fn interpreters(
     options: &Conformance,
     language: &str,

@@ -1,5 +1,6 @@
-//! Programs with what they must print, leave and end with: `NAME.py` (or of another extension) beside `NAME.toml`, in a
-//! folder `programs`, and notebooks in a folder `sessions`, a `.toml` each. The README beside them says what the keys mean.
+//! Runs programs and compares their output, files and exit codes with recorded ones. A folder `programs` has `NAME.py`
+//! (or another extension) beside `NAME.toml`; a folder `sessions` has one `.toml` for each notebook. The README beside
+//! them explains the keys.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +29,7 @@ struct Case {
     seed: u64,
     #[serde(default)]
     fetch: Vec<String>,
-    /// For its recorder.
+    /// Read only by the recorder.
     #[serde(default, rename = "native")]
     _native: Option<bool>,
     #[serde(default)]
@@ -67,7 +68,7 @@ impl From<Limits> for ProgramLimits {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Expected {
-    /// The reason why the sandbox differs, for readers.
+    /// Reason why the sandbox differs from native Python, for readers.
     #[serde(rename = "because")]
     because: Option<String>,
     ended: Option<String>,
@@ -98,9 +99,9 @@ impl Texts {
 }
 
 impl Expected {
-    /// The expectation of the sandbox: each key's own, if it has one.
+    /// Combines the sandbox's own expectations with the common ones. Each key of its own wins.
     fn or(self, other: Self) -> Self {
-        // A part takes the place of the whole too.
+        // An own expectation for a part also replaces the common one for the whole.
         let whole = |own: Option<String>, part: &Option<Texts>, other: Option<String>| {
             own.or(if part.is_some() { None } else { other })
         };
@@ -155,7 +156,7 @@ struct CellCase {
     stderr_contains: Option<Texts>,
 }
 
-/// Runs all of a folder, in the order of their names.
+/// Runs all cases of a folder, in order of their names.
 pub(super) async fn run(
     interpreter: &Interpreter,
     folder: &Path,
@@ -218,7 +219,7 @@ fn cases(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The program of a case: the file of its name that is no case.
+/// The source file of a case.
 fn source(folder: &Path, name: &str) -> anyhow::Result<std::path::PathBuf> {
     ["py", "js", "mjs"]
         .iter()
@@ -274,7 +275,7 @@ async fn check(interpreter: &Interpreter, case: Case, code: String) -> Result<()
         expected.ended.as_deref().unwrap_or("ok"),
     )?;
     if let Some(code) = expected.exit_code.filter(|_| ended == Ended::Ok) {
-        // As a shell sees it.
+        // A shell sees only the low eight bits.
         same(
             "exit code",
             &(report.exit_code().unwrap_or_default() & 0xff).to_string(),
@@ -425,7 +426,7 @@ fn check_cell(cell: &CellCase, report: &CellReport) -> Result<(), String> {
     same("stderr", &stderr, &cell.stderr)
 }
 
-/// Text as it is, other bytes each as the character of its number.
+/// UTF-8 as text; otherwise each byte as the character of the same number.
 fn readable(data: &[u8]) -> String {
     std::str::from_utf8(data).map_or_else(
         |_| data.iter().map(|byte| char::from(*byte)).collect(),

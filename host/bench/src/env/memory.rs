@@ -1,4 +1,4 @@
-//! What sessions that live at once have of their own, and how many of them a machine has room for.
+//! Measures the private memory of live sessions, and how many of them fit on a machine.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use anyhow::Context;
 use super::process::Processes;
 use super::rounds::{Act, Player, Way};
 
-/// Sessions that live at once.
+/// Numbers of live sessions.
 const LIVE: [usize; 4] = [10, 100, 1_000, 10_000];
-/// Live before the first look at memory.
+/// Sessions opened before memory is first measured.
 pub(super) const FIRST: usize = 8;
-/// The allocator gives back a while after it could.
+/// Wait before measuring, because the allocator returns memory with a delay.
 const SETTLING: Duration = Duration::from_secs(1);
-/// The most processes that are started; more are reckoned from these.
+/// Largest number of processes started; larger numbers are extrapolated.
 const MAX_PROCESSES: usize = 100;
-/// Mappings that are left to everything else in this process.
+/// Memory mappings left for everything else in this process.
 const SPARE_MAPPINGS: usize = 1_500;
-/// Memory that is left to everybody else on the machine.
+/// Memory left for everything else on the machine.
 const SPARE_BYTES: u64 = 1 << 30;
-/// Sessions between looks at the memory that is left.
+/// Number of sessions between two checks of free memory.
 const LOOKED_EVERY: usize = 100;
 /// Longest time for one row.
 const MAX_ROW_TIME: Duration = Duration::from_mins(5);
@@ -27,18 +27,18 @@ const MAX_ROW_TIME: Duration = Duration::from_mins(5);
 /// Memory of one process or of several, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Memory {
-    /// Everything that is mapped and there: what many mappings share is counted once for each.
+    /// Resident memory. Pages that several mappings share count once for each of them.
     resident: u64,
-    /// The same, what is shared being divided among those that share it. Where the kernel tells.
+    /// Resident memory with shared pages divided among their users, if the kernel reports it.
     proportional: Option<u64>,
-    /// Anonymous: nobody else has it, and it is in no file.
+    /// Anonymous memory: private, and not backed by a file.
     own: u64,
-    /// The kernel's tables for it.
+    /// The kernel's page tables.
     tables: u64,
 }
 
 impl Memory {
-    /// The memory of a process by its id, or of this one (`self`).
+    /// Reads the memory of a process by its id, or of this process (`self`).
     fn from_process(process: &str) -> anyhow::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
         let status = read("status").context("the kernel does not say what memory is used")?;
@@ -75,15 +75,15 @@ impl Memory {
     }
 }
 
-/// The numbers that were reached.
+/// Largest number of live sessions that was reached, and their memory.
 pub(super) struct Reached {
     pub(super) name: String,
     pub(super) live: usize,
-    /// Own memory and the kernel's tables for it, each session's.
+    /// Private memory and page tables, per session.
     pub(super) own_bytes: u64,
 }
 
-/// Prints what the columns are.
+/// Prints the meaning of the columns.
 pub(super) fn heading() {
     println!(
         "live sessions that have each made the scenario's calls: memory of each beyond the shared image, and of all"
@@ -94,7 +94,7 @@ pub(super) fn heading() {
     );
 }
 
-/// Prints a row, and gives own memory and tables of each.
+/// Prints a row, and returns private memory and page tables per session.
 fn row(name: &str, live: usize, all: Memory, remark: &str) -> u64 {
     let each = |bytes: u64| bytes as f64 / 1024.0 / live.max(1) as f64;
     let proportional = all
@@ -110,14 +110,14 @@ fn row(name: &str, live: usize, all: Memory, remark: &str) -> u64 {
     (all.own + all.tables) / live.max(1) as u64
 }
 
-/// The numbers up to the largest one.
+/// The numbers of sessions to measure, up to `most`.
 fn numbers(most: usize) -> Vec<usize> {
     let smaller = LIVE.into_iter().filter(|number| *number < most);
     smaller.chain([most]).collect()
 }
 
-/// Sessions in this process, up to `most`. Some more live before the first look, so that what all share is there and what
-/// loading took is given back.
+/// Measures up to `most` sessions in this process. Some other sessions are opened before the first measurement, so that
+/// shared memory exists by then and memory used for loading is released.
 pub(super) async fn sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::Result<Reached> {
     let mut first = Vec::new();
     for _ in 0..FIRST {
@@ -162,7 +162,7 @@ async fn played(way: &dyn Way) -> anyhow::Result<Box<dyn Player>> {
     Ok(player)
 }
 
-/// A process each, and what as many as nobody starts would have.
+/// Measures one process for each session. Numbers beyond [`MAX_PROCESSES`] are extrapolated.
 pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyhow::Result<()> {
     let mut servers = Vec::new();
     let mut measured = (0, Memory::default());
@@ -197,13 +197,13 @@ pub(super) fn processes(name: &str, processes: &Processes, most: usize) -> anyho
             own: times(all.own),
             tables: times(all.tables),
         };
-        let remark = format!("  not measured: reckoned from {number}");
+        let remark = format!("  not measured: extrapolated from {number}");
         row(name, more, all, &remark);
     }
     Ok(())
 }
 
-/// The reason why there should not be more, if there is one.
+/// The reason why no more should be opened, if there is one.
 fn no_room(began: Instant) -> Option<String> {
     if began.elapsed() > MAX_ROW_TIME {
         return Some(format!("it took longer than {} s", MAX_ROW_TIME.as_secs()));
@@ -221,7 +221,7 @@ fn no_room(began: Instant) -> Option<String> {
     ))
 }
 
-/// A line of a file of the kernel's, which counts in kB.
+/// Reads a line of a file of the kernel, whose unit is kB, and returns bytes.
 fn bytes(text: &str, line: &str) -> Option<u64> {
     let line = text.lines().find_map(|found| found.strip_prefix(line))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)

@@ -1,8 +1,8 @@
-"""The peer of `rlf-bench env`: one environment file behind an MCP server of its own, over stdio.
+"""The comparison of `rlf-bench env`: one environment file behind its own MCP server, over stdio.
 
-    python process.py FILE SECONDS    serves FILE until standard input ends, and for so many seconds at the most
+    python process.py FILE SECONDS    serves FILE until standard input ends, but at most SECONDS seconds
 
-The packages mcp and pydantic are the installed ones. Nothing is logged, for that would count against the peer.
+The installed packages mcp and pydantic are used. Nothing is logged, because that would slow this side of the comparison.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ import sys
 
 
 def main(path, seconds):
-    # Whatever becomes of the one who asks, nobody stays behind.
+    # The process ends by itself, even if its parent is gone.
     signal.alarm(int(seconds))
     name = pathlib.Path(path).stem
     spec = importlib.util.spec_from_file_location(name, path)

@@ -1,4 +1,5 @@
-//! The peer: a process for each session, which serves the same Python file with the real packages `mcp` and `pydantic`.
+//! The comparison: one process for each session. It serves the same Python file with the published packages `mcp` and
+//! `pydantic`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use tokio::task::block_in_place;
 
 use super::rounds::{Act, Player, Way};
 
-/// A process that nobody ends is gone after so many seconds.
+/// Seconds after which a process ends by itself.
 const LONGEST_S: u64 = 1_800;
 
-/// Starts one process after the other.
+/// Starts processes, one after the other.
 pub(super) struct Processes {
     pub(super) python: PathBuf,
-    /// Our driver.
+    /// The driver script.
     pub(super) script: PathBuf,
-    /// The environment.
+    /// The file with the environment.
     pub(super) file: PathBuf,
-    /// Its name in tasks.
+    /// Name of the server in tasks.
     pub(super) server: String,
     pub(super) scenario: Arc<Scenario>,
 }
@@ -57,7 +58,7 @@ impl Processes {
         })
     }
 
-    /// A process whose server has the scenario's state. Blocks.
+    /// Starts a process and brings its server into the scenario's first state. Blocks.
     pub(super) fn start(&self) -> anyhow::Result<Server> {
         let mut child = Command::new(&self.python)
             .arg(&self.script)
@@ -104,13 +105,13 @@ impl Way for Processes {
         block_in_place(|| Ok(Box::new(self.start()?) as Box<dyn Player>))
     }
 
-    /// One takes as long as a thousand of the others.
+    /// Opening a process takes as long as a thousand sessions of the other ways.
     fn openings(&self) -> usize {
         1
     }
 }
 
-/// Ended where it is dropped.
+/// A child process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -120,18 +121,18 @@ impl Drop for Running {
     }
 }
 
-/// One that runs.
+/// A running process.
 pub(super) struct Server {
     child: Running,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     requests: u64,
-    /// Its name in tasks.
+    /// Name of the server in tasks.
     name: String,
     scenario: Arc<Scenario>,
-    /// The state that it began in.
+    /// The state in which it started.
     start: Value,
-    /// The one that was saved last.
+    /// The last saved state.
     last: Value,
 }
 
@@ -140,7 +141,7 @@ impl Server {
         self.child.0.id()
     }
 
-    /// Makes the scenario's calls; how long each took, in seconds.
+    /// Makes the scenario's calls, and returns the seconds that each took.
     pub(super) fn play(&mut self) -> anyhow::Result<Vec<f64>> {
         let scenario = Arc::clone(&self.scenario);
         let mut seconds = Vec::new();
@@ -183,7 +184,7 @@ impl Server {
         }
     }
 
-    /// The answer of a tool. A refusal is an answer too.
+    /// Calls a tool and returns its answer. A refusal is an answer too.
     fn call(&mut self, name: &str, arguments: &Value) -> anyhow::Result<Value> {
         self.request("tools/call", &json!({"name": name, "arguments": arguments}))
     }

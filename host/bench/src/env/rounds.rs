@@ -1,4 +1,4 @@
-//! The rounds in which a way's figures are taken: so many sessions each do the same, all at once.
+//! Measures one way of running sessions in rounds, in which several sessions do the same operation at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,50 +10,50 @@ use rlf_plugins::python_environment::Scenario;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-/// Sessions that act side by side.
+/// Numbers of sessions that act at once.
 pub(super) const AT_ONCE: [usize; 2] = [1, 32];
-/// Sessions opened, snapshots and restorings in a row.
+/// Number of sessions opened, snapshots and restores in a row.
 pub(super) const IN_A_ROW: usize = 4;
 
-/// Done to a session over and over.
+/// An operation that is repeated on a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Act {
-    /// The scenario's calls, one after the other.
+    /// Makes the scenario's calls one after the other.
     Call,
     Snapshot,
-    /// Size of the last snapshot.
+    /// Restores the last snapshot.
     Restore,
 }
 
-/// A way to have sessions.
+/// A way of running sessions.
 #[async_trait]
 pub(super) trait Way: Send + Sync {
     async fn open(&self) -> anyhow::Result<Box<dyn Player>>;
 
-    /// Number that are opened in a row.
+    /// Number of sessions to open in a row.
     fn openings(&self) -> usize;
 }
 
-/// A session, in whatever way.
+/// One session.
 #[async_trait]
 pub(super) trait Player: Send {
-    /// The seconds that each took.
+    /// Does the operation, and returns the seconds that each part took.
     async fn turn(&mut self, act: Act) -> anyhow::Result<Vec<f64>>;
 
-    /// Puts it back to where it was when this was asked first.
+    /// Restores the state in which this was first called.
     async fn again(&mut self) -> anyhow::Result<()>;
 
     async fn state(&mut self) -> anyhow::Result<Value>;
 }
 
-/// Times of acts.
+/// Measured times of operations.
 pub(super) struct Samples {
     pub(super) seconds: Vec<f64>,
     pub(super) per_s: f64,
 }
 
 impl Samples {
-    /// `elapsed` is the time that all took together; nothing where they were made one after the other.
+    /// `elapsed` is the total time of operations that ran at once. `None` means they ran one after the other.
     pub(super) fn new(mut seconds: Vec<f64>, elapsed: Option<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let elapsed = elapsed.unwrap_or_else(|| seconds.iter().sum());
@@ -63,7 +63,7 @@ impl Samples {
         }
     }
 
-    /// In microseconds.
+    /// The given quantile, in microseconds.
     pub(super) fn at(&self, part: f64) -> f64 {
         let last = self.seconds.len().saturating_sub(1) as f64;
         let at = self.seconds.get((last * part) as usize);
@@ -71,10 +71,10 @@ impl Samples {
     }
 }
 
-/// By what was done, and how many did it at once.
+/// Times by operation and number of sessions at once.
 pub(super) type Figures = BTreeMap<(&'static str, usize), Samples>;
 
-/// All figures of one way, once it has shown that the scenario leads where it should.
+/// Measures all figures of one way, after checking that the scenario ends in the expected state.
 pub(super) async fn figures(
     way: Arc<dyn Way>,
     scenario: &Scenario,
@@ -92,7 +92,7 @@ pub(super) async fn figures(
     let mut figures = Figures::new();
     for at_once in AT_ONCE {
         let way = Arc::clone(&way);
-        // On a thread of the runtime's, as rollouts are.
+        // Runs on a thread of the runtime, as rollouts do.
         let found = tokio::spawn(measure(way, at_once, time)).await;
         for (what, samples) in found.context("a caller broke")?? {
             figures.insert((what, at_once), samples);
@@ -134,7 +134,7 @@ async fn measure(
         let began = Instant::now();
         while seconds.is_empty() || began.elapsed() < time {
             if act == Act::Call {
-                // Not timed: every round of calls begins in the same state.
+                // Not timed: it makes every round of calls begin in the same state.
                 players = together(players.into_iter().map(|mut player| async move {
                     player.again().await?;
                     Ok(player)
@@ -162,7 +162,7 @@ async fn measure(
     Ok(found)
 }
 
-/// Some in a row, each closed before the next; the last one stays.
+/// Opens several sessions in a row and closes each before the next. Returns the times and the last session.
 async fn open(way: Arc<dyn Way>) -> anyhow::Result<(Vec<f64>, Option<Box<dyn Player>>)> {
     let (mut seconds, mut last) = (Vec::new(), None);
     for _ in 0..way.openings() {
@@ -174,7 +174,7 @@ async fn open(way: Arc<dyn Way>) -> anyhow::Result<(Vec<f64>, Option<Box<dyn Pla
     Ok((seconds, last))
 }
 
-/// Side by side, or one alone on this thread.
+/// Runs the tasks at once; a single task runs on this thread.
 pub(super) async fn together<T: Send + 'static>(
     tasks: impl Iterator<Item = impl Future<Output = anyhow::Result<T>> + Send + 'static>,
 ) -> anyhow::Result<Vec<T>> {

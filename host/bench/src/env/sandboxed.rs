@@ -1,4 +1,4 @@
-//! Our ways: a session in a sandbox, of a component or of a Python file in the Python component.
+//! Sessions in this project's sandbox: of a component, or of a Python file in the Python component.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use serde_json::Value;
 use super::rounds::{Act, IN_A_ROW, Player, Way};
 use super::{Options, RETAIL};
 
-/// Longest time for an earlier sandbox to end.
+/// Longest wait for an earlier sandbox to be freed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An environment of ours, before it is loaded.
+/// An environment that is not loaded yet.
 pub(super) struct World {
     pub(super) name: String,
     pub(super) title: String,
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// In a sandbox with so many places for sessions.
+    /// Loads the environment into a sandbox with `places` places for sessions.
     fn environments(&self, places: u32) -> anyhow::Result<Environments> {
         let config = SandboxConfig {
             cache: Some(self.cache.clone()),
@@ -91,11 +91,11 @@ impl World {
             instances: Some(8),
             programs: Some(8),
             sessions: Some(places),
-            // Compiling CPython beside whatever else runs here.
+            // CPython may be compiled while the machine is busy with other work.
             prepare: Duration::from_mins(10),
             ..SandboxConfig::default()
         };
-        // Nearly all of it is shared: places are what there is too little of.
+        // Nearly all of this memory is shared, so the number of places is the real limit.
         let budget = u64::from(places.max(64)) * config.max_memory_bytes;
         let sandbox = reserve(&SandboxConfig {
             session_memory_budget_bytes: Some(budget),
@@ -108,7 +108,7 @@ impl World {
         if let Some(problem) = registry.problems().first() {
             bail!("{problem}");
         }
-        // Nobody's instance is freed for having waited.
+        // No session is evicted for being idle.
         let idle = EnvironmentConfig {
             idle: Duration::from_hours(1),
         };
@@ -123,7 +123,7 @@ impl World {
         })
     }
 
-    /// The first of its scenarios with several calls that change something.
+    /// The first scenario of the environment whose calls are several and change something.
     pub(super) async fn scenario(&self) -> anyhow::Result<Arc<Scenario>> {
         let environments = self.environments(8)?;
         for scenario in environments.scenarios(&self.name).await? {
@@ -144,7 +144,8 @@ impl World {
     }
 }
 
-/// Address space for 10,000 sessions is there once: an earlier sandbox has to be gone, which takes a moment.
+/// Makes a sandbox. There is address space for 10,000 sessions only once, so this waits until an earlier sandbox is
+/// freed.
 fn reserve(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     let began = Instant::now();
     loop {
@@ -157,7 +158,7 @@ fn reserve(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     }
 }
 
-/// Ours.
+/// Opens sessions in the sandbox.
 pub(super) struct InSandbox {
     pub(super) environments: Environments,
     name: String,
@@ -189,7 +190,7 @@ impl Way for InSandbox {
     }
 }
 
-/// A session in a sandbox.
+/// One session in the sandbox.
 pub(super) struct Acting {
     session: EnvironmentSession,
     scenario: Arc<Scenario>,
@@ -199,7 +200,8 @@ pub(super) struct Acting {
 }
 
 impl Acting {
-    /// The scenario's next call, or its first again; how long it took, in seconds. One that is refused has been answered.
+    /// Makes the scenario's next call, starting over after the last. Returns its seconds. A refused call counts as
+    /// answered.
     pub(super) async fn call(&mut self) -> anyhow::Result<f64> {
         let (name, arguments) = &self.scenario.calls[self.calls % self.scenario.calls.len()];
         let call = ToolCall {

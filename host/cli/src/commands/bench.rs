@@ -1,4 +1,4 @@
-//! `rlf-host bench`: how fast this machine is, in a few seconds.
+//! `rlf-host bench`: measures the speed of this machine in a few seconds.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ use crate::progress::Progress;
 
 /// Time spent on each figure.
 const TIME: Duration = Duration::from_secs(2);
-/// Trajectories that the policy decodes together.
+/// Number of trajectories that the policy decodes together.
 const BATCH: usize = 64;
-/// Tokens that are decoded of each.
+/// Number of tokens decoded for each trajectory.
 const NEW_TOKENS: usize = 64;
-/// The tool that is called.
+/// The tool that the calls go to.
 const TOOL: &str = "calculate";
 
 pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
@@ -98,7 +98,7 @@ fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
     Ok(tokens as f64 / began.elapsed().as_secs_f64())
 }
 
-/// The calculator among the plugins.
+/// Loads the calculator plugin.
 fn calculator(options: &Bench) -> anyhow::Result<ToolManager> {
     let sources = sources(options.plugins.plugins.as_deref());
     let sandbox = sources.sandbox(&SandboxConfig::default())?;
@@ -115,7 +115,7 @@ fn calculator(options: &Bench) -> anyhow::Result<ToolManager> {
     Ok(ToolManager::new(&registry, &ToolManagerConfig::default())?)
 }
 
-/// Calls the calculator over and over, `at_once` of the calls side by side.
+/// Calls the calculator repeatedly, with `at_once` calls in flight.
 async fn calls_per_second(tools: &ToolManager, at_once: usize) -> anyhow::Result<f64> {
     let began = Instant::now();
     let mut callers = JoinSet::new();

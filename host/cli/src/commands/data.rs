@@ -1,4 +1,4 @@
-//! `rlf-host data import`: published data sets' files as the project's own tasks and demonstrations.
+//! `rlf-host data import`: converts published data sets into tasks and demonstrations.
 
 mod replay;
 
@@ -15,7 +15,7 @@ use rlf_import::{
 use crate::arguments::{Data, DataCommand, Import};
 use crate::warning::warn;
 
-/// Largest number of bad rows that are shown one by one; the rest are counted.
+/// Largest number of bad rows that are printed; the rest are only counted.
 const TOLD: usize = 20;
 
 pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
@@ -31,18 +31,18 @@ pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The rows of files, in their order.
+/// The imported rows, in the order of the files.
 #[derive(Default)]
 struct Rows {
     tasks: Vec<Task>,
     demonstrations: Vec<Demonstration>,
     bad: usize,
-    /// Lines about them, for people.
+    /// Lines printed about the rows.
     told: Vec<String>,
 }
 
 impl Rows {
-    /// Without the tasks at these indices.
+    /// Removes the tasks at these indices.
     fn leave_out(&mut self, tasks: &BTreeSet<usize>) {
         let mut index = 0..;
         self.tasks
@@ -139,7 +139,7 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     if rows.bad > 0 {
         rows.told.push(format!("{} rows left out", rows.bad));
     }
-    // Rows go where these words would.
+    // If rows go to standard output, messages must not.
     let to_stdout = rlf_files::is_standard_output(&import.output);
     for line in &rows.told {
         if to_stdout {
@@ -157,7 +157,7 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Indices of tasks whose ids others had before them.
+/// Indices of tasks whose id an earlier task has.
 fn later_ones(tasks: &[Task]) -> BTreeSet<usize> {
     let mut ids = BTreeSet::new();
     (0..tasks.len())
@@ -206,14 +206,14 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
     Ok(rows)
 }
 
-/// The step-level samples of trajectories that a run kept of tasks that were imported before.
+/// Makes step-level samples from the trajectories that a run kept of earlier imported tasks.
 fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     let mut tasks = Vec::new();
     for file in files {
         tasks.extend(read_tasks(file)?);
     }
     let samples = rlf_import::steps_of_run(&tasks, run)?;
-    // The questions may themselves have begun.
+    // The tasks may themselves be step-level rows, whose conversation is already under way.
     let given: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let is_given = |sample: &&Task| given.contains(sample.id.as_str());
     let tried = samples.iter().filter(is_given).count();
@@ -228,7 +228,7 @@ fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     })
 }
 
-/// Numbers of written tasks by kind, for people.
+/// Lines with the number of written tasks of each kind.
 fn kinds(tasks: &[Task], output: &Path) -> Vec<String> {
     let mut told = vec![format!("{} tasks in {}", tasks.len(), output.display())];
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `rlf-host doctor`: what this machine has, and which device a configuration would use.
+//! `rlf-host doctor`: shows what this machine has, and which device a configuration would use.
 
 use std::process::{Command, ExitCode};
 
@@ -93,7 +93,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the compiler at hand can build guests.
+/// Whether the installed compiler can build guests. The error says how to make it able to.
 fn wasm_target() -> Result<String, String> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", WASM_TARGET])

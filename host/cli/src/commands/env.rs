@@ -1,4 +1,4 @@
-//! `rlf-host env try | check`: an environment by hand, and its promises.
+//! `rlf-host env try | check`: plays an environment by hand, or checks it.
 
 mod play;
 
@@ -81,15 +81,15 @@ pub(crate) fn run(options: &Env) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An environment that is ready.
+/// An environment that is loaded and ready.
 struct Found {
     environments: Environments,
     name: String,
-    /// Names of the servers, where it is written in Python.
+    /// Names of the servers, if it is written in Python.
     servers: Option<Vec<String>>,
 }
 
-/// The environment at a path, or of a name that the configuration or the plugin directory has.
+/// Finds the environment at a path, or by its name in the configuration or the plugin directories.
 fn find(
     options: &Env,
     operator: &Operator,
@@ -167,7 +167,7 @@ fn find(
     })
 }
 
-/// Whether a path is of environments in Python: a file, or a folder with a server in it.
+/// Whether a path holds environments in Python: a file, or a folder that contains a server.
 fn is_python(path: &Path) -> bool {
     if path.is_dir() {
         let servers = PythonEnvironment {
@@ -179,7 +179,7 @@ fn is_python(path: &Path) -> bool {
     }
 }
 
-/// Whether a path is of a component: its file, or a folder that is a plugin's.
+/// Whether a path holds a component: a `.wasm` file, or the folder of a plugin.
 fn is_component(path: &Path) -> bool {
     if path.is_dir() {
         path.join("plugin.toml").exists()
@@ -191,7 +191,7 @@ fn is_component(path: &Path) -> bool {
     }
 }
 
-/// The plugins to look among: for the path of a component, those of its own directory.
+/// The plugin sources to search. If `path` is a component, these are only the plugins of its own directory.
 fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
     let mut sources = sources(added);
     if let (true, Ok(found)) = (is_component(path), path.canonicalize()) {
@@ -201,7 +201,7 @@ fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
     sources
 }
 
-/// The beginning to try: a scenario, a task from the command line, or the environment's own first state.
+/// The task to open: a scenario's, the one on the command line, or the environment's own first state.
 fn begin(
     found: &Found,
     scenarios: &[Scenario],
@@ -228,7 +228,7 @@ fn begin(
             Some(file) => rlf_config::read(Path::new(file))?,
             None => text.to_owned(),
         };
-        begin.task = rlf_json::from_str(&text).context("--task is no JSON")?;
+        begin.task = rlf_json::from_str(&text).context("--task is not JSON")?;
         if begin.task.get("setup").is_some() && begin.task.get("environment").is_some() {
             bail!("--task is a whole row of a task file; give its `setup` alone");
         }

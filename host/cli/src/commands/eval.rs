@@ -1,4 +1,4 @@
-//! `rlf-host eval RUN`.
+//! `rlf-host eval RUN`: evaluates a run's policy.
 
 use std::process::ExitCode;
 

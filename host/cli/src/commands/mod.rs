@@ -1,4 +1,4 @@
-//! One file per subcommand.
+//! One module for each subcommand.
 
 pub(crate) mod bench;
 pub(crate) mod data;

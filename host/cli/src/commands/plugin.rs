@@ -1,4 +1,4 @@
-//! `rlf-host plugin list | inspect | call | grade | grant | check`: an author's first hour, before any training.
+//! `rlf-host plugin list | inspect | call | grade | grant | check`: works with plugins, without any training.
 
 mod call;
 mod grade;
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
         let file = options
             .config
             .as_deref()
-            .context("name the configuration that is to hold the grant: --config FILE")?;
+            .context("name the configuration to write the grant into: --config FILE")?;
         let identity = sources
             .identify(&operator.policies, plugin)
             .map_err(|problem| anyhow!("{problem}"))?;
@@ -103,7 +103,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             grade::run(&found, &tools, &graded, options.json)
         }
         PluginCommand::Check { path, bindings } => {
-            // What a configuration says of it stands under the name of its folder or file.
+            // A configuration names the plugin by its folder or file.
             let name = path.canonicalize().ok();
             let name = name
                 .as_deref()
@@ -128,7 +128,7 @@ fn list(
         let policy = operator.policies.get(&problem.plugin);
         operator.explained(problem, &policy.cloned().unwrap_or_default())
     };
-    // One broken plugin does not make a directory useless; one that cannot be read is.
+    // One broken plugin is not a failure; an unreadable plugin directory is.
     let unreadable = registry
         .problems()
         .iter()
@@ -189,11 +189,11 @@ fn list(
     })
 }
 
-/// A plugin in a registry with those whose tools it may call, or that it runs programs in, and no others, so that what is wrong with them does not
-/// matter; or what is wrong with it.
+/// A plugin, in a registry with only the plugins that it may call or run programs in, so that problems of other plugins
+/// do not matter; or the plugin's problem.
 type Found = Result<(Registry, Arc<Plugin>), Problem>;
 
-/// The plugin `name`; an error if there is none of that name.
+/// Finds the plugin `name`, or returns an error.
 fn find(
     sources: &PluginSources,
     operator: &Operator,

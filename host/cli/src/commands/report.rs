@@ -1,4 +1,4 @@
-//! `rlf-host report RUN`.
+//! `rlf-host report RUN`: writes a run's report.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(crate) fn run(options: &Report) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page; returns where.
+/// Writes the page and returns its path.
 pub(crate) fn write(
     run: &std::path::Path,
     output: Option<&std::path::Path>,

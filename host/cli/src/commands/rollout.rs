@@ -1,4 +1,4 @@
-//! `rlf-host rollout RUN --task ...`.
+//! `rlf-host rollout RUN --task ...`: plays one task and prints the trajectory.
 
 use std::process::ExitCode;
 
@@ -22,13 +22,13 @@ pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
         temperature: options.temperature,
         ..SamplingParams::default()
     };
-    // The samples of a task are keyed by their number: to draw one, those before it are too.
+    // The samples of a task are keyed by number, so the samples before the wanted one are drawn too.
     let samples = options.sample as usize + 1;
     let group = super::runtime()?.block_on(saved.rollout(split, task, samples, params))?;
     let trajectory = group
         .trajectories
         .last()
-        .context("the rollout gave no trajectory back")?;
+        .context("the rollout returned no trajectory")?;
     let graded = group.scores.last().context("the rollout was not graded")?;
     if options.json {
         let score = graded.as_ref().ok();

@@ -1,4 +1,4 @@
-//! `rlf-host run`: a program in a sandbox, as if its own interpreter ran it.
+//! `rlf-host run`: runs a program in a sandbox, as its own interpreter would.
 
 mod source;
 
@@ -25,23 +25,23 @@ use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
 
-/// Exit code for a program that a limit of time stopped, as `timeout` has it.
+/// Exit code if the program ran out of time, as with `timeout`.
 const TIMED_OUT: u8 = 124;
-/// Exit code if it could not be run, as `docker` has it: programs hardly use it.
+/// Exit code if the program could not be run, as with `docker`. Programs hardly ever use it themselves.
 pub(crate) const NOT_RUN: u8 = 125;
-/// Exit code for a program that another limit stopped, as of a process that is killed.
+/// Exit code if another limit stopped the program, as of a killed process.
 const KILLED: u8 = 137;
-/// Exit code of a process that SIGINT ends.
+/// Exit code after Ctrl-C, as of a process ended by SIGINT.
 const INTERRUPTED: u8 = 130;
-/// Exit code of a process that SIGPIPE ends.
+/// Exit code if nobody reads the output any more, as of a process ended by SIGPIPE.
 const UNREAD: u8 = 141;
 
 /// Larger inputs are refused, unless `--files` allows them.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
-/// Wait for the end of standard input after which a note is printed.
+/// Time after which a note says that standard input is still being read.
 const NOTED_AFTER: Duration = Duration::from_secs(2);
 
-/// Runs the program. An error is why it could not be run, for which the exit code is [`NOT_RUN`].
+/// Runs the program. An error means that the program could not be run; its exit code is [`NOT_RUN`].
 pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     ctrlc::set_handler(|| {
         end("interrupted", INTERRUPTED);
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
         None => read_stdin(most)?,
         Some(file) => read(file, &name, most)?,
     };
-    // As python3 calls it.
+    // The name that python3 shows for standard input.
     let shown = if from_stdin { "<stdin>" } else { &name };
     let code = match Source::read(code, &language, shown)? {
         Source::Text(code) => code,
@@ -100,7 +100,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     };
     let spec = ProgramOptions {
         label: "command-line".to_owned(),
-        // As it comes, so that the streams keep their order.
+        // Output is passed on as it comes, so that the two streams keep their order.
         tee: Some(Tee::new(pass_on)),
         ..ProgramOptions::default()
     };
@@ -127,7 +127,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     Ok(told(&report))
 }
 
-/// Shows what the program prints.
+/// Passes on what the program prints.
 fn pass_on(stream: Stream, bytes: &[u8]) {
     let written = match stream {
         Stream::Stdout => {
@@ -138,7 +138,7 @@ fn pass_on(stream: Stream, bytes: &[u8]) {
     };
     match written {
         Ok(()) => {}
-        // As with `| head`: it may go on printing for ever.
+        // As with `| head`: the program might otherwise print for ever.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             end("nobody reads what it prints any more", UNREAD)
         }
@@ -146,10 +146,10 @@ fn pass_on(stream: Stream, bytes: &[u8]) {
     }
 }
 
-/// Ends this process, and the program with it.
+/// Ends this process, and with it the program.
 fn end(why: &str, code: u8) -> ! {
     let mark = style("stopped:").yellow().bold().for_stderr();
-    // Who reads it may be gone.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "{mark} {why}");
     process::exit(code.into())
 }
@@ -159,15 +159,15 @@ fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{mark} {text}");
 }
 
-/// Whether two paths of a program are one: both begin at its root.
+/// Whether two paths of a program are the same file. Both start at its root.
 fn same_place(one: &str, other: &str) -> bool {
     one.trim_start_matches('/') == other.trim_start_matches('/')
 }
 
-/// Says what stopped the program, if something did. The exit code.
+/// Prints what stopped the program, if anything did, and returns the exit code.
 fn told(report: &ProgramReport) -> ExitCode {
     let Some(stopped) = &report.stopped else {
-        // As a shell sees a process: the low eight bits.
+        // A shell sees only the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
     };
     let limit = stopped.limit.as_ref().map(|limit| limit.name.as_str());
@@ -206,7 +206,7 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
     .to_owned())
 }
 
-/// The interpreter under the policy of a configuration, with what the command line says of limits.
+/// Loads the interpreter, with the grants of the configuration and the limits of the command line.
 fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(options.config.as_deref())?;
     let mut policies = operator.policies;
@@ -214,10 +214,10 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     if policies.get(language).is_some_and(|policy| !policy.enabled) {
         bail!("[plugins.{language}] of the configuration says `enabled = false`");
     }
-    // Most are called like their language; it alone is loaded then.
+    // Most interpreters are named after their language, so that plugin is tried alone first.
     policies.entry(language.to_owned()).or_default();
     for policy in policies.values_mut() {
-        // A program is run here, and no function called.
+        // This command runs a program, so `functions` does not apply.
         policy.functions = None;
         let programs = &mut policy.programs;
         let given = |value: Option<u64>, place: &mut u64| {
@@ -233,7 +233,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
         given(options.output, &mut policy.limits.output_stop_bytes);
         given(options.files, &mut programs.file_bytes);
         if options.config.is_none() {
-            // It is shown as it comes; nothing of it is kept.
+            // Output is passed on as it comes, so none of it is kept.
             programs.output_bytes = Some(0);
         }
     }
@@ -241,7 +241,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     if let Some(memory) = options.memory {
         sandbox.max_memory_bytes = sandbox.max_memory_bytes.max(memory);
     }
-    // One program at a time: no room for others is kept.
+    // Only one program runs, so room for one is enough.
     sandbox.programs = sandbox.programs.or(Some(1));
     sandbox.instances = sandbox.instances.or(Some(1));
     let sandbox = sources.sandbox(&sandbox)?;
@@ -277,12 +277,12 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     )
 }
 
-/// Grants for a plugin that is not there are no reason to stop looking.
+/// Whether a problem only says that a configuration grants something to a plugin that is not installed.
 fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
     problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Grants
 }
 
-/// `PATH` or `PATH=NAME` of the command line as the file that the program finds.
+/// Reads a file named `PATH` or `PATH=NAME` on the command line, under the name that the program sees.
 fn give(given: &str, most: u64) -> anyhow::Result<File> {
     let (path, name) = given.split_once('=').unwrap_or((given, base_name(given)));
     Ok(File {
@@ -300,7 +300,7 @@ fn open(path: &Path) -> anyhow::Result<fs::File> {
     Ok(file)
 }
 
-/// Standard input to its end, however long that takes.
+/// Reads standard input to its end, without a time limit.
 fn read_stdin(most: u64) -> anyhow::Result<Vec<u8>> {
     let (over, waits) = mpsc::channel::<()>();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! `rlf-host serve`: programs, tools and rewards over HTTP.
+//! `rlf-host serve`: serves programs, tools and rewards over HTTP.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 use crate::warning::warn;
 
-/// Exit code of a program ended by Ctrl-C, as shells have it.
+/// Exit code of a program ended by Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
     let config = configured(operator.serve, options);
-    // Before plugins are loaded, which takes a while.
+    // Checked before plugins are loaded, because loading takes a while.
     config
         .validate()
         .and_then(|()| rlf_serve::check_access(&config))
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration with what the command line says on top.
+/// The configuration, overridden by the options of the command line.
 fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
     let mut config = config;
     if let Some(listen) = options.listen {
@@ -76,7 +76,7 @@ fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
     config
 }
 
-/// Says where the service is and what it has. The address comes first: whoever starts a service with port 0 reads it.
+/// Prints the address and what is served. The address comes first, because a caller that asked for port 0 reads it.
 fn announce(server: &Server) {
     say!("listening on http://{}", server.address());
     let (tools, rewards) = server.offers();
@@ -94,7 +94,7 @@ fn announce(server: &Server) {
     }
 }
 
-/// Is notified at the first Ctrl-C or SIGTERM.
+/// Returns a notification that fires at the first Ctrl-C or SIGTERM.
 fn asked_to_stop() -> anyhow::Result<Arc<Notify>> {
     let asked = Arc::new(Notify::new());
     let stop = Arc::clone(&asked);
@@ -104,7 +104,7 @@ fn asked_to_stop() -> anyhow::Result<Arc<Notify>> {
             eprintln!("stopped at once");
             std::process::exit(INTERRUPTED);
         }
-        // Kept for who is not waiting yet.
+        // `notify_one` is remembered until somebody waits.
         stop.notify_one();
     })
     .context("Ctrl-C cannot be handled")?;

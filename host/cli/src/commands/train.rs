@@ -1,4 +1,4 @@
-//! `rlf-host train CONFIG`: SFT if configured, then RL if configured, each with its checkpoints.
+//! `rlf-host train CONFIG`: trains by SFT and then RL, whichever are configured, with checkpoints in each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     match super::runtime()?.block_on(training)? {
         RunEnd::Finished => {}
         RunEnd::Interrupted => {
-            // The run's own configuration: with everything that the command line had changed.
+            // The run's own configuration contains the settings of the command line.
             say!(
                 "stopped and saved; go on with: rlf-host train {}{} --run {} --resume{}",
                 quoted(&config_path(&path)),
@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+@:,=".contains(c);
@@ -88,7 +88,7 @@ fn quoted(path: &Path) -> String {
     }
 }
 
-/// Success on the test split at each of its moments, by kind of task.
+/// Prints the success rate on the test split at each evaluation, by kind of task.
 fn learned(path: &Path) -> anyhow::Result<()> {
     let data = RunHistory::read(path)?;
     let moments = data.evaluations("test");

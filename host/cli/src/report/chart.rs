@@ -1,4 +1,4 @@
-//! Line charts as SVG.
+//! Draws line charts as SVG.
 
 use anyhow::Context;
 use plotters::prelude::*;
@@ -9,7 +9,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Colours that stay apart for people who do not see red and green alike (Okabe and Ito 2008).
+/// Colours that people with red-green colour blindness can tell apart (Okabe and Ito 2008).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -26,7 +26,7 @@ pub(crate) fn css_colour(index: usize) -> String {
     format!("rgb({r},{g},{b})")
 }
 
-/// Draws `series` over a common x axis. The y axis is `range`, or what the points need.
+/// Draws `series` over a common x axis. The y axis covers `range`, or all points if it is `None`.
 pub(crate) fn svg(
     series: &[Series],
     x_label: &str,
@@ -78,7 +78,7 @@ pub(crate) fn svg(
     Ok(text)
 }
 
-/// Lowest and highest value, apart even where all are equal.
+/// Lowest and highest value, moved apart if all are equal.
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
         (l.min(v), h.max(v))

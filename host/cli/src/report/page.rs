@@ -1,4 +1,4 @@
-//! The page.
+//! Composes the report page.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ details { margin: .4rem 0; } summary { cursor: pointer; }
 .good { color: #0a6b2d; } .bad { color: #a33; } .muted { color: #777; }
 ";
 
-/// The whole page as text.
+/// The whole page as HTML.
 pub(crate) fn html(run: &RunHistory) -> anyhow::Result<String> {
     let page = markup! {
         (DOCTYPE)
@@ -79,7 +79,7 @@ fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), |value| format!("{:.1} %", value * 100.0))
 }
 
-/// Success on the test split, then validation over steps.
+/// Charts success on the test split, then validation over steps.
 fn success(run: &RunHistory) -> anyhow::Result<Markup> {
     let test = run.evaluations("test");
     let mut kinds: Vec<&String> = test
@@ -102,7 +102,7 @@ fn success(run: &RunHistory) -> anyhow::Result<Markup> {
             .and_then(Value::as_f64)
     };
     let validation = run.evaluations("validation");
-    // The end of SFT is where RL begins.
+    // RL's curve begins at the end of SFT.
     let step = |line: &Map<String, Value>| match line.get("phase").and_then(Value::as_str) {
         Some("rl") => number(line, "step"),
         _ => Some(0.0),
@@ -227,7 +227,7 @@ fn trajectories(run: &RunHistory) -> Markup {
     }
 }
 
-/// One record of the trajectories file: `{step, task, trajectory, score}`.
+/// Renders one record of the trajectories file: `{step, task, trajectory, score}`.
 fn trajectory(record: &Value) -> Markup {
     let text = |value: Option<&Value>| match value {
         Some(Value::String(text)) => printable(text),
@@ -285,7 +285,7 @@ fn observation(outcome: &Value) -> String {
     shown.concat()
 }
 
-/// `key` over steps in the lines of `phase`.
+/// The values of `key` over the steps of `phase`.
 fn series(run: &RunHistory, phase: &str, key: &str) -> Series {
     let points = run
         .phase(phase)

@@ -6,7 +6,7 @@ use crate::parser::{self, ParsedTurn};
 use crate::protocol::{THINK_CLOSE, THINK_OPEN};
 use crate::template::{RenderInput, TemplateError};
 
-/// Why a model could not have written a turn.
+/// The reason why a model could not have written a turn.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritable {
     /// A text of the turn contains a control token.
@@ -40,7 +40,7 @@ pub enum Unwritable {
     TooLong {
         /// Tokens of the turn, with the one that ends it.
         tokens: usize,
-        /// Tokens that are left of the context.
+        /// Tokens left in the context.
         room: usize,
         /// The setting.
         context: u32,
@@ -60,7 +60,7 @@ pub enum Unwritable {
         protocol: &'static str,
         /// The first difference.
         what: String,
-        /// The beginning of the text.
+        /// The start of the text.
         text: String,
     },
 }
@@ -214,7 +214,7 @@ mod tests {
     fn a_turn_goes_on_where_its_prompt_ends() {
         let after = |asked, rendered, reasoning| after_prompt(asked, rendered, reasoning);
         assert_eq!(after("u a:", "u a:six.", None).as_deref(), Some("six."));
-        // The prompt opens a think block that the rendering of the turn leaves out.
+        // The prompt opens a think block that the rendered turn lacks.
         let open = "u a:<think>\n";
         assert_eq!(
             after(open, "u a:six.", Some("hm")).as_deref(),
@@ -224,7 +224,7 @@ mod tests {
             after(open, "u a:six.", None).as_deref(),
             Some("</think>\n\nsix.")
         );
-        // The prompt holds an empty one.
+        // The prompt contains an empty think block.
         let shut = "u a:<think>\n\n</think>\n\n";
         assert_eq!(after(shut, "u a:six.", None).as_deref(), Some("six."));
         assert_eq!(

@@ -1,11 +1,11 @@
 //! Evaluates arithmetic as the tool `calculate` does, for the part of its language that questions use: numbers,
 //! `+ - * //`, `max` and `min` of two.
 //!
-//! With it demonstrations can be checked before any tool runs. Whether the real tool agrees shows when they run.
+//! Demonstrations can so be checked before any tool runs. A difference from the real tool shows when the tools run.
 
 use super::decimal::Decimal;
 
-/// The value, or what is wrong with the expression.
+/// The value, or the mistake in the expression.
 pub(crate) fn evaluate(expression: &str) -> Result<Decimal, String> {
     let mut reader = Reader { rest: expression };
     let value = reader.sum()?;

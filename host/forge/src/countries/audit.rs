@@ -1,5 +1,5 @@
-//! Checks on the tasks as they are, not as they were meant: no held-out name reaches training, and no token that a
-//! held-out task needs is too rare in training.
+//! Checks the tasks that were really made: no held-out name reaches training, and no token that a held-out task needs
+//! is too rare in training.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -51,9 +51,9 @@ struct Transcript {
 }
 
 impl CountryTasks {
-    /// Looks for leaks, and returns them; none if all is well. It looks for held-out names in every text of the first
-    /// `tasks` training tasks of both training stages, solved, and in every row that training may name. It looks for
-    /// countries of other splits in as many held-out questions.
+    /// Looks for leaks and returns them; the result is empty if there are none. It looks for held-out names in every
+    /// text of the first `tasks` training tasks of both training stages, solved, and in every row that training may
+    /// name. It looks for countries of other splits in as many held-out questions.
     pub fn audit(&self, tasks: u64) -> Vec<Leak> {
         let held: HashSet<Vec<&str>> = self
             .held_out_names()

@@ -143,7 +143,7 @@ pub enum CountriesConfigError {
     Share {
         /// The key.
         key: &'static str,
-        /// As given.
+        /// The configured value.
         value: String,
         /// The largest allowed.
         most: &'static str,
@@ -163,7 +163,7 @@ pub enum CountriesConfigError {
     /// Too many made-up countries.
     #[error("`generated` = {generated}: at most {most}")]
     ManyGenerated {
-        /// As given.
+        /// The configured value.
         generated: usize,
         /// The most allowed.
         most: usize,
@@ -173,7 +173,7 @@ pub enum CountriesConfigError {
         "`generated` = {generated}: at least {least} are needed, and some thousands for copying to be learnt"
     )]
     FewGenerated {
-        /// As given.
+        /// The configured value.
         generated: usize,
         /// The least allowed.
         least: usize,

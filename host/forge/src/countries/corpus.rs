@@ -5,7 +5,7 @@ use rlf_dialogue::split::Split;
 use super::demonstrator::CountryDemonstrator;
 use super::tasks::{CountryTasks, Stage};
 
-/// Stands instead of a name. A digit is always a token of its own, so no merge forms around it.
+/// Replaces a name. A digit is always a token of its own, so no merge forms around it.
 const MASK: &str = "9";
 
 impl CountryTasks {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// `mantissa / 10^scale`, without trailing zeros behind the point.
+/// `mantissa / 10^scale`, without trailing zeros after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Decimal {
     mantissa: i128,
@@ -48,7 +48,7 @@ impl Decimal {
         ))
     }
 
-    /// The quotient, rounded down; none by zero.
+    /// The quotient, rounded down. `None` for a division by zero.
     pub(crate) fn quotient(self, other: Self) -> Option<Self> {
         let (a, b, _) = self.aligned(other)?;
         let towards_zero = a.checked_div(b)?;

@@ -63,7 +63,7 @@ fn json_text(call: &ToolCall) -> String {
     json!({"name": call.name, "arguments": call.arguments}).to_string()
 }
 
-/// Why a demonstration cannot continue.
+/// The reason why a demonstration cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DemonstrationError {
     /// The task does not belong to this generator.

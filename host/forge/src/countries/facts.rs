@@ -1,4 +1,4 @@
-//! The real countries that ship with the crate, compiled by ourselves. The file says how numbers are rounded.
+//! The real countries that ship with the crate, compiled by this project. The file explains how numbers are rounded.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Country {
     pub name: String,
     /// Its capital.
     pub capital: String,
-    /// One of six.
+    /// One of six continents.
     pub continent: String,
     /// Thousands of square kilometres.
     pub area: u32,
@@ -22,7 +22,7 @@ pub struct Country {
     pub neighbours: Vec<String>,
 }
 
-/// Why the shipped table of countries cannot be read.
+/// The reason why the shipped table of countries cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountryTableError {
     /// The first line that is not a comment.

@@ -153,7 +153,7 @@ fn patched(draws: &mut Draws) -> String {
             word.push(*draws.pick(LETTERS) as char);
         }
         let source = *draws.pick(&VOCABULARY);
-        // A tokenizer keeps more beginnings of words than other pieces.
+        // A tokenizer keeps more starts of words than other pieces.
         let start = if draws.chance(0.5) {
             0
         } else {

@@ -19,7 +19,7 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    /// Position of the country whose column is meant; none if there is no neighbour.
+    /// Position of the country whose column is meant. `None` if there is no neighbour.
     pub(crate) fn target(&self, table: &Table) -> Option<usize> {
         if self.hop {
             table.rows()[self.row].neighbour
@@ -195,7 +195,7 @@ impl Question {
         }
     }
 
-    /// The right answer, from the table alone; none if a cell is empty or a value cannot be computed.
+    /// The right answer, from the table alone. `None` if a cell is empty or a value cannot be computed.
     pub(crate) fn answer(&self, table: &Table) -> Option<String> {
         match self {
             Self::Spell(question) => {

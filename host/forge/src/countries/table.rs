@@ -13,11 +13,11 @@ use super::facts::Country;
 pub enum Column {
     /// Thousands of square kilometres, a whole number.
     Area,
-    /// Millions of people, at most one digit behind the point.
+    /// Millions of people, with at most one digit after the point.
     Population,
     /// Name of a city.
     Capital,
-    /// One of six.
+    /// One of six continents.
     Continent,
     /// Name of another country of the table that shares a land border.
     Neighbour,

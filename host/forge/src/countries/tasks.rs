@@ -44,7 +44,7 @@ impl Stage {
     }
 }
 
-/// Why the tasks cannot be made.
+/// The reason why the tasks cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CountriesError {
     /// A setting is wrong.

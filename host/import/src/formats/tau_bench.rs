@@ -26,7 +26,7 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     if !outputs.iter().all(Value::is_string) {
         return Err("field `outputs`: it must hold texts".into());
     }
-    // Without the hash no reward could tell whether the task was done.
+    // Without the hash, no reward could decide whether the task was solved.
     let gold_hash = text(row, "gold_hash")
         .map_err(|what| format!("{what}; it is the hash of the database after the actions"))?;
     let id = match (label(row, "split"), label(row, "i")) {

@@ -1,10 +1,10 @@
 //! The matrix product: `y = x w`, with the weight stored as `[in, out]`.
 //!
-//! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are
-//! beside it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, as long as
-//! it takes its general kernel and does not cut `k` differently. It takes another kernel where there is one row, one
-//! column, or where both operands are contiguous along `k` and the result is small; and it cuts `k` by the processor's
-//! cache sizes, never below 512. So:
+//! Training and decoding call one function, [`linear_into`], and it gives a row the same bits whatever rows are beside
+//! it. The `gemm` crate computes every element of `y` as one chain of fused multiply-adds over `k` in order, if it
+//! takes its general kernel and does not cut `k` differently. It takes another kernel for one row, for one column, and
+//! for a small result of two operands that are contiguous along `k`. It cuts `k` by the processor's cache sizes, never
+//! below 512. So:
 //!
 //! - the weight is `[in, out]`, never contiguous along `k`;
 //! - one row is computed as two, and fewer than eight columns as eight;

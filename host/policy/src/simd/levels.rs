@@ -2,7 +2,7 @@
 
 use super::{Kernel, LANES, Lanes};
 
-/// Plain Rust; `mul_add` is a call into the C library where the target has no fused instruction.
+/// Plain Rust. `mul_add` calls the C library if the target has no fused instruction.
 #[derive(Clone, Copy)]
 pub(super) struct Baseline;
 

@@ -1,4 +1,4 @@
-//! Sixteen lanes of f32, on whatever the processor has.
+//! Sixteen lanes of f32, on the best instruction set of the processor.
 //!
 //! A kernel is written once over [`Lanes`] and compiled for AVX-512, for AVX2 with FMA, and for the baseline. Every
 //! operation is exactly rounded (IEEE 754), multiply-add is always fused, and there are sixteen lanes on every level,

@@ -1,5 +1,5 @@
-//! Demonstrations from gold calls: a task that names the calls which solve it is demonstrated by making them, one a turn,
-//! in its environment.
+//! Demonstrations from gold calls: if a task names the calls that solve it, they are made in its environment, one a
+//! turn.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::turns::{TrialConversation, calling};
 /// The answer after all calls, if the reference has none.
 const DONE: &str = "Done.";
 
-/// A task's gold calls as turns, and the answer behind them.
+/// A task's gold calls as turns, followed by the answer.
 #[derive(Debug, Clone)]
 pub(crate) struct GoldDemonstration {
     pub(crate) task: Arc<Task>,
@@ -27,8 +27,9 @@ pub(crate) struct GoldDemonstration {
 }
 
 impl GoldDemonstration {
-    /// The demonstration of a task. None if it names no calls, or calls of tools that its model is not offered, or if a
-    /// model plays its user: then the answers to the calls are not known. An error says why the calls cannot be written.
+    /// The demonstration of a task. None if it names no calls, if it names tools that the model is not offered, or if a
+    /// model plays its user, because then the answers to the calls are not known. An error says why the calls cannot be
+    /// written.
     pub(crate) fn from_task(
         task: &Arc<Task>,
         dialogue: &Arc<Dialogue>,
@@ -66,7 +67,7 @@ impl GoldDemonstration {
         }))
     }
 
-    /// Makes the calls.
+    /// Starts a demonstrator that makes the calls.
     pub(crate) fn play(&self) -> GoldDemonstrator {
         GoldDemonstrator {
             turns: self.turns.clone(),
@@ -75,7 +76,7 @@ impl GoldDemonstration {
     }
 }
 
-/// Says the turns of a [`GoldDemonstration`], and repeats its answer until the episode ends.
+/// Plays the turns of a [`GoldDemonstration`], then repeats its answer until the episode ends.
 pub(crate) struct GoldDemonstrator {
     turns: Arc<[Message]>,
     next: usize,
@@ -245,7 +246,7 @@ mod tests {
                 "its calls are others",
             ),
             (&hermes(AnswerRule::Boxed), ending("a}b"), "dialogue.answer"),
-            // Two that do not belong together.
+            // A template and a protocol that do not match.
             (
                 &dialogue(HERMES, Protocol::Llama31, AnswerRule::Tag),
                 ending("a"),

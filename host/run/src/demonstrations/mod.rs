@@ -1,4 +1,4 @@
-//! Demonstrations of SFT: where they come from, and how they are played.
+//! Demonstrations for SFT: their sources, and how they are played.
 
 pub(crate) mod gold;
 pub(crate) mod played;
@@ -23,6 +23,6 @@ pub trait DemonstrationSet: Send + Sync {
     /// Number of demonstrations before they repeat.
     fn per_epoch(&self) -> u64;
 
-    /// The `number`-th over all epochs, each of which has an order of its own.
+    /// The `number`-th demonstration over all epochs. Each epoch has its own order.
     fn get(&self, number: u64) -> anyhow::Result<Demonstration>;
 }

@@ -1,4 +1,4 @@
-//! PlayedDemonstrations of SFT, played against the real tools while the step before is trained on.
+//! Plays demonstrations for SFT against the real tools, while the step before is trained on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::{Demonstration, DemonstrationSet};
 
-/// Batches that are made ahead of training.
+/// Number of batches prepared ahead of training.
 const AHEAD: usize = 3;
 /// Largest number of demonstrations that are played before a run begins.
 const MAX_REHEARSED: u64 = 256;
@@ -25,9 +25,9 @@ pub(crate) struct PlayedDemonstrations {
     workshop: Arc<RolloutEngine>,
     set: Arc<dyn DemonstrationSet>,
     seed: u64,
-    /// Steps of an earlier phase whose demonstrations are not repeated.
+    /// Number of steps of an earlier phase, whose demonstrations are not repeated.
     skip: u64,
-    /// The batches being made, with the step of the next one.
+    /// The receiver and task of the batches in preparation, with the step of the next one.
     making: Option<(u64, mpsc::Receiver<Batch>, JoinHandle<()>)>,
 }
 
@@ -96,8 +96,8 @@ impl DemonstrationSource for PlayedDemonstrations {
     }
 }
 
-/// Plays the demonstrations that SFT will draw in `steps` steps of `size` each, as SFT will and at most
-/// [`MAX_REHEARSED`], so that a wrong one is found before a run begins.
+/// Plays the demonstrations that SFT will use in `steps` steps of `size` each, but at most [`MAX_REHEARSED`]. This
+/// finds a wrong demonstration before a run begins.
 pub(crate) async fn rehearse(
     workshop: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,

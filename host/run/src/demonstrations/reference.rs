@@ -1,10 +1,10 @@
-//! Gold calls and answers in the references of tasks.
+//! Reads gold calls and answers from the references of tasks.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// The gold calls that a reference names: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`; none
-/// if it has neither. A call that cannot be read is an error, because the rest would be half a solution.
+/// The gold calls that a reference names: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`.
+/// None if it has neither. A call that cannot be read is an error, because the rest would be an incomplete solution.
 pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     let list = ["calls", "actions"]
         .iter()
@@ -14,7 +14,7 @@ pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     };
     let list = list
         .as_array()
-        .with_context(|| format!("its gold calls are no list: {list}"))?;
+        .with_context(|| format!("its gold calls are not a list: {list}"))?;
     let call = |(number, call): (usize, &Value)| {
         let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
         match (call["name"].as_str(), arguments) {
@@ -28,12 +28,12 @@ pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     list.iter().enumerate().map(call).collect()
 }
 
-/// The answer that a reference wants after the calls: its `answer`, or its `outputs`, which the answer has to contain.
+/// The answer that a reference wants after the calls: its `answer`, or its `outputs`, which the answer must contain.
 pub fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
     let plain = |value: &Value, key: &str| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` has what is no text: {value}"),
+        _ => bail!("its `{key}` contains a value that is not text: {value}"),
     };
     let answer = &reference["answer"];
     if !answer.is_null() {

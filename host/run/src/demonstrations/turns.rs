@@ -1,4 +1,4 @@
-//! Turns of demonstrations as the run's model writes them, tried before a run begins.
+//! Turns of demonstrations, written as the run's model writes them, and tried before a run begins.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall
 use rlf_dialogue::turn::TurnOutcome;
 use serde_json::json;
 
-/// A turn that makes calls, all at once.
+/// A turn that makes all of `calls` at once.
 pub(crate) fn calling(calls: Vec<ToolCall>) -> Message {
     Message {
         tool_calls: calls,
@@ -32,14 +32,14 @@ pub(crate) fn answering(said: &str, rule: AnswerRule) -> Message {
     Message::text(Role::Assistant, text)
 }
 
-/// A conversation in which turns are tried before a run begins: whether its model could write them.
+/// A conversation that checks, before a run begins, whether the run's model could write the turns.
 pub(crate) struct TrialConversation {
     dialogue: Arc<Dialogue>,
     episode: Episode,
 }
 
 impl TrialConversation {
-    /// A conversation with tools of these names.
+    /// Makes a conversation that offers the tools of these names.
     pub(crate) fn new<'n>(
         dialogue: &Arc<Dialogue>,
         tools: impl Iterator<Item = &'n str>,
@@ -66,7 +66,7 @@ impl TrialConversation {
         })
     }
 
-    /// Says a turn; its calls are answered with `ok`.
+    /// Adds a turn. Its calls are answered with `ok`.
     pub(crate) fn say(&mut self, turn: &Message) -> anyhow::Result<()> {
         let text = self.episode.write_turn(turn)?;
         if let Step::Act(calls) = self.episode.push_demonstrated(&text) {
@@ -92,7 +92,7 @@ impl TrialConversation {
         &self.episode
     }
 
-    /// Says `said` as the answer, and returns the turn.
+    /// Adds a turn with the answer `said`, and returns the turn.
     pub(crate) fn answer(&mut self, said: &str) -> anyhow::Result<Message> {
         let rule = self.dialogue.config().answer;
         let turn = answering(said, rule);

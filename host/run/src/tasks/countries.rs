@@ -1,5 +1,5 @@
-//! The questions about countries of the quickstart, generated without end in training by [`rlf_forge`], with a
-//! demonstrator that knows their answers. The configuration names them `[tasks.facts]`.
+//! The quickstart's questions about countries. [`rlf_forge`] generates them without end for training, with a
+//! demonstrator that knows the answers. The configuration calls them `[tasks.facts]`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,10 +22,11 @@ use crate::demonstrations::turns::{TrialConversation, answering, calling};
 use crate::demonstrations::{Demonstration, DemonstrationSet};
 use crate::text::Corpus;
 
-/// Name of the table of countries within a run, as `data.<slot> = "run:facts.csv"` binds it.
+/// File name of the table of countries within a run. `data.<slot> = "run:facts.csv"` binds it.
 const FACTS_TABLE: &str = "facts.csv";
 
-/// Exercises whose text a tokenizer is trained on: every piece that recurs is in them, and more take only time.
+/// Number of exercises on whose text a tokenizer is trained. They contain every piece that recurs; more would only take
+/// time.
 const EXERCISES: u64 = 2000;
 
 /// Questions over a table of countries, real ones and generated ones.
@@ -34,7 +35,7 @@ pub struct Countries {
 }
 
 impl Countries {
-    /// The questions of a generated world.
+    /// Wraps generated country tasks.
     pub fn new(world: CountryTasks) -> Self {
         Self {
             world: Arc::new(world),
@@ -92,7 +93,7 @@ impl TaskSource for Countries {
     }
 
     fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
-        // All of them use the same tools.
+        // All of these questions use the same tools.
         let (_, task) = self.task(Split::Train, Stage::Rl, 0);
         let offered = scene.tools.definitions(task.tools.as_deref());
         let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
@@ -159,7 +160,7 @@ impl DemonstrationSet for CountriesDemonstrations {
     }
 }
 
-/// Several calls of one turn, as some demonstrations have them.
+/// A turn with several calls, as in some demonstrations.
 fn several_lookups() -> Vec<ToolCall> {
     let call = |key: &str| ToolCall {
         call_id: String::new(),
@@ -169,7 +170,7 @@ fn several_lookups() -> Vec<ToolCall> {
     ["a", "b"].map(call).into()
 }
 
-/// The generator's demonstrator, writing as the run's model does.
+/// The generator's demonstrator, which writes turns as the run's model does.
 struct CountriesDemonstrator {
     writer: rlf_forge::countries::CountryDemonstrator,
     answer: AnswerRule,
@@ -206,7 +207,7 @@ mod tests {
         (config, tasks, tokenizer)
     }
 
-    /// The coverage below is counted on this.
+    /// The coverage below is counted with this tokenizer.
     #[test]
     fn demonstrations_of_the_quickstart_are_written_as_the_generator_counts_them() {
         let (config, Countries { world }, tokenizer) = quickstart();
@@ -244,7 +245,7 @@ mod tests {
     fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
         let (config, Countries { world }, tokenizer) = quickstart();
         let encode = |text: &str| tokenizer.encode_trusted(text);
-        // A fraction of what training shows: 1,200 steps of 64.
+        // A fraction of the demonstrations that training uses, which are 1,200 steps of 64.
         let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
         assert!(coverage.tokens > 100, "{}", coverage.tokens);
         assert_eq!(coverage.rare, []);

@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rlf_policy::{Key, Purpose};
 
-/// Goes through `size` things epoch by epoch, each epoch in an order of its own.
+/// The order of `size` items in each epoch; every epoch has its own.
 pub(super) struct Epochs {
     key: Key,
     size: usize,
-    /// The epoch that was asked for last, and its order.
+    /// The last epoch that was asked for, and its order.
     last: Mutex<Option<(u64, Arc<[usize]>)>>,
 }
 
 impl Epochs {
-    /// The orders are functions of the seed and of `name`.
+    /// Makes orders that depend only on the seed and on `name`.
     pub(super) fn new(seed: u64, name: &'static str, size: usize) -> Self {
         Self {
             key: Key::new(seed, Purpose::Order).named(name),
@@ -22,7 +22,7 @@ impl Epochs {
         }
     }
 
-    /// The index of the `number`-th thing over all epochs. There must be one.
+    /// The index of the `number`-th item over all epochs. `size` must not be 0.
     pub(super) fn index(&self, number: u64) -> usize {
         let size = self.size as u64;
         self.order(number / size)[(number % size) as usize]

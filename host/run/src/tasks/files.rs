@@ -1,4 +1,4 @@
-//! Tasks read from files of JSON lines. Training goes through them epoch by epoch, shuffled.
+//! Tasks read from JSON lines. Training goes through them epoch by epoch, in shuffled order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::text::Corpus;
 /// Largest number of tasks of a split whose environments are opened before a run begins.
 const MAX_OPENED: usize = 256;
 
-/// The tasks of a run's files, and the conversations to imitate if a file of them is named.
+/// The tasks of a run's files, and the conversations to imitate if the configuration names a file of them.
 pub struct Files {
     seed: u64,
     train: Vec<Arc<Task>>,
@@ -36,7 +36,7 @@ pub struct Files {
     epochs: Epochs,
 }
 
-/// Reads conversations to imitate, in any format that `data import` knows for SFT.
+/// Reads conversations to imitate, in any format that `data import` reads for SFT.
 fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demonstration>>> {
     let rows = rlf_import::read(path, &rlf_import::Options::default())?;
     rows.into_iter()
@@ -52,7 +52,7 @@ fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demons
 }
 
 impl Files {
-    /// Reads all files that a configuration names.
+    /// Reads all files that the configuration names.
     pub fn open(
         config: &TasksConfig,
         seed: u64,
@@ -83,7 +83,7 @@ impl Files {
         let validation = if let Some(path) = &config.validation {
             read(path)?
         } else {
-            // Held out, unless that would leave nothing to train on.
+            // Validation tasks are held out of training, unless nothing would be left to train on.
             let held = validation_tasks.min(train.len() / 5).max(1);
             let held_out: Vec<_> = train.iter().take(held).cloned().collect();
             if train.len() > held {
@@ -127,7 +127,8 @@ impl Files {
             .flatten()
     }
 
-    /// Opens and renders the rows of all splits once; of those that live in an environment, up to [`MAX_OPENED`].
+    /// Renders the tasks of all splits once. Of the tasks with an environment, at most [`MAX_OPENED`] a split are opened
+    /// and rendered.
     async fn rehearse(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
         for split in Split::ALL {
             let tasks = self.split(split);
@@ -157,7 +158,7 @@ impl Files {
         Ok(())
     }
 
-    /// The gold calls of training tasks that have some.
+    /// The gold calls of the training tasks that have some.
     fn gold(
         &self,
         dialogue: &Arc<Dialogue>,
@@ -247,23 +248,24 @@ impl TaskSource for Files {
         Box::new(self.train.iter().flat_map(|task| {
             let environment = task.environment.iter();
             let prompt = task.prompt.iter().map(Message::plain_text);
-            // The environment's first messages are not known before it is opened; much of them is in here.
+            // The environment's first messages are unknown before it is opened, but setup and reference contain much of
+            // their text.
             prompt.chain(environment.map(|_| format!("{} {}", task.setup, task.reference)))
         }))
     }
 
     fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
-        // On a thread of its own: this one may belong to an async runtime.
+        // Runs on its own thread, because the caller may be in an async runtime.
         std::thread::scope(|threads| {
             let checked = threads.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_time()
                     .build()
-                    .context("cannot look at the tasks")?;
+                    .context("cannot start checking the tasks")?;
                 runtime.block_on(self.rehearse(scene))
             });
             checked.join().unwrap_or_else(|_| {
-                bail!("looking at the tasks failed; this is a bug, please report it")
+                bail!("checking the tasks failed; this is a bug, please report it")
             })
         })
     }
@@ -288,7 +290,7 @@ impl TaskSource for Files {
     }
 }
 
-/// The gold calls of training tasks.
+/// Demonstrations from the gold calls of training tasks.
 struct GoldCalls {
     gold: Vec<GoldDemonstration>,
     epochs: Epochs,
@@ -308,7 +310,7 @@ impl DemonstrationSet for GoldCalls {
     }
 }
 
-/// The conversations of a data set.
+/// Demonstrations from the conversations of a data set.
 struct Conversations {
     conversations: Arc<[Arc<rlf_import::Demonstration>]>,
     epochs: Epochs,

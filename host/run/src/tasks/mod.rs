@@ -1,4 +1,4 @@
-//! Where tasks come from. A [`TaskSource`] has tasks by split and number; [`open`] chooses the one that a configuration
+//! The tasks of a run. A [`TaskSource`] provides tasks by split and number; [`open`] opens the one that a configuration
 //! names: [`Files`], or the generated questions of [`Countries`].
 
 mod countries;
@@ -28,8 +28,8 @@ pub use files::Files;
 /// A task with its number within the split, which keys its randomness.
 pub type IndexedTask = (u64, Arc<Task>);
 
-/// Tasks by split and number. Every method is a function of its arguments alone, so that a resumed run trains on the
-/// tasks that the interrupted one would have trained on.
+/// Provides tasks by split and number. Every method depends on its arguments alone, so that a resumed run trains on the
+/// same tasks as an uninterrupted one.
 pub trait TaskSource: Send + Sync {
     /// The training tasks of an RL step.
     fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask>;
@@ -37,38 +37,38 @@ pub trait TaskSource: Send + Sync {
     /// The first `count` tasks of a split; fewer if it has no more.
     fn first(&self, split: Split, count: usize) -> Vec<IndexedTask>;
 
-    /// One task: by its number within the split, or by its id.
+    /// Finds one task, by its number within the split or by its id.
     fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask>;
 
-    /// The tasks of all splits; none if they are generated without end.
+    /// The tasks of all splits; empty if they are generated without end.
     fn rows(&self) -> Vec<IndexedTask>;
 
-    /// The tools that some task may use; None if one may use all that are loaded.
+    /// The tools that any task may use. None if some task may use all loaded tools.
     fn tools(&self) -> Option<BTreeSet<String>>;
 
-    /// The environments that some task lives in.
+    /// The environments that tasks run in.
     fn environments(&self) -> BTreeSet<String>;
 
     /// Text to train a tokenizer on.
     fn corpus(&self) -> Corpus<'_>;
 
-    /// Refuses tasks that cannot be played, before a run begins with them.
+    /// Returns an error if a task cannot be played. Called before a run begins.
     fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()>;
 
     /// The demonstrations of SFT. An error names the task whose gold calls or answer the model of `dialogue` could not
-    /// write; it is an error too if there is no demonstration.
+    /// write. It is also an error if there are no demonstrations.
     fn demonstrations(
         &self,
         dialogue: &Arc<Dialogue>,
         shown: &ShownTools,
     ) -> anyhow::Result<Arc<dyn DemonstrationSet>>;
 
-    /// Writes the data that plugins read, if the source makes some, into the data folder of a new run.
+    /// Writes the data that plugins read into the data folder of a new run, if the source makes any.
     fn write_data(&self, _folder: &Path) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Refuses the data folder of an existing run if the source would have made other data.
+    /// Returns an error if the data folder of an existing run differs from the data that the source would make.
     fn check_data(&self, _folder: &Path) -> anyhow::Result<()> {
         Ok(())
     }
@@ -89,7 +89,7 @@ pub fn open(
     Ok(Arc::new(files))
 }
 
-/// Reads the name of a split.
+/// Parses the name of a split.
 pub fn split_from_name(name: &str) -> anyhow::Result<Split> {
     match name {
         "train" => Ok(Split::Train),
@@ -99,7 +99,7 @@ pub fn split_from_name(name: &str) -> anyhow::Result<Split> {
     }
 }
 
-/// The tools that a task names; none of its own for a task of an environment that names none.
+/// The tools that a task names. A task of an environment that names none gets an empty list.
 fn named_tools(task: &Task) -> Option<Vec<String>> {
     match (&task.tools, &task.environment) {
         (None, Some(_)) => Some(Vec::new()),

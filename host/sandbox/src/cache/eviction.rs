@@ -1,7 +1,7 @@
-//! The bound of the cache: entries that were not used for longest make room for new ones.
+//! The size limit of the cache: the least recently used entries make room for new ones.
 //!
-//! Other processes may use the same folder. An entry that one of them has open stays readable to it, and one that
-//! is gone when it is looked for is compiled again.
+//! Other processes may use the same folder. An entry that one of them has open stays readable to it. An entry that is
+//! gone when it is needed is compiled again.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::folder::PARTIAL;
 /// Ending of the name of an entry.
 pub(super) const EXTENSION: &str = "cwasm";
 
-/// Age from which a partial file is one that a process left when it died.
+/// Age from which a partial file is assumed to be left by a process that died.
 const MAX_PARTIAL_AGE: Duration = Duration::from_hours(1);
 
 /// Removes the entries that were used least recently, until the others have `max_bytes` together.

@@ -1,4 +1,4 @@
-//! The folder of the cache: private, with a key of its own, written file by file.
+//! The folder of the cache: private, with its own key, written file by file.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], String> {
     read_or_make_key(folder).map_err(failed)
 }
 
-/// Writes a file of a name that nobody else uses, for us alone, through to the disk.
+/// Writes a file under a name that nothing else uses, readable by this user alone, and flushes it to disk.
 pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let path = folder.join(format!(
@@ -45,7 +45,7 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
         COUNT.fetch_add(1, Ordering::Relaxed)
     ));
     let write = || {
-        // A file left by a process of the same id that died: nobody is writing it.
+        // A process of the same id left this file when it died, so nothing is writing it.
         let _ = fs::remove_file(&path);
         let mut file = OpenOptions::new()
             .write(true)
@@ -55,7 +55,7 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
         for piece in pieces {
             file.write_all(piece)?;
         }
-        // As exact as the times that uses are noted with, so that the two can be compared.
+        // Uses the same precision as the recorded times of use, so that the two can be compared.
         file.set_modified(SystemTime::now())?;
         file.sync_all()
     };
@@ -65,14 +65,14 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
     Ok(path)
 }
 
-/// The folder's key. Of two processes that make one at once, both use the one that came first.
+/// The folder's key. If two processes create one at once, both use the first one.
 fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = folder.join("key");
     if !path.exists() {
         let mut fresh = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut fresh)?;
         let temporary = write_new(folder, &[&fresh])?;
-        // Unlike a rename, a link never replaces.
+        // Unlike a rename, a link never replaces an existing file.
         let linked = fs::hard_link(&temporary, &path);
         fs::remove_file(&temporary)?;
         match linked {

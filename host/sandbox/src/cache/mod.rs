@@ -1,9 +1,9 @@
-//! Compiled components on disk: ours alone, authenticated, never an author's.
+//! Compiled components on disk: made by this program alone, authenticated, never an author's.
 //!
-//! Loading compiled code runs whatever it says, so the folder is private (mode 0700, ours), every
-//! entry carries a keyed BLAKE3 over its name and content under a key only we can read (0600), and
-//! the bytes that are loaded are those that were verified, in memory. An entry that does not verify
-//! is not an error but a miss: the component is compiled again and the entry replaced.
+//! Loading compiled code runs it, whatever it contains. So the folder is private (mode 0700), and every entry has a
+//! keyed BLAKE3 over its name and content, under a key that only this user can read (0600). The bytes that are loaded
+//! are those that were verified, in memory. An entry that fails verification is not an error but a miss: the component
+//! is compiled again and the entry replaced.
 
 mod eviction;
 mod folder;
@@ -72,7 +72,7 @@ impl Cache {
         hasher
     }
 
-    /// The header and the component of an entry, if it is there and authentic and loads.
+    /// The header and the component of an entry, if it exists, is authentic and loads.
     pub(crate) fn load<H: DeserializeOwned>(
         &self,
         engine: &Engine,
@@ -82,7 +82,7 @@ impl Cache {
         let loaded = self.read(engine, name, &file);
         match loaded {
             Ok(loaded) => {
-                // Where this fails the entry is only evicted earlier.
+                // If this fails, the only effect is that the entry is evicted earlier.
                 let _ = file.set_modified(SystemTime::now());
                 Some(loaded)
             }
@@ -121,7 +121,7 @@ impl Cache {
         Ok((header, component))
     }
 
-    /// Writes an entry, and evicts others where there is no room for it. After a failure the next load compiles again.
+    /// Writes an entry, and evicts others if space is short. After a failure the next load compiles again.
     pub(crate) fn store(&self, name: &str, header: &impl Serialize, compiled: &[u8]) {
         if let Err(reason) = self.write(name, header, compiled) {
             tracing::warn!(
@@ -136,7 +136,7 @@ impl Cache {
         let length = u32::try_from(header.len()).map_err(io::Error::other)?;
         let length = length.to_le_bytes();
         let bytes = (CODE_BYTES + length.len() + header.len() + compiled.len()) as u64;
-        // An entry that alone is too large would only evict all others.
+        // An entry larger than the limit would only evict all others.
         let Some(others) = self.max_bytes.checked_sub(bytes) else {
             return Ok(());
         };

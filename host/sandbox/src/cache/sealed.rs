@@ -1,4 +1,4 @@
-//! Compiled code in memory that nobody can change, and the one place that loads it.
+//! Compiled code in sealed memory that cannot be changed, and the only place that loads it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,9 +1,9 @@
 //! Admission: a call gets a place in the pool and a share of memory before its instance is made.
 //!
-//! A call waits for both inside its deadline, so the pool never overflows. A guest may use its whole
-//! memory limit, so all of it is set aside when the call is admitted. Calls that other calls make (a tool
-//! that calls a tool) have places and memory of their own, level by level. A call waits only for others of
-//! its own level, and those wait only for deeper ones: nested calls cannot block each other for ever.
+//! A call waits for both within its deadline, so the pool never overflows. A guest may use its whole memory limit, so
+//! all of it is reserved when the call is admitted. Nested calls (a tool that calls a tool) have their own places and
+//! memory on each level. A call waits only for others of its own level, and those wait only for deeper ones, so nested
+//! calls cannot block each other for ever.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,9 +43,9 @@ pub struct PoolLevel {
 }
 
 impl PoolLevel {
-    /// The levels of a sandbox with `places` for calls of its own: a quarter of them on top for each
-    /// level of calls that these make. Calls have half of the memory and each level a quarter, but no
-    /// level has less than one call of `largest` bytes needs.
+    /// The levels of a sandbox with `places` for calls of the host. Each level of nested calls gets a quarter as many
+    /// places in addition. Calls of the host have half of the memory and each deeper level a quarter, but every level
+    /// has enough for one call of `largest` bytes.
     pub(crate) fn shares(places: u32, memory_bytes: u64, largest: u64) -> [Self; LEVELS] {
         let level = |places: u32, memory_bytes: u64| Self {
             places: places.max(1),
@@ -87,9 +87,9 @@ pub(crate) struct Admitted {
     _memory: OwnedSemaphorePermit,
 }
 
-/// Reason that a call was not admitted.
+/// The reason why a call was not admitted.
 pub(crate) enum NotAdmitted {
-    /// Calls nest no deeper.
+    /// Calls may not nest more deeply.
     TooDeep,
     /// No place or no memory was free within its time.
     Full(LimitReached),
@@ -179,7 +179,7 @@ async fn acquire(
     permits: u32,
     deadline: Instant,
 ) -> Option<OwnedSemaphorePermit> {
-    // Mostly there is room, and then no timer is needed.
+    // There is usually room, and then no timer is needed.
     if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(permits) {
         return Some(permit);
     }

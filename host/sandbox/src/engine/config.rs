@@ -35,7 +35,7 @@ pub struct SandboxConfig {
     /// Memory that sessions may have of their own: the growth of waiting ones, and the memory limits of those that
     /// run. Default: a quarter of the machine's memory.
     pub session_memory_budget_bytes: Option<u64>,
-    /// Largest size of one linear memory, whatever a plugin's limits say. Default 256 MiB.
+    /// Largest size of one linear memory, even if a plugin's limits allow more. Default 256 MiB.
     pub max_memory_bytes: u64,
     /// Threads that run guests, apart from everything else the host does, so that a busy guest
     /// delays neither deadlines nor rollouts. Default: one per core, at most 4, at least 2.
@@ -49,8 +49,9 @@ pub struct SandboxConfig {
     /// Folder for compiled components; made with mode 0700, not used if others can enter it.
     /// Default: none, every load compiles.
     pub cache: Option<PathBuf>,
-    /// Bytes that compiled components may take there; those that were not used for longest make room for new ones.
-    /// Default 8 GiB: an interpreter with its memory takes about 60 MiB, for every file of an environment. 0 keeps none.
+    /// Largest total size of compiled components in that folder; the least recently used make room for new ones.
+    /// Default 8 GiB: an interpreter with its memory takes about 60 MiB, for every file of an environment. 0 keeps
+    /// none.
     pub cache_bytes: u64,
     /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
     /// `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
@@ -87,7 +88,7 @@ impl Default for SandboxConfig {
     }
 }
 
-/// Reason that the sandbox cannot be set up.
+/// The reason why the sandbox cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// A setting cannot work.

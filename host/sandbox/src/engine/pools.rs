@@ -11,7 +11,7 @@ use super::reset::Reset;
 use super::settings::engine_configuration;
 use crate::limits::TABLE_ELEMENTS;
 
-/// Most memories, at 4 GiB of address space each; more only if every place needs one.
+/// Largest number of memories, at 4 GiB of address space each; exceeded only if every place needs one.
 const MAX_MEMORIES: u32 = 15_000;
 
 /// Sizes of the pools, as chosen for this machine.
@@ -136,7 +136,7 @@ fn pooling(pools: &Pools) -> PoolingAllocationConfig {
     pooling
 }
 
-/// The machine's memory in bytes; 4 GiB where it is unknown.
+/// The machine's memory in bytes; 4 GiB if it is unknown.
 fn machine_memory() -> u64 {
     let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let kib = text

@@ -5,8 +5,8 @@ use std::{fmt, fs};
 use serde::Serialize;
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
-/// Bytes kept of the memory of a free place, and of its tables. 4 MiB is no faster; with 64 KiB searches take twice as
-/// long.
+/// Bytes kept resident of the memory of a free place, and of its tables. 4 MiB is no faster; 64 KiB makes searches take
+/// twice as long.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Way in which the memory of an instance is set back for the next one in its place.
@@ -45,7 +45,8 @@ impl Reset {
         let asks = self == Self::Copying;
         pooling
             .pagemap_scan(if asks { Enabled::Yes } else { Enabled::No })
-            // Without asking, all that is kept would be copied after each call, written or not.
+            // Without the kernel's list of written pages, everything kept would be copied after each call, written or
+            // not.
             .linear_memory_keep_resident(if asks { KEPT_BYTES } else { 0 })
             .table_keep_resident(if asks { KEPT_BYTES } else { 0 });
     }

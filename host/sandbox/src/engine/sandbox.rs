@@ -15,7 +15,7 @@ use super::settings::{WASMTIME, tick_epochs};
 use crate::cache::Cache;
 use crate::guest::{State, linker};
 
-/// Current use of the pools. All zero while nothing runs, which is how tests find leaks.
+/// Current use of the pools. All numbers are zero while nothing runs; tests find leaks by that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct InUse {
     /// Calls that hold a place.

@@ -7,7 +7,7 @@ use wasmtime::{Config, EngineWeak, ModuleVersionStrategy, OptLevel};
 /// Release of wasmtime that this crate is pinned to. Compiled code of any other is refused.
 pub(crate) const WASMTIME: &str = "48.0.8";
 
-/// Settings of every engine here. Each one with its default, cost and reason.
+/// The settings of every engine here, each with its default, cost and reason.
 ///
 /// # Panics
 ///

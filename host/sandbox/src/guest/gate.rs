@@ -1,9 +1,9 @@
-//! Gates: ways out of the sandbox, opened to a plugin one by one.
+//! Gates: ways out of the sandbox, each opened to a plugin separately.
 //!
-//! This crate knows none of them. The caller that loads a component passes the gates that the operator opened to it.
+//! This crate knows no gate itself. The caller that loads a component passes the gates that the operator opened to it.
 //! Each gate links its interface, and its host functions find it in the [`State`] of their call. A component that
-//! imports a gate that was not passed does not load. `init` must not depend on anything outside, so it finds every
-//! gate shut.
+//! imports a gate that was not passed does not load. `init` must not depend on anything outside, so all gates are
+//! closed while it runs.
 
 use std::any::Any;
 use std::sync::Arc;

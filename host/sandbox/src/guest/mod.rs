@@ -1,7 +1,7 @@
 //! One guest: its store, the interfaces that it is linked with, and how it is run to its end.
 //!
 //! - `state`: the data of a store
-//! - `gate`: ways out of the sandbox, opened to a plugin one by one
+//! - `gate`: ways out of the sandbox, each opened to a plugin separately
 //! - `linker`: the interfaces that components find
 //! - `supervise`: polling a guest under its meter until it ends
 

@@ -26,7 +26,7 @@ use crate::wasi::stdout::GuestOutput;
 /// A value of a type that this crate does not know.
 type Unknown = dyn Any + Send + Sync;
 
-/// The data of a store. Opaque outside this crate: bindings only carry it around.
+/// The data of a store. Opaque outside this crate: bindings only pass it along.
 pub struct State {
     plugin: Arc<str>,
     label: String,
@@ -34,7 +34,7 @@ pub struct State {
     data: Arc<DataSet>,
     files: Files,
     table: ResourceTable,
-    /// Made when first asked for: a tool that only computes never does.
+    /// Made on first use, because a tool that only computes never needs it.
     wasi: Option<Box<WasiCtx>>,
     memory: MemoryLimiter,
     clock: Arc<GuestClock>,
@@ -131,7 +131,7 @@ impl State {
         self.record.take_output()
     }
 
-    /// Opens the gates, after `init`: that always finds them shut.
+    /// Opens the gates after `init`, which always runs with closed gates.
     pub(crate) fn open_gates(&mut self) {
         self.gates_open = true;
     }
@@ -161,7 +161,7 @@ impl State {
         self.record.limits()
     }
 
-    /// This call as one that makes others: see [`CallSpec::caller`](crate::CallSpec).
+    /// This call as the caller of nested calls: see [`CallSpec::caller`](crate::CallSpec).
     pub fn as_caller(&self) -> Caller {
         self.as_caller.clone()
     }

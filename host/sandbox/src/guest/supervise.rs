@@ -1,4 +1,4 @@
-//! Running a guest to its end: its meter, its deadline, and how it ended.
+//! Runs a guest to its end: its meter, its deadline, and how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn stopped_by(error: &wasmtime::Error, record: &Record) -> Stopped {
     }
 }
 
-/// Endings by limits that wasmtime keeps and reports with errors of its own.
+/// Endings by limits that wasmtime enforces and reports with its own errors.
 fn stopped_by_host_limit(
     error: &wasmtime::Error,
     reason: &str,

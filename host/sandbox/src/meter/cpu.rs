@@ -1,7 +1,7 @@
 //! CPU time of a call: the time of its thread over the polls of its future.
 //!
-//! Epoch ticks are wall time, and many guests share a thread; only the thread's own clock, read
-//! around every poll, gives a guest the same budget alone and beside a thousand busy ones.
+//! Epoch ticks measure wall-clock time, and many guests share a thread. Only the thread's own clock, read around every
+//! poll, gives a guest the same budget alone and beside a thousand busy ones.
 
 use std::pin::Pin;
 use std::sync::Arc;

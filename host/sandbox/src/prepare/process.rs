@@ -39,7 +39,7 @@ pub const ARGUMENT: &str = "prepare";
 /// Path of the running program, valid also if its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// Most bytes that are read from a child.
+/// Largest number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
 
 /// Request to the child. The component follows it.
@@ -99,7 +99,7 @@ pub(crate) fn prepare_elsewhere(
     has_init: bool,
 ) -> Result<Compiled, LoadError> {
     let limits = job.record.limits();
-    // The time for `init` comes on top.
+    // The time for `init` is added.
     let allowed = config.prepare + limits.init;
     let request = Request {
         name: job.plugin.to_string(),
@@ -137,7 +137,7 @@ pub(crate) fn prepare_elsewhere(
 
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
-        // A child that reads nothing, or prints more than fits a pipe, must not block us.
+        // A child that reads nothing, or prints more than fits into a pipe, must not block this process.
         scope.spawn(move || {
             let mut stdin = stdin?;
             stdin.write_all(&header).ok()?;
@@ -316,7 +316,7 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
     }
 }
 
-/// Sets the limits that the operating system keeps.
+/// Sets the limits that the operating system enforces.
 fn limit(request: &Request) -> Result<(), String> {
     let seconds = request.cpu.as_secs() + 1;
     for (resource, most) in [

@@ -1,9 +1,10 @@
-//! Fewer data segments. A snapshot has up to ten thousand, and every instance writes a record of each into its own memory.
+//! Reduces the number of data segments. A snapshot has up to ten thousand, and every instance writes a record of each
+//! into its own memory.
 
 use wasm_encoder::{ConstExpr, DataSection, Encode};
 use wasmparser::{BinaryReader, DataKind, DataSectionReader, Operator, Result};
 
-/// Most zeros between two segments that are joined.
+/// Largest number of zeros between two segments that are joined.
 const GAP: usize = 4096;
 /// Bytes of magic, version and layer, in a module and in a component.
 const HEADER_BYTES: usize = 8;
@@ -23,7 +24,7 @@ pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
 }
 
 fn module(bytes: &[u8]) -> Result<Vec<u8>> {
-    // Where segments are not counted no instruction names one, so that their numbers may change.
+    // If segments are not counted, no instruction refers to one by number, so their numbers may change.
     let mut are_named = false;
     rewritten(bytes, |id, _| {
         are_named |= id == DATA_COUNT;
@@ -107,7 +108,7 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(encoded(&section)))
 }
 
-/// The value of a constant expression of 32 bits; `None` for any other.
+/// The value of a constant expression of 32 bits. `None` for any other expression.
 fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
     let mut operators = expression.get_operators_reader();
     let first = operators.read()?;
@@ -125,7 +126,7 @@ enum Segment {
 }
 
 impl Segment {
-    /// Appends the data at `place`, if that is not far behind the end.
+    /// Appends the data at `place`, if `place` is close enough to the end.
     fn take(&mut self, place: u32, data: &[u8]) -> bool {
         let Self::Placed(start, held) = self else {
             return false;

@@ -30,13 +30,13 @@ pub(crate) struct Prepared<'a> {
 /// Seed of `init`. Calls of every seed share the state that it leaves.
 const INIT_SEED: u64 = 0;
 
-/// Begins the line on standard error in which an `init` names the cause of the handles that it leaves open.
+/// Start of the line on standard error in which an `init` names the cause of handles that it leaves open.
 const NO_SNAPSHOT: &str = "no snapshot: ";
 
 /// Runs `init` and keeps its memory, or says why that cannot be kept.
 ///
-/// Works on a thread of its own: the caller may be inside a runtime, where blocking is not allowed, and wizer may
-/// panic on an unexpected component.
+/// Runs on its own thread: the caller may be inside a runtime, where blocking is not allowed, and wizer may panic on an
+/// unexpected component.
 pub(crate) fn prepare<'a>(
     engine: &InitEngine,
     guests: &Handle,
@@ -103,7 +103,7 @@ fn prepare_here<'a>(
     })
 }
 
-/// Why the handles that `init` left open forbid a snapshot, with the cause that it printed itself, if it did.
+/// The reason why handles left open by `init` forbid a snapshot, with the cause if `init` printed it.
 fn handles_left_open(printed: &str) -> String {
     let cause = printed
         .lines()
@@ -166,7 +166,7 @@ fn initialise<T>(
                 if let Some(backtrace) = &stopped.backtrace {
                     tracing::debug!(plugin = &*job.plugin, "init stopped at\n{backtrace}");
                 }
-                // The time limit of `init` has a key of its own.
+                // The time limit of `init` has its own key.
                 let reason = match (stopped.ended, stopped.limit) {
                     (Ending::Timeout { .. }, Some(limit)) => {
                         let name = "init_ms".to_owned();

@@ -17,7 +17,7 @@ pub enum Ending {
     },
     /// A time limit was reached.
     Timeout {
-        /// Which clock.
+        /// The clock that timed out.
         clock: Clock,
     },
     /// The guest needed more memory than it may have, its own or the host's.

@@ -32,7 +32,7 @@ impl Captured {
 pub struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Most bytes of head and of tail.
+    /// Largest number of bytes in head and in tail.
     half: usize,
     total: u64,
 }
@@ -115,7 +115,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// Length of the unfinished character at the end of `bytes`, 0 if there is none.
+/// Length of the unfinished character at the end of `bytes`, or 0.
 fn cut_at_end(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => bytes.len() - error.valid_up_to(),
@@ -132,7 +132,8 @@ pub enum Stream {
     Stderr,
 }
 
-/// Observer of a guest's output, called for every piece as it is printed. It must be quick: the guest waits for it.
+/// Observes a guest's output and is called for every piece as it is printed. It must be quick, because the guest waits
+/// for it.
 #[derive(Clone)]
 pub struct Tee(Arc<Show>);
 

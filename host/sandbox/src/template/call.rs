@@ -51,7 +51,7 @@ pub struct CallSpec {
 /// Report of a finished call.
 #[derive(Debug, Clone)]
 pub struct CallReport<R> {
-    /// The value, or the reason that there is none.
+    /// The value, or the reason why there is none.
     pub outcome: Result<R, Stopped>,
     /// Its standard output, also if it was stopped.
     pub stdout: Output,
@@ -95,9 +95,9 @@ impl Template {
     /// # Ok(()) }
     /// ```
     ///
-    /// The guest runs on the sandbox's own threads, whatever runtime the caller is on. If recent calls of this template
-    /// were brief, it begins on the caller's thread (see `pace.rs`). Dropping the future stops the guest within an epoch
-    /// tick, and gives back its instance, permit and memory.
+    /// The guest runs on the sandbox's own threads, independent of the caller's runtime. If recent calls of this
+    /// template were brief, it begins on the caller's thread (see `pace.rs`). Dropping the future stops the guest
+    /// within an epoch tick, and gives back its instance, permit and memory.
     pub async fn call<R, F>(&self, spec: CallSpec, body: F) -> CallReport<R>
     where
         R: Send + 'static,
@@ -131,8 +131,8 @@ impl Template {
             }
             let began = Instant::now();
             let begun = poll_once(run.as_mut(), guests).await;
-            // Noted now, not at its end: the next call of the same turn is about to begin. Waiting without yielding,
-            // such as for a slow disk, counts if it was longer than a tick.
+            // Recorded now, not at the end: the next call of the same turn is about to begin. Waiting without yielding,
+            // such as for a slow disk, counts if it took longer than a tick.
             let wall = Some(began.elapsed()).filter(|wall| *wall > Pace::TICK);
             let mut took = record.cpu().max(wall.unwrap_or_default());
             if begun.is_pending() && !took.is_zero() && !record.in_host() {

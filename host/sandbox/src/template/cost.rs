@@ -29,9 +29,9 @@ pub struct InstanceCost {
     pub median: Duration,
     /// Linear memories and tables that it begins with, in bytes: what counts against `memory_bytes`.
     pub memory_bytes: u64,
-    /// Memory of the machine that one takes for itself while it is alive, in bytes: pages it wrote to, its stack and the
-    /// host's records of it, as the mean over several that are alive together. What instances share is not in it. None
-    /// where the system does not say.
+    /// Memory of the machine that one live instance takes for itself, in bytes: pages it wrote to, its stack and the
+    /// host's records of it, as the mean over several that are alive together. Shared memory is not counted. `None` if
+    /// the system does not report it.
     pub own_bytes: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ fn microseconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result
 impl Template {
     /// Makes fresh instances for about `time` and measures them. Fails if one cannot be made.
     pub async fn instance_cost(&self, time: Duration) -> Result<InstanceCost, Stopped> {
-        // First, because memory that earlier instances leave for later ones would hide the cost.
+        // Measured first, because memory that earlier instances leave for later ones would hide the cost.
         let own_bytes = self.own_bytes().await;
         let began = Instant::now();
         let mut times = Vec::new();
@@ -92,7 +92,7 @@ impl Template {
                     .call(spec, |_, _| {
                         Box::pin(async move {
                             made.add_permits(1);
-                            // Closed when everybody may go.
+                            // Closed when all instances may end.
                             let _ = released.acquire().await;
                             Ok(())
                         })
@@ -106,7 +106,7 @@ impl Template {
             all = tokio::time::timeout(MAX_WAIT / 2, made.acquire_many(number)) => {
                 all.is_ok_and(|permits| permits.is_ok())
             }
-            // One that ends before it may could not be made.
+            // A call that ends before its release could not make its instance.
             _ = calls.join_next() => false,
         };
         let after = anonymous_bytes();

@@ -54,7 +54,7 @@ impl Template {
         &self.inner.limits
     }
 
-    /// Largest size of one of its memories, whatever its limits say.
+    /// Largest size of one of its memories, even if its limits allow more.
     pub fn max_memory_bytes(&self) -> u64 {
         self.inner.sandbox.pools.max_memory_bytes
     }

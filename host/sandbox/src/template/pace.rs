@@ -1,18 +1,17 @@
 //! Pace of calls: brief ones begin on the caller's thread, others on the guests' threads.
 //!
-//! Guests have threads of their own so that none of them delays a deadline or a rollout. But handing a
-//! call over and being woken when it is done costs tens of microseconds, many times what a calculator
-//! computes. So where the calls of a template are brief, the next one begins on the caller's thread. If
-//! it waits for something, or is not done when the epoch ticks, it is handed over after all; and one
-//! that computes for so long is followed by some that are handed over at once. What a guest can take
-//! from the caller's thread that way is one tick in eighteen calls.
+//! Guests have their own threads so that none of them delays a deadline or a rollout. But handing a call over and being
+//! woken when it is done costs tens of microseconds, many times as long as a calculator computes. So if the calls of a
+//! template are brief, the next one begins on the caller's thread. It is handed over after all if it waits for
+//! something, or is not done at the next epoch tick. After a call that computed that long, several calls are handed
+//! over at once. In this way a guest can take at most one tick in eighteen calls from the caller's thread.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A call of this much CPU time is short beside a tick, and handing it over still shows.
+/// A call of this much CPU time is short compared with a tick, and handing it over still costs a noticeable share.
 const BRIEF: Duration = Duration::from_micros(500);
-/// A call of this much CPU time on the caller's thread is a turn of its own. Shorter calls share a turn.
+/// A call of this much CPU time on the caller's thread counts as a whole turn. Shorter calls share a turn.
 const TURN: Duration = Duration::from_micros(50);
 /// The weight of a call in the average is one over this.
 const WEIGHT: u32 = 8;

@@ -8,8 +8,8 @@
 //! If the operator grants the machine's clock, time is real after `init`: the wall clock is the machine's, the steady
 //! clock continues in real time, and sleeping really sleeps. None of this is deterministic.
 //!
-//! wasmtime-wasi uses its clocks only for `now` and always sleeps in real time. So the three interfaces
-//! here are linked instead of its own.
+//! wasmtime-wasi uses its clocks only for `now` and always sleeps in real time. So these three interfaces are linked
+//! instead of wasmtime-wasi's.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -36,7 +36,7 @@ pub(crate) const START: Duration = Duration::from_secs(START_SECONDS);
 /// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
 /// a while, so that "an hour ago" exists.
 const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
-/// Virtual time of one look at a clock, in nanoseconds. Programs that wait by looking at a clock get there.
+/// Virtual time of one look at a clock, in nanoseconds. It lets programs that wait by polling a clock make progress.
 const LOOK: u64 = 1_000;
 
 /// Time of one call, in nanoseconds since it started: virtual, unless it is made real.
@@ -331,7 +331,7 @@ impl poll::HostPollable for TimeView<'_> {
     }
 
     async fn ready(&mut self, pollable: Resource<DynPollable>) -> Result<bool> {
-        // Counts as a look, so that a program that asks in a loop gets there.
+        // Counts as a look, so that a program that polls in a loop makes progress.
         self.clock.look()?;
         poll::HostPollable::ready(self.table, pollable).await
     }

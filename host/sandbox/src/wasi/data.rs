@@ -31,7 +31,7 @@ pub struct DataError {
     source: io::Error,
 }
 
-/// Most directories in each other. Deeper ones are an error: a loop of mounts, or not data.
+/// Largest depth of directories. Deeper ones are an error: a loop of mounts, or not data.
 const MAX_DEPTH: usize = 32;
 
 /// All data bindings of one plugin.
@@ -214,7 +214,7 @@ impl Binding {
     }
 }
 
-/// Lists regular files with `/` between names, whatever the machine's separator.
+/// Lists regular files with `/` between names, independent of the machine's separator.
 fn list(
     directory: &Dir,
     prefix: &str,

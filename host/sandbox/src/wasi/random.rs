@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
 use crate::report::{Ending, LimitReached, Stopped};
 
-/// One stream of bytes, made when it is first read: most calls never ask.
+/// One stream of bytes, made on first use, because most calls never need it.
 struct Source {
     seed: u64,
     purpose: &'static str,

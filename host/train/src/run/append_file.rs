@@ -36,7 +36,7 @@ impl AppendFile {
         Ok(Self { path, file, bytes })
     }
 
-    /// Appends one record, whole or not at all.
+    /// Appends one record, completely or not at all.
     pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), RunError> {
         self.file.write_all(record).map_err(|source| {
             // Removes the part that was written. If that fails too, the next resume does it.

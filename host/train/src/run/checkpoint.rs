@@ -1,8 +1,8 @@
 //! Checkpoints: everything that a run needs to continue as if it had never stopped.
 //!
-//! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the
-//! other assets (so that the folder loads anywhere), the optimiser's state, and `trainer.json`. A
-//! checkpoint is written whole or not at all.
+//! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
+//! that the folder loads anywhere), the optimiser's state, and `trainer.json`. A checkpoint is written completely or
+//! not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct TrainerState {
     pub phase: Phase,
     /// Steps done in the phase.
     pub step: u64,
-    /// Whether these are all the steps of the phase.
+    /// Whether the phase has no more steps after this one.
     pub finished: bool,
     /// Updates of the optimiser in this phase: steps times mini-batches times epochs, without those
     /// that had no gradient.
@@ -126,8 +126,8 @@ impl Checkpoint {
             .rfind(|checkpoint| checkpoint.state.phase == phase))
     }
 
-    /// Writes a checkpoint: fills its folder by `save`, points `latest` to it, and removes those that
-    /// are no longer kept.
+    /// Writes a checkpoint: fills its folder by `save`, points `latest` to it, and removes checkpoints that are not
+    /// kept any more.
     pub(super) fn write<E: From<RunError>>(
         run: &Path,
         state: TrainerState,

@@ -23,7 +23,7 @@ pub enum RunError {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no run to resume.
+    /// The folder holds no run to resume.
     #[error("{} holds no run (no config.toml); without --resume a new one begins there", path.display())]
     NoRun {
         /// The folder.
@@ -37,7 +37,7 @@ pub enum RunError {
         /// The process id of its holder, if known.
         holder: String,
     },
-    /// The run was begun with other settings or plugins, so resuming would mix two experiments.
+    /// The run was started with other settings or plugins, so resuming would mix two experiments.
     #[error(
         "the run in {} was begun with other settings or plugins:\n{}\nundo the changes, or allow them with --allow-changes; \
          the result is then not that of an uninterrupted run", path.display(), bullets(changes)

@@ -23,7 +23,7 @@ pub struct RunSpec {
     pub assets: Vec<(String, Vec<u8>)>,
 }
 
-/// The differences between the plugins that took part in the run in `run` and `now`, one sentence each.
+/// The differences between the plugins of the run in `run` and `now`, one sentence each.
 pub fn plugin_changes(run: &Path, now: &BTreeMap<String, String>) -> Result<Vec<String>, RunError> {
     let before: BTreeMap<String, String> = read_json(&plugins_path(run))?;
     Ok(differences("plugin ", &before, now))

@@ -12,12 +12,12 @@ pub fn config_path(run: &Path) -> PathBuf {
     run.join("config.toml")
 }
 
-/// The hashes of the plugins and data that took part in the run in `run`.
+/// The hashes of the plugins and data of the run in `run`.
 pub(super) fn plugins_path(run: &Path) -> PathBuf {
     run.join("plugins.json")
 }
 
-/// The binary and machine with which the run in `run` was begun.
+/// The binary and machine with which the run in `run` was started.
 pub fn machine_path(run: &Path) -> PathBuf {
     run.join("machine.json")
 }

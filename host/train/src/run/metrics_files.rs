@@ -59,8 +59,8 @@ impl Metrics {
         self.before + self.started.elapsed()
     }
 
-    /// Adds a field to every line from now on, such as how the users were played. A line's own field of the same name
-    /// wins.
+    /// Adds a field to every line from now on, such as who played the users. If a line has a field of the same name,
+    /// the line's own is kept.
     pub fn label(&mut self, name: impl Into<String>, value: Value) {
         self.labels.insert(name.into(), value);
     }

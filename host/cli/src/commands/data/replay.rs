@@ -1,5 +1,5 @@
-//! Gold calls made in their environments: whether they can be, and the states they lead to, for rows that do not bring these
-//! with them.
+//! Plays the gold calls of imported tasks in their environments. It checks that the calls can be made, and finds the
+//! states that they lead to, for rows that do not contain these states.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::plugins::sources;
 use crate::progress::Progress;
 use crate::warning::warn;
 
-/// Largest number of ids that are shown of tasks which doing nothing solves.
+/// Largest number of tasks named as solved by doing nothing.
 const MAX_NAMED: usize = 10;
-/// Largest number of characters that are shown of a call's result.
+/// Largest number of characters printed of a call's result.
 const MAX_SHOWN: usize = 300;
 
-/// Opens every task, plays its gold calls, and keeps the first state in its reference, and the last one if it has none. Warns
-/// of a task whose gold calls cannot be made, or whose reference has another end; returns the indices of these tasks, and
-/// lines about all.
+/// Opens every task and plays its gold calls. Stores the first state in the task's reference, and the last one too if
+/// the reference has none. Warns of each task whose gold calls cannot be made, or whose reference has another final
+/// state. Returns the indices of these tasks, and lines that summarise all tasks.
 pub(super) fn run(
     import: &Import,
     tasks: &mut [Task],
@@ -37,7 +37,7 @@ pub(super) fn run(
     let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
-    // Where there is none at all, it is not the rows that are wrong.
+    // If there is no environment at all, the rows are not to blame.
     let mut named = tasks.iter().filter_map(|task| task.environment.as_deref());
     if let Some(first) = named.clone().next()
         && named.all(|name| environments.plugin(name).is_err())
@@ -91,11 +91,11 @@ pub(super) fn run(
     Ok((wrong, told))
 }
 
-/// The result of a task's gold calls.
+/// The result of replaying a task's gold calls.
 struct Replayed {
-    /// The reason why the row cannot be right.
+    /// The reason why the row cannot be right, if there is one.
     problem: Option<String>,
-    /// Whether the environment judges the first state a success.
+    /// Whether the environment judges the first state to be a success.
     is_idle: bool,
 }
 
@@ -210,7 +210,7 @@ async fn replay(
             );
             Some([vec![what], failed].concat().join("; "))
         }
-        // The environment has no judgement.
+        // The environment gives no verdict.
         (Err(_), Some(own)) if own != end => Some(
             "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
                 .into(),
@@ -222,7 +222,7 @@ async fn replay(
     Replayed { problem, is_idle }
 }
 
-/// The first argument of a call that its tool does not know; most tools ignore those.
+/// The first argument of a call that the tool does not know. Most tools ignore such arguments.
 fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value) -> Option<String> {
     let schema = &session
         .tools()
@@ -250,5 +250,5 @@ fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value)
 
 async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
     let text = session.state().await.map_err(anyhow::Error::msg)?;
-    rlf_json::from_str(&text).context("the environment's state is no JSON")
+    rlf_json::from_str(&text).context("the environment's state is not JSON")
 }

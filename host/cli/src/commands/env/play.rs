@@ -1,4 +1,4 @@
-//! `rlf-host env try`: an episode whose turns come from standard input, one command a line.
+//! `rlf-host env try`: plays an episode whose turns come from standard input, one command a line.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::display::printable;
 
-/// The beginning of a session.
+/// The task and the seed that a session is opened with.
 #[derive(Clone)]
 pub(super) struct Begin {
     pub(super) task: Value,
@@ -28,22 +28,22 @@ pub(super) struct Begin {
 }
 
 const HELP: &str = "\
-list                 the tools on offer
-NAME {ARGUMENTS}     call a tool, its arguments as a JSON object; `call NAME {..}` if it is called like a command
+list                 list the tools on offer
+NAME {ARGUMENTS}     call a tool with a JSON object of arguments; `call NAME {..}` if a command has the same name
 say TEXT             say something without calling a tool
-state                the state as JSON
-diff                 what the last call changed
-snapshot FILE        keep the session in a file
-restore FILE         go on from such a file
-undo                 as if the last call had not been made
-verify REFERENCE     how the environment judges its state by a reference (JSON)
+state                show the state as JSON
+diff                 show the changes of the last call
+snapshot FILE        save the session to a file
+restore FILE         continue from a saved session
+undo                 undo the last call
+verify REFERENCE     show the environment's verdict on its state, given a reference (JSON)
 quit                 leave";
 
 const COMMANDS: [&str; 10] = [
     "list", "call", "say", "state", "diff", "snapshot", "restore", "undo", "verify", "quit",
 ];
 
-/// An act that can be undone.
+/// An action that can be undone.
 #[derive(Clone)]
 enum Act {
     Call(String, Value),
@@ -55,19 +55,19 @@ struct Play<'a> {
     name: &'a str,
     begin: Begin,
     session: EnvironmentSession,
-    /// The snapshot that the acts began from, if not from the task.
+    /// The snapshot that the actions started from, if they did not start from the task.
     base: Option<SessionSnapshot>,
     acts: Vec<Act>,
-    /// The state now, and the one before the last act.
+    /// The state now, and the state before the last action.
     now: Value,
     before: Value,
     as_json: bool,
-    /// Whether a call was not made, or stopped.
+    /// Whether a call was stopped or could not be made.
     stopped: bool,
 }
 
-/// Reads commands until there are none. One that cannot be carried out, or is stopped, fails the whole where nobody is there
-/// to see it.
+/// Reads commands until the input ends. If input is not from a terminal, a command that fails or is stopped makes the
+/// exit code a failure.
 pub(super) async fn run(
     environments: &Environments,
     name: &str,
@@ -131,7 +131,7 @@ pub(super) async fn run(
     })
 }
 
-/// The lines of standard input, asked for where someone sits there.
+/// The lines of standard input, with a prompt on a terminal.
 fn prompted(interactive: bool) -> impl Iterator<Item = std::io::Result<String>> {
     let mut lines = std::io::stdin().lock().lines();
     std::iter::from_fn(move || {
@@ -191,7 +191,7 @@ impl Play<'_> {
                 self.acts.clear();
             }
             "verify" => {
-                let reference = rlf_json::from_str(rest).context("the reference is no JSON")?;
+                let reference = rlf_json::from_str(rest).context("the reference is not JSON")?;
                 let verdict = self.session.verify(None, &reference).await;
                 let verdict = verdict.map_err(anyhow::Error::msg)?;
                 say!(
@@ -257,11 +257,11 @@ impl Play<'_> {
             arguments
         };
         let arguments: Value =
-            rlf_json::from_str(arguments).context("the arguments are no JSON")?;
+            rlf_json::from_str(arguments).context("the arguments are not JSON")?;
         self.act(Act::Call(name.to_owned(), arguments)).await
     }
 
-    /// Does something, shows what came of it, and remembers it.
+    /// Does an action, shows its result, and records it.
     async fn act(&mut self, act: Act) -> anyhow::Result<()> {
         let number = self.acts.len();
         match perform(&mut self.session, &act, number).await? {
@@ -321,7 +321,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// The changes of the last act.
+    /// Shows the changes made by the last action.
     fn show_difference(&self) {
         for line in difference(&self.before, &self.now) {
             say!("  {}", style(printable(&line)).dim());
@@ -333,7 +333,7 @@ impl Play<'_> {
             bail!("there is nothing to undo");
         };
         let (undone, acts) = (undone.clone(), acts.to_vec());
-        // Played again from its beginning: tools that came and an end that was reached are undone too.
+        // The session is replayed from its start, so that added tools and a reached end are undone too.
         let mut session = open(self.environments, self.name, &self.begin).await?;
         if let Some(base) = &self.base {
             session.restore(base).await?;
@@ -359,7 +359,7 @@ impl Play<'_> {
 
     async fn state(&self) -> anyhow::Result<Value> {
         let text = self.session.state().await.map_err(anyhow::Error::msg)?;
-        rlf_json::from_str(&text).context("the state is no JSON")
+        rlf_json::from_str(&text).context("the state is not JSON")
     }
 }
 

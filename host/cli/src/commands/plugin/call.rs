@@ -1,4 +1,4 @@
-//! `rlf-host plugin call`: one call of a tool, and what became of it.
+//! `rlf-host plugin call`: makes one call of a tool and prints the result.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::display::printable;
 
-/// Reads what the command line gives as a tool's arguments.
+/// Parses a tool's arguments from the command line.
 pub(super) fn arguments(text: &str) -> anyhow::Result<Value> {
     let arguments: Value = rlf_json::from_str(text).with_context(|| {
         let start: String = text.chars().take(100).collect();
@@ -59,7 +59,7 @@ pub(super) fn run(
         name: tool.into(),
         arguments,
     };
-    // What it printed while it was loaded is not of this call.
+    // Output from loading the plugin does not belong to this call.
     plugin.take_printed();
     let outcomes = crate::commands::runtime()?.block_on(manager.invoke(vec![call], &context));
     let outcome = outcomes
@@ -103,8 +103,8 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Shows an author on standard error what the plugin printed, line by line and marked, so that it is not taken for its
-/// result; not the errors that `told` says anyway.
+/// Prints the plugin's output on standard error, each line marked so that it is not taken for the result. Leaves out
+/// errors that `told` contains already.
 pub(super) fn show_printed(printed: &Printed, told: &str) {
     for (stream, captured) in [("stdout", &printed.stdout), ("stderr", &printed.stderr)] {
         let text = captured.text.trim_end();

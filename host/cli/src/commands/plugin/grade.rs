@@ -1,4 +1,4 @@
-//! `rlf-host plugin grade`: what a reward says of one answer or one trajectory.
+//! `rlf-host plugin grade`: grades one answer or one trajectory with a reward.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ pub(super) fn run(
     let reference = match rlf_json::from_str(graded.reference) {
         Ok(reference) => reference,
         Err(error) if error.is_data() => return Err(error).context("--reference"),
-        // A text needs no quotes.
+        // A plain text reference needs no quotes.
         Err(_) => Value::String(graded.reference.to_owned()),
     };
     let task = Task {
@@ -92,7 +92,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A model that answered at once, or said nothing.
+/// The trajectory of a model that answered in its first turn, or gave no answer.
 fn with_answer(answer: Option<&str>) -> Trajectory {
     let turn = answer.map(|answer| {
         Event::Turn(ModelTurn {
@@ -125,7 +125,7 @@ fn with_answer(answer: Option<&str>) -> Trajectory {
     }
 }
 
-/// The trajectory in a file, alone or as the field `trajectory` of what `rollout --json` prints.
+/// Reads the trajectory in a file: alone, or in the field `trajectory` as `rollout --json` prints it.
 fn read(file: &Path) -> anyhow::Result<Trajectory> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,4 +1,4 @@
-//! `rlf-host plugin grant`: the operator's word on one component, written where it is read.
+//! `rlf-host plugin grant`: writes an operator's pin and gates into a configuration.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,8 +10,8 @@ use rlf_plugins::registry::PluginIdentity;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-/// Pins `plugin` to the component that it is now in the configuration at `file`, and opens `gates` to
-/// it. The rest of the file stays as it is, comments included.
+/// Pins `plugin` to its present component in the configuration at `file`, and opens `gates` to it. The rest of the
+/// file, comments included, is unchanged.
 pub(super) fn run(
     file: &Path,
     plugin: &str,
@@ -37,7 +37,7 @@ pub(super) fn run(
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut document: DocumentMut = text
         .parse()
-        .with_context(|| format!("{} is no TOML", file.display()))?;
+        .with_context(|| format!("{} is not TOML", file.display()))?;
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     let plugins = document
@@ -61,7 +61,7 @@ pub(super) fn run(
                 .collect()
         })
         .unwrap_or_default();
-    // What was open to the component before it is not open to this one, unless it is said again.
+    // Gates opened to the previous component stay closed to this one unless they are named again.
     let same = before
         .as_ref()
         .is_some_and(|before| *before == component.hash);

@@ -1,4 +1,4 @@
-//! `rlf-host plugin inspect` and `check`: one plugin on one screen.
+//! `rlf-host plugin inspect` and `check`: print one plugin on one screen.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,18 +20,18 @@ use super::signature::signature;
 use crate::display::printable;
 use crate::operator::PluginSettings;
 
-/// Time spent making instances to measure the cost of one.
+/// Time spent making instances to measure their cost.
 const MEASURING: Duration = Duration::from_millis(50);
 /// Width of the first column.
 const LABEL: usize = 11;
-/// Width if nothing is a terminal.
+/// Width of the output if it does not go to a terminal.
 const USUAL_WIDTH: usize = 100;
-/// Limits of calls that `programs` has in their place.
+/// Limits of calls that `programs` replaces by its own.
 const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
-/// Longer lists of tools are shown without what the tools say of themselves.
+/// Longer lists of tools are shown without descriptions.
 const MAX_DESCRIBED: usize = 3;
 
-/// Shows a plugin that loads.
+/// Prints a plugin that loads.
 pub(super) fn loaded(
     plugin: &Plugin,
     mut configured: PluginSettings,
@@ -149,7 +149,7 @@ pub(super) fn loaded(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what the files say of a plugin that does not load; nothing of it is run.
+/// Prints what the files of a plugin say if it does not load. Nothing of the plugin is run.
 pub(super) fn refused(
     identity: &PluginIdentity,
     mut configured: PluginSettings,
@@ -247,7 +247,7 @@ fn asked(screen: &Screen, info: &ComponentInfo, manifest: &PluginManifest) {
     screen.row("asks for", &list(&asks).replace(", data ", "; data "));
 }
 
-/// The operator's settings, each with its place, as `grep` would show it.
+/// Prints the operator's settings, each with its place as `FILE:LINE`.
 fn granted(screen: &Screen, configured: &PluginSettings) {
     let PluginSettings {
         settings,
@@ -276,7 +276,7 @@ fn granted(screen: &Screen, configured: &PluginSettings) {
     for (index, setting) in settings.iter().enumerate() {
         let label = if index == 0 { "granted" } else { "" };
         let value = match &setting.value {
-            // It stands below in full.
+            // The full hash is printed below.
             toml::Value::String(hash) if setting.key == "hash" && hash.len() > 12 => {
                 format!("\"{}…\"", printable(&hash[..hash.floor_char_boundary(12)]))
             }
@@ -296,7 +296,7 @@ fn granted(screen: &Screen, configured: &PluginSettings) {
     }
 }
 
-/// Things outside the sandbox that its calls can see and change.
+/// Prints what the plugin's calls can see and change outside the sandbox.
 fn reaches(screen: &Screen, report: &PluginReport) {
     let open = |gate| report.granted.contains(&gate);
     let mut reached = Vec::new();
@@ -377,7 +377,7 @@ fn reaches(screen: &Screen, report: &PluginReport) {
     }
 }
 
-/// Shows the keys of a table of limits but `hidden` ones; what is not as in `usual` is marked.
+/// Prints the keys of a table of limits, except those in `hidden`. Values that differ from `usual` are marked.
 fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hidden: &[&str]) {
     let values = |limits: &L| match serde_json::to_value(limits) {
         Ok(Value::Object(values)) => values,
@@ -409,7 +409,7 @@ fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hid
     }
 }
 
-/// The limits of programs, with what is kept of their output where the operator does not say.
+/// The limits of programs, including the number of output bytes kept if the operator sets none.
 fn program_limits(policy: &ProgramGrants) -> Value {
     let mut limits = json!(policy);
     if policy.output_bytes.is_none() {
@@ -422,7 +422,7 @@ fn program_limits(policy: &ProgramGrants) -> Value {
     limits
 }
 
-/// Whether the operator pinned this component, and where.
+/// Says whether the operator pinned this component, and where.
 fn pinned(configured: &PluginSettings, hash: &str) -> String {
     let mut settings = configured.settings.iter();
     match settings.find(|setting| setting.key == "hash") {
@@ -463,7 +463,7 @@ fn instance(cost: &InstanceCost) -> String {
     )
 }
 
-/// A limit in its unit, which its key names.
+/// Formats a limit in its unit, which the end of its key names.
 fn limit(key: &str, value: &Value) -> String {
     match (value, value.as_u64()) {
         (_, Some(number)) if key.ends_with("_ms") => format!("{} ms", grouped(number)),
@@ -485,7 +485,7 @@ fn bytes(value: u64) -> String {
     }
 }
 
-/// Digits in threes.
+/// Formats a number with its digits in groups of three.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -506,7 +506,7 @@ fn list<T: AsRef<str>>(items: &[T]) -> String {
     items.join(", ")
 }
 
-/// Rows with a name and a text that is broken where the terminal ends.
+/// Prints rows of a name and a text, wrapped at the width of the terminal.
 struct Screen {
     width: usize,
 }
@@ -557,7 +557,7 @@ fn line(label: &str, text: &str) {
     say!("{}{text}", style(format!("{label:<LABEL$}")).bold());
 }
 
-/// Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own.
+/// Splits text into lines of at most `width` characters, broken at spaces. A longer word gets its own line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

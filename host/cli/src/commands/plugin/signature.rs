@@ -1,13 +1,13 @@
-//! A tool's JSON Schema in one line, for people: `search(query: string, top_k?: integer = 3)`.
+//! Formats a tool's JSON Schema as one line: `search(query: string, top_k?: integer = 3)`.
 
 use serde_json::{Map, Value};
 
-/// More variants of an enumeration than this are left out.
+/// Enumerations are cut after this many variants.
 const MAX_VARIANTS: usize = 6;
-/// Objects nested deeper than this are just objects.
+/// Schemas nested deeper than this are printed as `…`.
 const DEEPEST: usize = 2;
 
-/// The tool as a function of its arguments.
+/// Formats the tool as a function of its arguments.
 pub(super) fn signature(name: &str, schema: &Value) -> String {
     format!("{name}({})", fields(schema, schema, 0))
 }

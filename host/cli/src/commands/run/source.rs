@@ -1,18 +1,18 @@
-//! From the bytes of a file to the text of a program, as the language's own interpreter reads them.
+//! Decodes the bytes of a file to the text of a program, as the language's own interpreter does.
 
 use anyhow::{Context, bail};
 use encoding_rs::Encoding;
 
-/// The text of a program, or what its interpreter says of a file that it cannot read.
+/// The text of a program, or its interpreter's error message about an unreadable file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Text(String),
-    /// Nothing ran; to be shown as it is.
+    /// The error message to print; nothing is run.
     Rejected(String),
 }
 
 impl Source {
-    /// Reads a program that its interpreter calls `name`. An error is what cannot be read here.
+    /// Decodes a program that its interpreter calls `name`. An error means that this decoder cannot read it.
     pub(super) fn read(bytes: Vec<u8>, language: &str, name: &str) -> anyhow::Result<Self> {
         if language == "python" {
             return python(bytes, name);
@@ -24,7 +24,7 @@ impl Source {
     }
 }
 
-/// Python's rules (PEP 263): UTF-8, unless a comment in one of the first two lines names another encoding.
+/// Applies Python's rules (PEP 263): UTF-8, unless a comment in one of the first two lines names another encoding.
 fn python(bytes: Vec<u8>, name: &str) -> anyhow::Result<Source> {
     let has_mark = bytes.starts_with(b"\xef\xbb\xbf");
     let declared = declared(&bytes);
@@ -42,7 +42,7 @@ fn python(bytes: Vec<u8>, name: &str) -> anyhow::Result<Source> {
         Some("ascii" | "us-ascii") if !bytes.is_ascii() => return Ok(problem("ascii")),
         Some("iso-8859-1") => bytes.iter().copied().map(char::from).collect(),
         Some(codec) => {
-            // All that are there read bytes below 128 as ASCII, and `replacement` is for those that do not.
+            // All supported encodings read bytes below 128 as ASCII; `replacement` is for those that do not.
             let encoding = Encoding::for_label(codec.as_bytes())
                 .filter(|encoding| encoding.is_ascii_compatible());
             let Some(encoding) = encoding else {
@@ -60,7 +60,7 @@ fn python(bytes: Vec<u8>, name: &str) -> anyhow::Result<Source> {
     Ok(Source::Text(text))
 }
 
-/// The encoding that a comment in the first two lines names.
+/// The encoding that a comment in the first two lines declares.
 fn declared(bytes: &[u8]) -> Option<String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|byte| *byte == b'\n').take(2) {
@@ -68,7 +68,7 @@ fn declared(bytes: &[u8]) -> Option<String> {
         let comment = match line.first() {
             None => continue,
             Some(b'#') => String::from_utf8_lossy(line),
-            // Only a line without any statement can stand before the comment.
+            // Only a line without a statement may come before the comment.
             Some(_) => return None,
         };
         for (at, word) in comment.match_indices("coding") {
@@ -87,7 +87,7 @@ fn declared(bytes: &[u8]) -> Option<String> {
     None
 }
 
-/// A name of an encoding as CPython's tokenizer compares it.
+/// Normalises the name of an encoding as CPython's tokenizer does.
 fn normal(name: &str) -> String {
     let name = name.to_ascii_lowercase().replace('_', "-");
     let is = |family: &str| {
@@ -155,7 +155,7 @@ mod tests {
             bytes.extend(b"\xe9')");
             assert_eq!(text(&bytes), format!("{comment}\nprint('é')"));
         }
-        // Of latin-1 every byte is the character of its number; of cp1252 some are others.
+        // In latin-1 every byte is the character of the same number; cp1252 differs for some.
         assert_eq!(
             text(b"# coding: latin-1\n\x80"),
             "# coding: latin-1\n\u{80}"
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(text(b"# coding: koi8-r\n\xc1"), "# coding: koi8-r\nа");
     }
 
-    /// As CPython 3.13 says it, of a declared UTF-8 the part that does not count columns.
+    /// Expected texts are CPython 3.13's. For a declared UTF-8, the part that gives no column is compared.
     #[test]
     fn what_is_not_in_the_encoding_that_it_should_be_is_a_syntax_error() {
         let undeclared = |line| {
@@ -174,7 +174,7 @@ mod tests {
             )
         };
         assert_eq!(rejected(b"x = 1\nprint('\xe9')\n"), undeclared(2));
-        // A statement before it, or a third line, is too late.
+        // A comment after a statement, or in the third line, does not count.
         assert_eq!(
             rejected(b"x = 1\n# coding: latin-1\n'\xe9'\n"),
             undeclared(3)

@@ -80,7 +80,7 @@ impl ScratchFiles {
     }
 }
 
-/// Limit of `entries`: one costs the host about 300 bytes, whatever it holds.
+/// Limit of `entries`. One entry costs the host about 300 bytes, without its content.
 const MAX_ENTRIES: u64 = 1_000_000;
 const MAX_DEPTH: u32 = 256;
 

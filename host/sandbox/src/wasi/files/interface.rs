@@ -1,7 +1,7 @@
 //! `wasi:filesystem` over a scratch directory.
 //!
-//! The traits are those that wasmtime-wasi implements for real directories. Their handles have its types, but
-//! a handle is only an index into the store's table, and the values there are ours.
+//! The traits are those that wasmtime-wasi implements for real directories. Their handles have its types, but a handle
+//! is only an index into the store's table, and the values there are this crate's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use super::stream::{CHUNK, Reader, Writer};
 use super::tree::{Instant, Stat};
 use crate::wasi::clock::GuestClock;
 
-/// Value behind a guest's `descriptor`.
+/// The value of a guest's `descriptor`.
 struct Handle {
     held: NodeHandle,
     flags: DescriptorFlags,
 }
 
-/// Value behind a guest's `directory-entry-stream`: a place in the sorted names, so that a listing costs
-/// no memory of the host.
+/// The value of a guest's `directory-entry-stream`: a place in the sorted names, so that a listing costs the host no
+/// memory.
 struct Listing {
     held: NodeHandle,
     after: Option<String>,
@@ -214,7 +214,7 @@ impl HostDescriptor for ScratchView<'_> {
     }
 
     async fn sync(&mut self, descriptor: Resource<Descriptor>) -> FsResult<()> {
-        // Memory is never behind.
+        // Nothing is ever pending, because files are in memory.
         self.handle(&descriptor)?;
         Ok(())
     }
@@ -333,7 +333,7 @@ impl HostDescriptor for ScratchView<'_> {
         _new_descriptor: Resource<Descriptor>,
         _new_path: String,
     ) -> FsResult<()> {
-        // EPERM is what POSIX has for a file system without links.
+        // POSIX has EPERM for a file system without links.
         self.handle(&descriptor)?.find(&old_path)?;
         Err(ErrorCode::NotPermitted.into())
     }
@@ -372,7 +372,7 @@ impl HostDescriptor for ScratchView<'_> {
         path: String,
     ) -> FsResult<String> {
         self.handle(&descriptor)?.find(&path)?;
-        // There, and no link: there are none.
+        // The file exists and is not a link, because there are no links.
         Err(ErrorCode::Invalid.into())
     }
 
@@ -462,8 +462,7 @@ impl ScratchView<'_> {
         position: Option<u64>,
     ) -> FsResult<Resource<DynOutputStream>> {
         let held = self.handle(descriptor)?.file(DescriptorFlags::WRITE)?;
-        // Some C libraries have one code, EIO, for whatever a stream fails with; here they pass on
-        // that there is no space.
+        // Some C libraries use one code, EIO, for every failure of a stream. Here they report that there is no space.
         held.tree().room_for_byte(held.inode(), position)?;
         let stream: DynOutputStream = Box::new(Writer {
             held: held.clone(),

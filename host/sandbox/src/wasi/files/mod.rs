@@ -1,8 +1,8 @@
 //! `wasi:filesystem` for guests that are granted files: a scratch directory in memory, which every call finds
 //! empty, or a real directory of the host.
 //!
-//! Without a grant a guest has wasmtime-wasi's file system, with nothing preopened. With one, its template has a
-//! linker of its own in which `wasi:filesystem` is replaced, so other templates pay nothing.
+//! Without a grant a guest has wasmtime-wasi's file system, with nothing preopened. With one, its template has its own
+//! linker, in which `wasi:filesystem` is replaced, so other templates pay nothing.
 //!
 //! - `grant`: the scratch directory that an operator configures
 //! - `tree`, `names`, `path`: the directory tree, plain data

@@ -9,15 +9,15 @@ use super::tree::{Content, Inode, Instant, ROOT, Tree};
 /// Place that a path leads to.
 struct Place<'a> {
     directory: Inode,
-    /// `.` and `..` are places, but no names that could be given or taken away.
+    /// `.` and `..` are places, but not names that can be created or removed.
     name: Option<&'a str>,
     found: Option<Inode>,
     slash: bool,
 }
 
 impl Tree {
-    /// Walks from `base`. Every name on the way must be there and be a directory's, and no `..`
-    /// leads above `base`: a handle is all that its holder can reach.
+    /// Walks from `base`. Every name on the path must exist and be a directory's, and no `..` leads above `base`: a
+    /// handle gives access only to its own directory.
     fn place<'a>(&self, base: Inode, path: &'a str) -> Result<Place<'a>, ErrorCode> {
         let path = Path::parse(path)?;
         let mut way = vec![base];
@@ -35,7 +35,7 @@ impl Tree {
         })
     }
 
-    /// One name further, if it is there.
+    /// Follows one name, if it exists.
     fn step(&self, way: &mut Vec<Inode>, name: &str) -> Result<Option<Inode>, ErrorCode> {
         let here = *way.last().ok_or(ErrorCode::NotPermitted)?;
         let names = self.names(here)?;
@@ -301,7 +301,7 @@ mod tests {
         write: true,
     };
 
-    /// `d/e/f` and `g` are files.
+    /// The names `d/e/f` and `g` are files.
     fn tree() -> Tree {
         let mut tree = Tree::new(&ScratchFiles::default(), Instant::from_secs(1));
         tree.create_directory_at(ROOT, "d", NOW).unwrap();
@@ -323,7 +323,7 @@ mod tests {
             (ROOT, "/g"),
             (ROOT, "//"),
             (ROOT, "/etc/passwd"),
-            // Inside the tree, but not below the handle.
+            // The place is inside the tree, but not below the handle.
             (inner, "../../g"),
             (inner, ".."),
         ] {
@@ -338,7 +338,7 @@ mod tests {
         }
         assert_eq!(tree.find(ROOT, "d/../g"), tree.find(ROOT, "g"));
         assert_eq!(tree.find(ROOT, "d/./e/../e/f"), tree.find(inner, "f"));
-        // A way has to be there to be walked back.
+        // A path must exist before `..` can lead back.
         assert_eq!(tree.find(ROOT, "nowhere/../g"), Err(ErrorCode::NoEntry));
         assert_eq!(tree.find(ROOT, "g/../g"), Err(ErrorCode::NotDirectory));
     }

@@ -8,7 +8,8 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 use super::handle::NodeHandle;
 use crate::wasi::clock::GuestClock;
 
-/// Most bytes of one `read` or `write`. Also bounds the host's allocation for them and for `write-zeroes`.
+/// Largest number of bytes of one `read` or `write`. It also bounds the host's allocation for them and for
+/// `write-zeroes`.
 pub(crate) const CHUNK: u64 = 64 << 10;
 
 /// Reads from a position to the end of the file, which may move meanwhile.

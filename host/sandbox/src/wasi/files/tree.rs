@@ -11,7 +11,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use super::grant::ScratchFiles;
 use crate::report::LimitReached;
 
-/// A file or directory for as long as it lives. Counted up, so the same in every run.
+/// The number of a file or directory, valid as long as it lives. Numbers are counted up, so they are the same in every
+/// run.
 pub(crate) type Inode = u64;
 
 /// The directory that the guest is given.
@@ -34,7 +35,7 @@ pub(crate) struct Times {
 pub(super) enum Content {
     File(Vec<u8>),
     Directory {
-        /// Sorted by name, hence every listing.
+        /// Sorted by name, so every listing is sorted too.
         names: BTreeMap<String, Inode>,
         parent: Inode,
     },
@@ -43,7 +44,7 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    /// It has a name. A node without one lives while it is open, as in POSIX.
+    /// Whether it has a name. A node without one lives while it is open, as in POSIX.
     pub(super) linked: bool,
     open: u32,
     pub(super) times: Times,
@@ -106,7 +107,7 @@ impl Tree {
         self.most
     }
 
-    /// Refuses one more file or directory if the limit is reached.
+    /// Returns an error for one more file or directory if the limit is reached.
     pub(super) fn room_for_entry(&mut self) -> Result<(), ErrorCode> {
         // The root is not counted.
         let wanted = self.nodes.len() as u64;
@@ -134,7 +135,7 @@ impl Tree {
         self.last
     }
 
-    /// Takes its last name from a node, and the node itself unless it is open.
+    /// Removes the last name of a node, and the node itself unless it is open.
     pub(super) fn unlink(&mut self, inode: Inode, now: Instant) {
         if let Some(node) = self.nodes.get_mut(&inode) {
             node.linked = false;
@@ -166,7 +167,7 @@ impl Tree {
         self.free(inode);
     }
 
-    /// A node that somebody holds or that has a name is there.
+    /// A node exists if it is open or has a name.
     pub(super) fn node(&self, inode: Inode) -> Result<&Node, ErrorCode> {
         self.nodes.get(&inode).ok_or(ErrorCode::BadDescriptor)
     }
@@ -218,9 +219,8 @@ impl Tree {
         ))
     }
 
-    /// Writes all of `new` at `offset`, or at the end if that is `None`; after an error nothing is written. Says where
-    /// the file's end or the next write is then. What lies between the old end and `offset` reads
-    /// as zeros and counts.
+    /// Writes all of `new` at `offset`, or at the end if `offset` is `None`. After an error nothing is written. Returns
+    /// the position of the end of the write. Bytes between the old end and `offset` read as zeros and count.
     pub(crate) fn write(
         &mut self,
         inode: Inode,
@@ -275,7 +275,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Refuses a place in a file where not one byte could be written.
+    /// Returns an error for a position in a file where no byte could be written.
     pub(crate) fn room_for_byte(
         &mut self,
         inode: Inode,
@@ -286,7 +286,7 @@ impl Tree {
         self.room_for_size(inode, size.max(end)).map(drop)
     }
 
-    /// Bytes of all files together if this one had that size.
+    /// Total bytes of all files if this one had that size.
     fn room_for_size(&mut self, inode: Inode, size: u64) -> Result<u64, ErrorCode> {
         let old = self.file_size(inode)?;
         let used = (self.bytes - old).saturating_add(size);
@@ -327,7 +327,7 @@ impl Tree {
         }
     }
 
-    /// Takes out all files whose path `keep` wants, by path.
+    /// Takes out all files whose path `keep` accepts, by path.
     pub(crate) fn take(&mut self, keep: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<u8>> {
         let mut taken = BTreeMap::new();
         let mut directories = vec![(String::new(), ROOT)];
@@ -431,7 +431,7 @@ mod tests {
             tree.write(file, Some(u64::MAX), b"x", NOW),
             Err(ErrorCode::FileTooLarge)
         );
-        // A write of nothing is no write, wherever it is.
+        // Writing no bytes changes nothing, at any position.
         assert_eq!(tree.write(file, Some(far), b"", NOW), Ok(far));
         let Content::File(bytes) = &tree.node(file).unwrap().content else {
             panic!("a file");
