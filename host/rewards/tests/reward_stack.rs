@@ -1,4 +1,4 @@
-//! The promises of the reward stack, kept end to end: from trajectories to scores.
+//! The promises of the reward stack, tested end to end: from trajectories to scores.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use rlf_tools::ToolLoader;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// `em` gives 1 and 0.5, `half` gives 0.5 twice, `few` one score too few, `nan` what is no number.
+/// Rewards: `em` gives 1 and 0.5, `half` gives 0.5 twice, `few` gives one score too few, `nan` gives NaN.
 fn registry() -> (TempDir, Registry) {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: Vec<u8>| fs::write(directory.path().join(name), bytes).unwrap();
@@ -170,7 +170,7 @@ gate = "em.em >= 1"
         (excluded.reason.as_str(), excluded.cause),
         ("a tool was down", ExclusionCause::Rollout)
     );
-    // One call for each plugin, whatever the number of entries and trajectories.
+    // One call for each plugin, for any number of entries and trajectories.
     let counts = stack.counts();
     assert_eq!(
         (
@@ -229,7 +229,7 @@ fn a_stack_over_what_is_not_there_is_refused_with_what_is() {
         refusal("hald"),
         "[[rewards.stack]] entry 1: there is no plugin `hald`; did you mean `half`?"
     );
-    // Terms that no entry has are told after the name that is misspelt.
+    // Unknown terms are reported after the misspelt plugin name.
     let other = "success = \"half.value >= 1\"\n[[stack]]\nplugin = \"hald\"\n";
     assert_eq!(stack(&registry, other).unwrap_err(), refusal("hald"));
     assert_eq!(

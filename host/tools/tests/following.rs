@@ -1,5 +1,5 @@
-//! A plugin that is replaced on disk while calls run: calls under way end on the old one, later calls use the
-//! new one if the operator allows it, and every outcome says which component served.
+//! A plugin is replaced on disk while calls run. Running calls finish on the old component, later calls use the new
+//! one if the operator allows it, and every outcome names the component that served it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use rlf_stub_plugins::{ANY_OBJECT, ECHO, SEED, SPIN, StubTool, sandbox, tools};
 
-/// A plugin with a tool `run` that never ends, and a tool `say` that is this.
+/// A plugin with a tool `run` that never ends, and a tool whose text is `say`.
 fn plugin(say: &'static str) -> Vec<u8> {
     plugin_called("say", say)
 }
@@ -31,7 +31,7 @@ fn plugin_called(name: &'static str, say: &'static str) -> Vec<u8> {
     tools(&[tool(name, say), tool("run", SPIN)])
 }
 
-/// As one replaces a file that is in use: written beside it and renamed.
+/// Replaces a file that is in use: writes the new one beside it and renames it.
 fn replace(path: &Path, bytes: &[u8]) {
     let beside = path.with_extension("new");
     fs::write(&beside, bytes).unwrap();
@@ -82,7 +82,7 @@ impl Followed {
         replace(&self.folder.path().join("p.wasm"), bytes);
     }
 
-    /// What is said once the files look the same twice.
+    /// The messages once the files are the same in two checks.
     fn look(&mut self) -> Vec<String> {
         assert_eq!(self.watch.look(), [], "seen once, it may be half written");
         let changes = self.watch.look();
@@ -152,7 +152,7 @@ async fn what_does_not_load_or_offers_other_tools_never_serves() {
         assert!(said[0].contains(why), "{said:?}");
         assert_eq!(call(&followed.manager, "say").await.component, hash(&old));
     }
-    // The same to a model, but the operator's name now covers another of its own.
+    // For a model nothing changed, but the operator's name now stands for another tool.
     let renamed = plugin_called("talk", ECHO);
     let mut renaming = Followed::new(&old, "[p.rename]\nsay = \"talk\"\n");
     renaming.replace(&renamed);
@@ -161,7 +161,7 @@ async fn what_does_not_load_or_offers_other_tools_never_serves() {
     fs::remove_file(followed.folder.path().join("p.wasm")).unwrap();
     assert_eq!(followed.look().len(), 1);
     assert_eq!(call(&followed.manager, "say").await.ended, Ended::Ok);
-    // What is put back is no news.
+    // Restoring the old file gives no message.
     followed.replace(&old);
     assert_eq!(followed.look(), Vec::<String>::new());
 }

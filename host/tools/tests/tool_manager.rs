@@ -1,4 +1,4 @@
-//! The promises of the tool manager, kept end to end: from a model's arguments to the outcome.
+//! The promises of the tool manager, tested end to end: from a model's arguments to the outcome.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -142,7 +142,7 @@ async fn results_are_in_call_order_whatever_ends_first() {
 #[tokio::test]
 async fn arguments_that_do_not_fit_the_schema_never_reach_the_guest() {
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
-    // Whatever reaches this guest traps.
+    // Every call that reaches this guest traps.
     let manager = manager(
         &[StubTool {
             name: "trap",
@@ -254,7 +254,7 @@ async fn a_result_against_the_contract_or_over_its_limit_is_not_shown() {
 #[tokio::test]
 async fn what_a_guest_returns_is_safe_to_print() {
     let manager = manager(&[stub("echo", 0, ECHO)], "");
-    // DEL is not escaped in JSON, so it reaches the guest and comes back as it is.
+    // DEL is not escaped in JSON, so it reaches the guest and returns unchanged.
     let outcome = invoke(&manager, "echo", json!({"a": "\u{7f}\u{202e}"})).await;
     let content = outcome.observation.unwrap().content;
     assert_eq!(
@@ -345,7 +345,7 @@ async fn a_full_tool_lets_a_call_wait_no_longer_than_its_deadline() {
         &tools,
         "max_concurrency = 1\nlimits.wall_ms = 300\nlimits.cpu_ms = 250\n",
     );
-    // Three want the one place; each that gets it keeps it for its whole CPU budget.
+    // Three calls want the one place; each call that gets it uses it for its whole CPU budget.
     let calls = (0..3)
         .map(|n| call("spin", &format!("t/0/{n}"), json!({})))
         .collect();
@@ -361,7 +361,7 @@ async fn a_full_tool_lets_a_call_wait_no_longer_than_its_deadline() {
             .iter()
             .all(|o| o.ended == Ended::Timeout && o.observation.is_none())
     );
-    // Another tool of the same plugin has places of its own.
+    // Another tool of the same plugin has its own places.
     assert_eq!(invoke(&manager, "echo", json!({})).await.ended, Ended::Ok);
 }
 

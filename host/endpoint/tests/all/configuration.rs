@@ -1,4 +1,4 @@
-//! What is refused before anything is sent.
+//! Configurations that are refused before anything is sent.
 
 use rlf_endpoint::{Endpoint, EndpointConfig};
 

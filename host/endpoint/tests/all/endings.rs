@@ -1,4 +1,4 @@
-//! How questions end.
+//! The ways in which questions end.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rlf_endpoint::EndpointError;
 use crate::server::{Answer, Server};
 use crate::{config, open, question};
 
-/// The outcome of one question, and the number of attempts.
+/// Asks one question; returns its outcome and the number of attempts.
 async fn ask(answers: Vec<Answer>) -> (Result<String, EndpointError>, usize) {
     let server = Server::start(answers).await;
     let answered = open(config(server.port)).complete(&question(), None).await;
@@ -120,7 +120,7 @@ async fn a_silent_endpoint_is_left_when_its_time_is_over() {
 #[tokio::test]
 async fn an_endpoint_that_is_not_there_is_tried_as_often_as_a_busy_one() {
     let server = Server::start(Vec::new()).await;
-    // The listener is gone once its task has seen that there is nothing to answer.
+    // The listener closes once its task has no more answers.
     tokio::task::yield_now().await;
     let answer = open(config(server.port)).complete(&question(), None).await;
     let error = answer.unwrap_err();

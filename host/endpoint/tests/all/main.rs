@@ -9,7 +9,7 @@ use rlf_endpoint::{ChatMessage, Endpoint, EndpointConfig};
 
 const KEY: &str = "correct-horse-battery";
 
-/// An endpoint at `port` of this machine, asked again at once.
+/// An endpoint at `port` of this machine, with retries at once.
 fn config(port: u16) -> EndpointConfig {
     let text = format!(
         "url = \"http://127.0.0.1:{port}/v1\"\nmodel = \"m\"\nbackoff_ms = 0\nretries = 2\n"

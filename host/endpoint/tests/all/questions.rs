@@ -1,4 +1,4 @@
-//! What is sent.
+//! The content of requests.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! A server on the loopback interface that gives one answer after the other, and keeps what it was asked.
+//! A server on the loopback interface that gives a list of answers in order, and records its requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) enum Answer {
     /// Status, more headers (each ended by a line break) and body.
     Is(u16, &'static str, String),
-    /// Nothing, with the connection open.
+    /// No answer; the connection stays open.
     Silence,
-    /// Nothing, and the connection is closed.
+    /// No answer; the connection is closed.
     HangUp,
     /// Status 200 and a body without an end.
     Flood,
@@ -40,7 +40,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers as many requests as there are answers, and nobody after them.
+    /// Starts a server that answers as many requests as there are answers, and no more.
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -51,14 +51,14 @@ impl Server {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = read_request(&mut stream).await;
                 seen.lock().unwrap().push(request);
-                // Whatever goes wrong from here on: the client has left.
+                // Any error from here on means that the client has left.
                 let _ = respond(&mut stream, answer).await;
             }
         });
         Self { port, requests }
     }
 
-    /// Heads and bodies, as they came.
+    /// Heads and bodies, as they arrived.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -74,7 +74,7 @@ async fn respond(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> 
             stream.shutdown().await
         }
         Answer::Silence => {
-            // Until the client leaves.
+            // Waits until the client leaves.
             let mut rest = [0; 1];
             tokio::time::timeout(Duration::from_mins(1), stream.read(&mut rest))
                 .await

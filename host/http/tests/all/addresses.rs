@@ -1,5 +1,5 @@
-//! A name leads only to addresses of the internet, unless the operator says otherwise for it, and
-//! never to link-local addresses, metadata or addresses that stand for others.
+//! A name leads only to public internet addresses, unless the operator opens private ones for it. It never leads to
+//! link-local addresses, metadata services or addresses that stand for others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::names::Names;
 use crate::server::{Answer, Server};
 use crate::{PATIENCE, denied, get, rules};
 
-/// Opened by `allow_private_addresses`.
+/// Addresses that `allow_private_addresses` opens.
 const PRIVATE: &[&str] = &[
     "10.0.0.0",
     "10.255.255.255",
@@ -28,19 +28,19 @@ const PRIVATE: &[&str] = &[
     "fc00::",
     "fd12:3456::1",
     "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-    // The same, inside of an IPv6 address: mapped, and through a translator.
+    // The same inside an IPv6 address: mapped, and through a translator.
     "::ffff:127.0.0.1",
     "::ffff:10.1.2.3",
     "64:ff9b::127.0.0.1",
     "64:ff9b::192.168.1.1",
 ];
 
-/// Opened by nothing.
+/// Addresses that no setting opens.
 const NEVER: &[&str] = &[
     "0.0.0.0",
     "0.1.2.3",
     "0.255.255.255",
-    // Metadata of clouds.
+    // Metadata services of clouds.
     "169.254.169.254",
     "100.100.100.200",
     "168.63.129.16",
@@ -98,7 +98,7 @@ const NEVER: &[&str] = &[
     "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 ];
 
-/// The first and the last beside the closed ones.
+/// The first and last open addresses next to closed ranges.
 const PUBLIC: &[&str] = &[
     "1.0.0.0",
     "8.8.8.8",
@@ -156,7 +156,7 @@ async fn refused(addresses: Vec<IpAddr>, allow_private_addresses: bool) {
         .await;
     let reason = denied(answered);
     assert!(reason.starts_with("host `evil.test` leads to "), "{reason}");
-    // Where the operator's names lead is not for the plugin to know.
+    // The plugin must not learn the addresses of the operator's names.
     for address in addresses {
         assert!(!reason.contains(&address.to_string()), "{reason}");
     }
@@ -221,7 +221,7 @@ fn every_closed_range_ends_where_the_registries_say() {
     }
 }
 
-/// The same rule in the words of the standard library, as far as it has them.
+/// The same rule, expressed with the standard library as far as possible.
 fn is_public_by_std(address: Ipv4Addr) -> bool {
     let [a, b, c, d] = address.octets();
     !(address.is_private()
@@ -268,7 +268,7 @@ proptest! {
             at_the_end([0x64, 0xff9b, 1, p, q, r]),
             at_the_end([0, 0, 0, 0, 0xffff, 0]),
             IpAddr::V6(Ipv6Addr::new(0x2002, high, low, 0, p, q, r, s)),
-            // Teredo: the server's address in front, the client's inverted at the end.
+            // Teredo: the server's address first, the client's inverted at the end.
             IpAddr::V6(Ipv6Addr::new(0x2001, 0, high, low, p, q, r, s)),
             at_the_end([0x2001, 0, p, q, r, s]),
         ] {

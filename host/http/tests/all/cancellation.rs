@@ -1,4 +1,4 @@
-//! A fetch that is given up, by its caller or by its deadline, leaves no connection behind.
+//! A fetch that its caller or its deadline cancels leaves no connection behind.
 
 use std::time::{Duration, Instant};
 

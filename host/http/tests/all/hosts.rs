@@ -1,4 +1,4 @@
-//! A URL leads to a host of the rules, over its scheme, at one of its ports, or nowhere.
+//! A URL leads only to a host of the rules, with its scheme and one of its ports.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,7 +38,7 @@ async fn what_is_not_listed_is_not_even_looked_up() {
             "is not one",
         ),
         ("http://elsewhere.test:8080#@api.test:8080/", "is not one"),
-        // The address that the name leads to, however it is spelled.
+        // The address that the name leads to, in every spelling.
         ("http://127.0.0.1:8080/", "host `127.0.0.1` is not one"),
         ("http://2130706433:8080/", "host `127.0.0.1` is not one"),
         ("http://0x7f.1:8080/", "host `127.0.0.1` is not one"),
@@ -158,7 +158,7 @@ async fn an_address_is_opened_by_its_entry_and_by_its_permission() {
          `allow_private_addresses` for it"
     );
 
-    // What is never open is not opened by being named.
+    // An address that is never open is not opened by naming it.
     rule.allow_private_addresses = true;
     rule.ports = [80].into();
     for host in ["169.254.169.254", "0.0.0.0", "[fe80::1]", "[::]"] {

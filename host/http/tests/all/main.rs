@@ -1,5 +1,5 @@
-//! Promises about plugins and the network, one file for each. Everything stays on the loopback
-//! interface; of the machine's resolver nothing is asked but `localhost`.
+//! Promises about plugins and the network, one file for each. Everything stays on the loopback interface. The
+//! machine's resolver is asked only for `localhost`.
 
 mod addresses;
 mod cancellation;
@@ -29,10 +29,10 @@ use crate::names::Names;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Far longer than any test takes, so that only what should end a fetch does.
+/// Far longer than any test takes, so that only the limit under test ends a fetch.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Opens `api.test` at `port` of this machine, in the clear.
+/// Rules that open `api.test` at `port` of this machine, without TLS.
 fn rules(port: u16) -> HttpRules {
     let rule = HostRule {
         scheme: Scheme::Http,
@@ -46,7 +46,7 @@ fn rules(port: u16) -> HttpRules {
     }
 }
 
-/// A client for which every name leads to this machine.
+/// A client for which every name resolves to this machine.
 fn client(rules: &HttpRules) -> HttpClient {
     HttpClient::open_with(rules, Arc::new(Names::all(LOOPBACK))).unwrap()
 }
@@ -98,7 +98,7 @@ fn unavailable(result: Result<Response, FetchError>) -> String {
     }
 }
 
-/// Key, value and what was used of the limit that was reached.
+/// Key, value and amount used of the limit that was reached.
 fn exhausted(result: Result<Response, FetchError>) -> (&'static str, u64, u64) {
     match result {
         Err(FetchError::Exhausted { limit, .. }) => (limit.name, limit.value, limit.used),

@@ -1,4 +1,4 @@
-//! Resolvers that answer what a test wants.
+//! Resolvers whose answers a test sets.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use rlf_http::Resolve;
 
-/// Gives its answers in turn, the last one for ever, and counts.
+/// Gives its answers in turn, repeats the last one, and counts the questions.
 pub(crate) struct Names {
     answers: Mutex<Vec<Vec<IpAddr>>>,
     asked: AtomicUsize,
@@ -56,7 +56,7 @@ impl Resolve for Silent {
     }
 }
 
-/// Knows no name, and remembers how many were looked for at once.
+/// Knows no name, and records the largest number of simultaneous look-ups.
 #[derive(Default)]
 pub(crate) struct Busy {
     now: AtomicUsize,
@@ -74,7 +74,7 @@ impl Resolve for Busy {
     async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
-        // Lets whoever may come in come in.
+        // Lets other look-ups start.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }

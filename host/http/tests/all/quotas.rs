@@ -1,4 +1,4 @@
-//! How many fetches run at once and how many a call may ask for.
+//! Limits on simultaneous fetches and on fetches per call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ async fn no_more_fetches_run_at_once_than_the_policy_says() {
     let busy = Arc::new(Busy::default());
     let client = HttpClient::open_with(&rules, busy.clone()).unwrap();
     let mut fetches = JoinSet::new();
-    // Two calls of one plugin share what it may do at once.
+    // Two calls of one plugin share its limit on simultaneous fetches.
     for _ in 0..2 {
         let call = Arc::new(client.call(Instant::now() + PATIENCE));
         for _ in 0..6 {
@@ -39,7 +39,7 @@ async fn a_call_asks_for_no_more_than_its_share() {
     let client = client(&rules);
     let call = client.call(Instant::now() + PATIENCE);
     for _ in 0..2 {
-        // Refused ones count: each is work, and a try.
+        // Refused fetches count too: each is work, and an attempt.
         denied(call.fetch(get("https://elsewhere.test/")).await);
     }
     let third = call.fetch(get("http://api.test/")).await;
@@ -49,7 +49,7 @@ async fn a_call_asks_for_no_more_than_its_share() {
     );
     assert_eq!(exhausted(third), ("max_requests_per_call", 2, 3));
     assert_eq!(call.requests(), 3);
-    // Another call has a share of its own.
+    // Another call has its own quota.
     denied(
         client
             .call(Instant::now() + PATIENCE)

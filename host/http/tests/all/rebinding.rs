@@ -1,4 +1,4 @@
-//! A name is resolved once for a fetch, and what was checked is what is connected to.
+//! A name is resolved once for each fetch, and the connection goes to the address that was checked.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +25,7 @@ async fn an_answer_that_changes_is_asked_for_once() {
         (answer.body.as_slice(), names.asked()),
         (b"here".as_slice(), 1)
     );
-    // The next fetch checks anew.
+    // The next fetch checks again.
     let reason = denied(call.fetch(get(&url)).await);
     assert_eq!(
         reason,

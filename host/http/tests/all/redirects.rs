@@ -1,4 +1,4 @@
-//! A redirect is an answer; nothing follows it.
+//! A redirect is returned as an answer and never followed.
 
 use crate::server::{Answer, Server};
 use crate::{call, get, rules};
@@ -13,7 +13,7 @@ async fn no_redirect_is_followed() {
         )))
         .await;
         let mut rules = rules(server.port);
-        // Even to where the plugin could go by itself.
+        // Not even to a host that the plugin may reach itself.
         rules
             .hosts
             .get_mut("api.test")

@@ -1,4 +1,4 @@
-//! What is sent is what was asked for, and nothing that changes where it goes or how it is read.
+//! The request is sent as the plugin asked, without anything that changes its destination or its parsing.
 
 use rlf_http::{Request, Value};
 

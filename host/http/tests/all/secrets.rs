@@ -1,4 +1,4 @@
-//! A secret goes to the one host it is bound to, and does not come back.
+//! A secret goes only to the host that it is bound to, and does not come back.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{call, client, denied, get, rules, unavailable, with_header};
 
 const SECRET: &str = "correct-horse/battery";
 
-/// `key` for `api.test`, with a prefix.
+/// Binds the secret `key` to `api.test`, with a prefix.
 fn with_secret(port: u16) -> (HttpRules, NamedTempFile) {
     let mut file = NamedTempFile::new().unwrap();
     writeln!(file, "{SECRET}").unwrap();
@@ -54,7 +54,7 @@ async fn the_server_gets_the_secret_and_the_plugin_does_not() {
 
 #[tokio::test]
 async fn every_part_of_an_answer_is_looked_through() {
-    // Of `user:correct-horse/battery`.
+    // Base64 of `user:correct-horse/battery`.
     let base64 = "dXNlcjpjb3JyZWN0LWhvcnNlL2JhdHRlcnk=";
     let headers = format!(
         "location: /?key=correct-horse%2Fbattery\r\nx-plain-token-42: it\r\nx-key: <{SECRET}>\r\nx-basic: {base64}\r\n"
@@ -71,7 +71,7 @@ async fn every_part_of_an_answer_is_looked_through() {
         ..rules.secrets["key"].clone()
     };
     rules.secrets.insert("token".to_owned(), rule);
-    // Also without having sent it this time: the server may remember.
+    // This holds even if the secret was not sent this time: the server may remember it.
     let answer = call(&rules)
         .fetch(get(format!("http://api.test:{}/", server.port)))
         .await
@@ -142,7 +142,7 @@ async fn an_answer_that_cannot_be_looked_through_is_refused() {
         reason.contains("in which secrets cannot be looked for"),
         "{reason}"
     );
-    // A host that knows no secret may answer as it likes.
+    // The answer of a host that received no secret is not changed.
     let answer = call(&rules)
         .fetch(get(format!("http://other.test:{}/", server.port)))
         .await;
@@ -181,7 +181,7 @@ async fn nothing_prints_a_secret() {
 
 #[test]
 fn an_environment_variable_holds_a_secret() {
-    // Set by cargo for every test.
+    // Cargo sets this variable for every test.
     let mut rules = rules(80);
     let rule = SecretRule {
         env: Some("CARGO_MANIFEST_DIR".to_owned()),

@@ -1,4 +1,4 @@
-//! A server on the loopback interface that answers what a test wants, and tells what it saw.
+//! A server on the loopback interface that gives a test's answers, and reports its requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::PATIENCE;
 
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// These bytes, then the end.
+    /// These bytes; then the connection is closed.
     Bytes(Vec<u8>),
-    /// Status 200, the whole request as the body.
+    /// Status 200 with the whole request as the body.
     Echo,
-    /// Nothing, with the connection open.
+    /// No answer; the connection stays open.
     Silence,
     /// These bytes, then the last of them again every few milliseconds.
     Drip(Vec<u8>),
-    /// These bytes, then the last of them again as fast as they are taken.
+    /// These bytes, then the last of them again without pause.
     Flood(Vec<u8>),
-    /// All of these bytes, again and again as fast as they are taken.
+    /// All of these bytes, repeated without pause.
     Again(Vec<u8>),
 }
 
@@ -50,9 +50,9 @@ pub(crate) enum Event {
     Connected,
     /// The name that the client asked for in TLS.
     ServerName(Option<String>),
-    /// Head and body, as they came.
+    /// Head and body, as they arrived.
     Request(String),
-    /// The client's end of the connection is gone.
+    /// The client closed the connection.
     Closed,
 }
 
@@ -66,7 +66,7 @@ impl Server {
         Self::start_with(answer, None).await
     }
 
-    /// Speaks TLS, with the certificate for `api.test`.
+    /// Starts a server with TLS, using the certificate for `api.test`.
     pub(crate) async fn start_tls(answer: Answer) -> Self {
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/certificates");
         let certificate = CertificateDer::from_pem_file(files.join("server.pem")).unwrap();
@@ -107,13 +107,13 @@ impl Server {
         Self { port, events }
     }
 
-    /// What happened next; waits for it.
+    /// Waits for the next event.
     pub(crate) async fn next(&mut self) -> Event {
         let next = timeout(PATIENCE, self.events.recv()).await;
         next.expect("nothing happened at the server").unwrap()
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(crate) async fn request(&mut self) -> String {
         loop {
             if let Event::Request(request) = self.next().await {
@@ -126,7 +126,7 @@ impl Server {
         while self.next().await != Event::Closed {}
     }
 
-    /// True where nobody has connected.
+    /// True if no client has connected.
     pub(crate) fn is_untouched(&mut self) -> bool {
         self.events.try_recv().is_err()
     }
@@ -139,7 +139,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let request = read_request(&mut stream).await;
     let _ = tell.send(Event::Request(request.clone()));
-    // Whatever goes wrong from here on: the client has left.
+    // Any error from here on means that the client has left.
     let _ = respond(&mut stream, answer, &request).await;
 }
 
@@ -186,12 +186,12 @@ async fn respond<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
     }
-    // Until the client leaves.
+    // Waits until the client leaves.
     while stream.read(&mut [0; 256]).await? > 0 {}
     Ok(())
 }
 
-/// The head, and the body where the head says how long it is.
+/// Reads the head, and the body if the head states its length.
 async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> String {
     let mut request = String::new();
     loop {

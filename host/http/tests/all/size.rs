@@ -1,4 +1,4 @@
-//! No request and no answer is larger than the rules allow, however its size is told.
+//! No request and no answer is larger than the rules allow, however its size is stated.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ async fn an_answer_without_end_is_counted_as_it_comes() {
         let mut server = Server::start(Answer::Flood(head.into())).await;
         let (name, value, used) = exhausted(fetch(&small(server.port), server.port).await);
         assert_eq!((name, value), ("max_response_bytes", 1_000));
-        // By the buffer at most.
+        // Larger by at most one buffer.
         assert!((1_001..100_000).contains(&used), "{used}");
         server.closed().await;
     }
@@ -71,7 +71,7 @@ async fn an_answer_of_just_the_size_is_whole() {
     let answer = fetch(&small(server.port), server.port).await;
     assert_eq!(exhausted(answer), ("max_response_bytes", 1_000, 1_001));
 
-    // What HEAD would have brought does not come.
+    // The body that a GET would have returned is not sent for HEAD.
     let server = Server::start(Answer::text(
         "HTTP/1.1 200 OK\r\ncontent-length: 123456\r\n\r\n",
     ))
@@ -96,7 +96,7 @@ async fn headers_of_an_answer_are_counted() {
     for (answer, expected) in [
         (headers(6, 1), ("max_headers", 5, 6)),
         (headers(500, 1), ("max_headers", 5, 6)),
-        // Four of 110 bytes, and `content-length: 0`.
+        // Four headers of 110 bytes, and `content-length: 0`.
         (headers(5, 100), ("max_header_bytes", 200, 4 * 110 + 19)),
     ] {
         let server = Server::start(answer).await;
@@ -150,7 +150,7 @@ async fn a_request_that_is_too_large_is_not_sent() {
 
 #[tokio::test]
 async fn a_compressed_answer_is_not_unpacked() {
-    // A gzip header; what would follow could be a thousand times larger than it is.
+    // A gzip header: the data after it could unpack to a thousand times its size.
     let packed = "\u{1f}packed";
     let server = Server::start(Answer::ok("content-encoding: gzip\r\n", packed)).await;
     let answer = fetch(&small(server.port), server.port).await.unwrap();
@@ -183,7 +183,7 @@ async fn an_answer_that_is_none_is_unavailable() {
         let reason = unavailable(fetch(&small(server.port), server.port).await);
         assert!(reason.contains(because), "{bytes:?}: {reason}");
     }
-    // Nothing listens at a port that was just given back.
+    // No server listens on a port that was just released.
     let closed = tokio::net::TcpListener::bind(("127.0.0.1", 0))
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! https hosts prove the name that the rules have, whatever address they are connected at.
+//! https hosts prove the name in the rules, at whatever address they are reached.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(crate) fn authority() -> PathBuf {
     certificate("authority.pem")
 }
 
-/// Opens `api.test` and `other.test`, trusting the authority of `file`.
+/// Rules that open `api.test` and `other.test`, trusting the authority in `file`.
 fn https(port: u16, file: &str) -> HttpRules {
     let mut rules = rules(port);
     let mut rule = rules.hosts["api.test"].clone();

@@ -1,4 +1,4 @@
-//! A reward that answers what a reward must not, for tests of the host.
+//! A reward that gives invalid results, for tests of the host.
 //!
 //! ```toml
 //! [plugins.bad-reward.config]
