@@ -25,7 +25,7 @@ struct Arguments {
 enum Command {
     /// Build everything and train a small policy with sandboxed tools
     Quickstart {
-        /// For `rlf-host train`: `--overwrite`, `--seed 2`, `--run DIR`, ..
+        /// Arguments for `rlf-host train`: `--overwrite`, `--seed 2`, `--run DIR`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
@@ -35,53 +35,53 @@ enum Command {
     Modules,
     /// Build the plugins that changed into target/plugins and target/test-plugins
     Plugins {
-        /// Build nothing, say which are stale
+        /// Build nothing, and report which plugins are stale
         #[arg(long)]
         check: bool,
     },
-    /// Build the Python interpreter into target/plugins/python, where it changed
+    /// Build the Python interpreter into target/plugins/python, if it changed
     Python {
-        /// Which build [default: fast where this machine has clang 19, else portable]
+        /// The build to make [default: fast if this machine has clang 19, else portable]
         #[arg(long)]
         tier: Option<Tier>,
     },
-    /// Build the guests with C inside, the JavaScript interpreter and SQLite's reward, where they changed
+    /// Build the guests with C inside (the JavaScript interpreter and SQLite's reward), if they changed
     Javascript,
     /// Measure speed: `bench policy`, `bench sandbox`, with the options of `rlf-bench`
     Bench {
-        /// For `rlf-bench`
+        /// Arguments for `rlf-bench`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         what: Vec<String>,
     },
-    /// Try the field's own clients, from PyPI, against `rlf-host serve`
+    /// Test published clients, from PyPI, against `rlf-host serve`
     Clients,
-    /// Make very many calls, good and bad, and say what is left of them
+    /// Make very many calls, good and bad, and report what they leave behind
     Soak {
-        /// For `rlf-bench soak`: `--calls 1000000`, ..
+        /// Arguments for `rlf-bench soak`: `--calls 1000000`, ..
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         extra: Vec<String>,
     },
-    /// Try the interpreters on recorded programs, and on rows with functions
+    /// Test the interpreters on recorded programs, and on rows with functions
     Conformance {
         /// The folder of data sets, with `ftrl-sample/sample.jsonl` and `mbpp/mbpp.jsonl` [default: RLF_DATA]
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
-    /// Build with CUDA; neither GPU nor driver nor installed toolkit is needed
+    /// Build with CUDA; no GPU, driver or installed toolkit is needed
     Cuda {
-        /// Prepare the toolkit only
+        /// Only prepare the toolkit
         #[arg(long)]
         prepare: bool,
-        /// Also fetch what is loaded on a machine with a GPU: cuBLAS and cuRAND
+        /// Also fetch the libraries that are loaded on a machine with a GPU: cuBLAS and cuRAND
         #[arg(long)]
         runtime: bool,
     },
-    /// On a machine with a GPU: parity with the CPU, speed and the quickstart, into docs/gpu-check.md
+    /// On a machine with a GPU, check parity with the CPU, speed and the quickstart; write docs/gpu-check.md
     GpuCheck {
-        /// A binary with CUDA built elsewhere, and plugins in target/plugins
+        /// A CUDA binary that was built elsewhere; plugins are taken from target/plugins
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
-        /// Where the report goes
+        /// The file that the report is written to
         #[arg(long, value_name = "FILE", default_value = "docs/gpu-check.md")]
         report: PathBuf,
     },

@@ -1,8 +1,9 @@
-//! The lint against cycles of modules: inside every crate, modules depend on each other in one direction.
+//! The lint against cycles of modules: modules of one crate depend on each other in one direction.
 //!
-//! The graph of a crate has an arrow from a module to every other module that its code names, in a `use` or in a path.
-//! A name that a module re-exports counts for the module that defines it, so `crate::Name` is an arrow to where `Name`
-//! is written. Arrows between a module and its ancestors or descendants do not count, and neither does test code.
+//! The graph of a crate has an arrow from a module to every other module that its code names, in a `use` or in a
+//! path. A re-exported name counts for the module that defines it: `crate::Name` is an arrow to the module where
+//! `Name` is written. Arrows between a module and its ancestors or descendants do not count, and neither does test
+//! code.
 
 mod cycles;
 mod graph;
@@ -27,7 +28,7 @@ pub fn check(project: &Project) -> Result<()> {
     let mut roots: Vec<_> = Vec::new();
     for manifest in workspaces.iter().filter(|manifest| manifest.is_file()) {
         for package in Metadata::read(project, manifest)?.packages {
-            // Packages without a registry are ours: members of the workspace, and the SDK below the guests.
+            // Packages that come from no registry are ours: members of the workspace, and the SDK below the guests.
             if package.source.is_none() {
                 roots.extend(package.targets.into_iter().map(|target| target.src_path));
             }
