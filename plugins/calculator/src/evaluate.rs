@@ -14,10 +14,10 @@ use crate::functions;
 use crate::lexer::{self, Symbol, Token};
 use crate::number::{Number, NumberError};
 
-/// Parentheses, signs and powers inside each other.
+/// Maximum nesting of parentheses, signs and powers.
 const MAX_DEPTH: usize = 100;
 
-/// An error in an expression, and the character it is at, counted from 1.
+/// An error in an expression, and the position of its character, counted from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpressionError {
     pub(crate) at: usize,
@@ -31,7 +31,7 @@ pub(crate) enum Problem {
     TooDeep,
     Character(char),
     AfterNumber(char),
-    /// Something else stands where a number is needed.
+    /// A number was expected here.
     Expected(&'static str, String),
     /// A comma outside a function's arguments.
     Separator,
@@ -136,7 +136,7 @@ impl Parser {
         found
     }
 
-    /// Takes one of these symbols and says where it stood.
+    /// Takes one of these symbols and returns it with its position.
     fn take_any(&mut self, symbols: &[Symbol]) -> Option<(Symbol, usize)> {
         let at = self.at();
         symbols

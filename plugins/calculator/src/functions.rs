@@ -9,7 +9,7 @@ use num_traits::ToPrimitive;
 use crate::evaluate::Problem;
 use crate::number::{Number, NumberError};
 
-/// Shown where a name is unknown.
+/// The names that are shown if a name is unknown.
 pub(crate) const NAMES: &str = "abs, min, max, sum, mean, round, floor, ceil, trunc, sqrt, gcd, lcm, \
                                 factorial, exp, ln, log, log2, log10, sin, cos, tan, pi and e";
 

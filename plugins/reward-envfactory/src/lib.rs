@@ -1,5 +1,4 @@
-//! The reward `reward-envfactory`: gold calls that were made and states that were reached, as EnvFactory grades
-//! them.
+//! The reward `reward-envfactory`: grades gold calls and final states as EnvFactory does.
 //!
 //! Formula: "EnvFactory: Scaling Tool-Use Agents via Executable Environments Synthesis and Robust RL" (arXiv
 //! 2605.18703).
