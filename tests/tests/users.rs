@@ -333,8 +333,8 @@ fn a_user_knows_what_was_said(questions: &[Question], played: &Value) {
         let known = ["max_tokens", "messages", "model", "seed", "temperature"];
         assert_eq!(keys, BTreeSet::from(known));
         assert_eq!(question.body["model"], "player");
-        // The policy, a thought, a call, an observation and the reference: the user could have been told all of
-        // these.
+        // The store's rules, a thought, a call, an observation and the reference: the user could have been told all
+        // of these.
         for secret in [
             "POLICY",
             "PONDERED",

@@ -401,7 +401,7 @@ fn report(outcome: Result<()>, fail: bool) -> Result<()> {
     }
 }
 
-/// Which of the host's packages are tested.
+/// The host's packages that are tested.
 #[derive(Clone, Copy, Debug)]
 enum Packages {
     All,

@@ -261,7 +261,7 @@ impl Observer for KillAfter {
     }
 }
 
-/// Runs both phases, from the beginning or from the state of the run.
+/// Runs both phases, from the beginning or from the run's last state.
 fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),

@@ -8,7 +8,7 @@ use rlf_plugin::serde_json::{self, Map, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) columns: Vec<String>,
-    /// As long as `columns`, or shorter if columns appeared later.
+    /// Each row is as long as `columns`, or shorter if columns appeared later.
     pub(crate) rows: Vec<Vec<String>>,
 }
 

@@ -360,7 +360,7 @@ fn is_rounded(value: &Value) -> bool {
     }
 }
 
-/// A name that can stand in a program's source.
+/// Checks a name that becomes part of a program's source.
 fn identifier(name: &str) -> Result<String, String> {
     let plain = |name: &str| {
         !name.is_empty()

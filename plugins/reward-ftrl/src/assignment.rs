@@ -24,7 +24,7 @@ pub(crate) fn assign(weights: &[Vec<f64>]) -> Vec<Option<usize>> {
 /// Reduced costs, cost - potential of row - potential of column, stay at or above 0, and are 0 where a row has its column.
 fn narrow(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
     let mut row_potential = vec![0.0; rows];
-    // The column behind the last one is where the path of a new row begins.
+    // The path of a new row begins at the column after the last one.
     let start = columns;
     let mut column_potential = vec![0.0; columns + 1];
     let mut row_of: Vec<Option<usize>> = vec![None; columns + 1];

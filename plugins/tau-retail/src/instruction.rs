@@ -18,7 +18,7 @@
 pub(crate) const CLOSING: &str = "Please do all of this now. I confirm every change in advance, so \
                                   there is no need to ask me; just tell me when it is done.";
 
-/// Prepositions, and verbs that are no nouns: after them, `you` is the object.
+/// Prepositions, and verbs that are not nouns: after them, `you` is the object.
 const BEFORE_OBJECT: [&str; 29] = [
     "about",
     "against",
@@ -55,7 +55,7 @@ const BEFORE_OBJECT: [&str; 29] = [
 pub(crate) fn message(instruction: &str) -> String {
     let mut message = first_person(instruction);
     if !message.is_empty() {
-        // A paragraph of its own: not every instruction ends with a full stop.
+        // A separate paragraph, because not every instruction ends with a full stop.
         message.push_str("\n\n");
     }
     message.push_str(CLOSING);

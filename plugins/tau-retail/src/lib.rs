@@ -20,8 +20,8 @@
 //!
 //! In both, `transfer_to_human_agents` ends the conversation, as it does in tau-bench.
 //!
-//! An episode succeeds when the database has the task's hash, and one of the agent's messages holds
-//! each of the outputs. A session keeps only the orders and users that it changed: see [`store`].
+//! An episode succeeds if the database has the task's hash, and each of the outputs is in one of the agent's
+//! messages. A session keeps only the orders and users that it changed: see [`store`].
 
 mod calculate;
 mod digest;

@@ -10,7 +10,7 @@ pub(crate) enum Number {
     Float(f64),
 }
 
-/// The reason why there is no result, in Python's words.
+/// The reason why no result exists, in Python's words.
 pub(crate) type NumberError = &'static str;
 
 const DIVISION_BY_ZERO: NumberError = "division by zero";

@@ -55,7 +55,7 @@ fn print(text: &str) {
 }
 
 impl World {
-    /// How the program ends here, if it does.
+    /// Runs one line; returns the outcome if the program ends here.
     fn command(&mut self, line: &str) -> Option<Outcome> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         let number = || rest.parse::<u64>().unwrap_or_default();
