@@ -20,7 +20,7 @@ SEED = 20
 COUNTS = {"train": 70, "validation": 18, "test": 18}
 SOURCE = "environments"
 MOST_CALLS = 4
-# A task in two environments, of every so many.
+# One task in this many uses two environments.
 PAIRED = 5
 LINKS = ["Also: ", "Then one more thing. ", "And after that: ", "Another matter: "]
 

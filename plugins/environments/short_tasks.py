@@ -6,7 +6,7 @@ TITLES = ["Glass Harbour", "The Ninth Bell", "Letters to Oslo", "A Field of Crow
 COURSES = ["Yoga", "Boxing", "Rowing", "Pilates", "Climbing", "Fencing", "Dance"]
 DAYS = {"Mon": "Monday", "Tue": "Tuesday", "Wed": "Wednesday", "Thu": "Thursday", "Fri": "Friday", "Sat": "Saturday"}
 PORTS = ["Arnholm", "Vik", "Saltby", "Torsund", "Lunden", "Hove"]
-# With the certificate that each may take.
+# Each tool with the certificate that it may need.
 TOOLS = {
     "angle grinder": "grinding", "band saw": "sawing", "heat gun": "hot work", "wood lathe": "turning",
     "nail gun": "framing", "belt sander": "sanding", "drill press": "drilling", "router": "milling",

@@ -1,4 +1,4 @@
-//! The engine's stack lies in linear memory: room for what `engine::STACK` lets programs use of it, and for Rust's.
+//! The engine's stack is in linear memory: room for the part that `engine::STACK` lets programs use, and for Rust's.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

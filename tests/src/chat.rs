@@ -1,4 +1,5 @@
-//! A chat model behind an endpoint of the loopback: it says what a test has it say, and keeps what it was asked.
+//! A chat model behind an endpoint on the loopback interface: it gives the answers that a test sets, and records the
+//! questions.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A question that came.
+/// A question that arrived.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The first line of its request.
@@ -27,12 +28,12 @@ impl Question {
     }
 }
 
-/// What becomes of a question.
+/// The reaction to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// A completion with this text.
     Says(&'static str),
-    /// A status that is no success, and nothing with it.
+    /// A status other than success, with an empty body.
     Fails(u16),
     /// The connection is closed without an answer.
     HangsUp,
@@ -46,7 +47,7 @@ pub struct ChatEndpoint {
 }
 
 impl ChatEndpoint {
-    /// One that answers by `reply`, any number of questions at once.
+    /// Starts an endpoint that answers with `reply`, any number of questions at once.
     pub fn start(reply: impl Fn(&Question) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port of the loopback");
         let address = listener.local_addr().expect("is bound");
@@ -55,7 +56,7 @@ impl ChatEndpoint {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
-                // Whatever goes wrong on a connection is its client's to tell of.
+                // If a connection fails, its client reports it.
                 thread::spawn(move || stream.and_then(|stream| answer(&stream, &kept, &*reply)));
             }
         });
@@ -65,12 +66,12 @@ impl ChatEndpoint {
         }
     }
 
-    /// Its base, as a configuration names it.
+    /// The base URL, as a configuration names it.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What it was asked since this was asked for the last time, in the order in which it came.
+    /// The questions since the last call of this method, in order of arrival.
     pub fn take_questions(&self) -> Vec<Question> {
         std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,14 +1,15 @@
 //! Data sets that are not part of the repository, and tests that are skipped without them.
 //!
-//! Tests of other crates include this file by its path, so it uses nothing but the standard library.
+//! Tests of other crates include this file by its path, so it uses the standard library only.
 
-// A module of its own in every test program that includes it, and one of a library here.
+// This file is a module of every test program that includes it, and a module of this library.
 #![allow(unreachable_pub)]
 
 use std::{env, fs, io::Write as _, path::PathBuf, thread};
 
 /// The path of `name` in the folder of data sets: the one that `RLF_DATA` names, relative to the repository, or
-/// `../shared/data`. Without it the running test counts as skipped.
+/// `../shared/data`. Without the file the running test counts as skipped. docs/contributing.md says where each data
+/// set comes from.
 pub fn data(name: &str) -> Option<PathBuf> {
     let folder = env::var_os("RLF_DATA").unwrap_or_else(|| "../shared/data".into());
     let path = root().join(folder).join(name);
@@ -22,8 +23,8 @@ pub fn data(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Says that the running test is skipped for `reason`, and that `mend` would make it run. `cargo xtask test` collects
-/// what is said in a file, because test runners hide the output of a test that passes.
+/// Reports that the running test is skipped for `reason`, and that `mend` would make it run. `cargo xtask test`
+/// collects these reports in a file, because test runners hide the output of a test that passes.
 pub fn skip(reason: &str, mend: &str) {
     eprintln!("SKIPPED: {reason}; {mend}");
     let Some(list) = env::var_os("RLF_SKIPPED_TESTS") else {

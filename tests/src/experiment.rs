@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::process::{Ended, Running};
 use crate::run_folder::RunFolder;
 
-/// A configuration in a folder of its own, removed with it, and the runs made from it.
+/// A configuration in its own folder, which also holds the runs made from it. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Experiment {
     host: Host,
@@ -19,8 +19,8 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// The quickstart, but a few steps on a few tasks. The reward for calls that are well formed gives even an
-    /// untrained policy groups with advantages, so that its weights move.
+    /// The quickstart with only a few steps on a few tasks. The reward for well-formed calls gives even an untrained
+    /// policy groups with advantages, so that its weights move.
     pub fn tiny() -> Self {
         let host = Host::new();
         let path = host.root().join("configs/quickstart.toml");
@@ -55,7 +55,7 @@ impl Experiment {
             )
     }
 
-    /// [`Experiment::tiny`], but trained just long enough on look-ups alone that the policy makes calls. It takes some
+    /// [`Experiment::tiny`], trained on look-ups only, just long enough that the policy makes calls. It takes some
     /// seconds.
     pub fn calling() -> Self {
         Self::tiny()
@@ -71,14 +71,14 @@ impl Experiment {
             )
     }
 
-    /// With another value of one setting.
+    /// Sets one setting to another value.
     #[must_use]
     pub fn with(self, key: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
         self.with_toml(&format!("{key} = {value}"))
     }
 
-    /// With other values of some settings, as one writes them.
+    /// Sets several settings, given as TOML text.
     #[must_use]
     pub fn with_toml(mut self, settings: &str) -> Self {
         let settings: Table = settings.parse().expect("a test's settings are TOML");
@@ -86,14 +86,14 @@ impl Experiment {
         self
     }
 
-    /// Without a table of settings.
+    /// Removes a table of settings.
     #[must_use]
     pub fn without(mut self, key: &str) -> Self {
         assert!(self.config.remove(key).is_some(), "there is no `{key}`");
         self
     }
 
-    /// The host it runs on.
+    /// The host that it runs on.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -115,7 +115,7 @@ impl Experiment {
         toml::to_string(&self.config).expect("a configuration is TOML")
     }
 
-    /// Starts training into the folder `run` of its folder, with further arguments.
+    /// Starts training into the folder `run` of this experiment, with further arguments.
     pub fn start(&self, run: &str, further: &[&str]) -> Running {
         let config = self.write("config.toml", self.text());
         let (plugins, run) = (self.host.plugins(), self.path(run));
@@ -131,7 +131,7 @@ impl Experiment {
         self.host.start(own.into_iter().chain(further))
     }
 
-    /// Trains into the folder `run`, with further arguments, to whatever end.
+    /// Trains into the folder `run`, with further arguments. The run may fail.
     pub fn try_train(&self, run: &str, further: &[&str]) -> Ended {
         self.start(run, further).wait()
     }
@@ -143,13 +143,13 @@ impl Experiment {
         self.run(run)
     }
 
-    /// What lies in the folder `run`.
+    /// The contents of the folder `run`.
     pub fn run(&self, run: &str) -> RunFolder {
         RunFolder::at(self.path(run))
     }
 }
 
-/// Puts settings over settings: tables into each other, everything else instead of what was there.
+/// Merges settings into others: tables are merged, every other value is replaced.
 fn merge(into: &mut Table, from: Table) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {

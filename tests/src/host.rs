@@ -1,4 +1,4 @@
-//! The binary under test and where it finds things.
+//! The binary under test, and the paths that it uses.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ impl Default for Host {
 }
 
 impl Host {
-    /// With the first-party plugins.
+    /// The host with the first-party plugins.
     pub fn new() -> Self {
         Self::with(Family::FirstParty)
     }
 
-    /// With the plugins that are there for tests.
+    /// The host with the plugins that exist for tests.
     pub fn with_test_plugins() -> Self {
         Self::with(Family::Test)
     }
@@ -46,7 +46,7 @@ impl Host {
         Self { project, plugins }
     }
 
-    /// The folder with the workspace's `Cargo.toml`; commands start there.
+    /// The folder with the workspace's `Cargo.toml`. Commands run in it.
     pub fn root(&self) -> &Path {
         self.project.root()
     }
@@ -67,8 +67,8 @@ impl Host {
         self.start_by(Command::new(self.project.binary()), arguments)
     }
 
-    /// Runs `rlf-host` with these arguments where no file can grow beyond half a megabyte or one, as the shell counts:
-    /// what a full disk looks like, for files as large as weights.
+    /// Runs `rlf-host` with these arguments under a limit on the size of files: half a megabyte or one megabyte,
+    /// depending on the shell's unit. For files as large as weights this looks like a full disk.
     pub fn run_without_space<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -80,7 +80,7 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments from another folder than the repository's.
+    /// Runs `rlf-host` with these arguments in another folder than the repository's.
     pub fn run_in<A: AsRef<OsStr>>(
         &self,
         folder: &Path,
@@ -94,7 +94,7 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments and this on its standard input.
+    /// Runs `rlf-host` with these arguments and this standard input.
     pub fn run_fed<A: AsRef<OsStr>>(
         &self,
         input: &str,
@@ -108,7 +108,7 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments, its standard output closed before it can write: what `| head` comes to.
+    /// Runs `rlf-host` with these arguments. Its standard output is closed before it can write, as with `| head`.
     pub fn run_unread<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         let mut shell = Command::new("sh");
         shell
@@ -117,7 +117,7 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments, its standard output a device that is full.
+    /// Runs `rlf-host` with these arguments. Its standard output is a device that is full.
     pub fn run_full<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         let mut shell = Command::new("sh");
         shell
@@ -126,7 +126,7 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments, its standard output going behind what a file has.
+    /// Runs `rlf-host` with these arguments. Its standard output is appended to a file.
     pub fn run_appending<A: AsRef<OsStr>>(
         &self,
         file: &Path,
@@ -140,8 +140,8 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments and this on its standard input, which ends only once a line is on standard
-    /// error. How it ended, with that line.
+    /// Runs `rlf-host` with these arguments and this standard input, which ends only after a line was printed on
+    /// standard error. Returns how it ended, with that line.
     pub fn run_with_late_input<A: AsRef<OsStr>>(
         &self,
         input: &str,
@@ -150,7 +150,7 @@ impl Host {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let told = folder.path().join("told");
         let mut shell = Command::new("sh");
-        // The fifo takes what is told; its reader gives the input when the first line has come.
+        // Standard error goes to the fifo. Its reader sends the input when the first line arrives.
         shell
             .args([
                 "-c",
@@ -177,14 +177,14 @@ impl Host {
             command.arg(argument);
         }
         if names_plugins {
-            // Those alone: what is tested with a few plugins does not depend on those that are shipped.
+            // No shipped plugins: a test with a few plugins must not depend on them.
             command.env("RLF_PLUGINS", "");
         } else {
             command.env_remove("RLF_PLUGINS");
         }
         command
             .current_dir(self.root())
-            // Of the tests' own: the user's stays as it is, and each component is compiled once for all of them.
+            // A cache for all tests: the user's cache stays untouched, and each component is compiled once.
             .env(
                 "XDG_CACHE_HOME",
                 self.project.host_target().join("end-to-end/cache"),
@@ -194,7 +194,7 @@ impl Host {
         Running::start(command)
     }
 
-    /// Runs `rlf-host` with these arguments, to its end.
+    /// Runs `rlf-host` with these arguments to its end.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
         self.start(arguments).wait()
     }

@@ -1,8 +1,9 @@
-//! What the end-to-end tests share: starting the built `rlf-host` on the built plugins, and reading what it leaves.
+//! Shared parts of the end-to-end tests: they start the built `rlf-host` on the built plugins and read the files that
+//! it leaves.
 //!
-//! The tests know the command line, the files of a run and, but for `hostile`, nothing of the host's crates: what they
-//! promise holds for anyone who types the same. Each file in `tests/` is one promise. `cargo xtask test --only e2e` builds the binary and the
-//! plugins first; a test that finds them missing or stale says so and fails.
+//! The tests use the command line and the files of a run. Except `hostile`, they use nothing of the host's crates, so
+//! a user who types the same gets the same. Each file in `tests/` is one promise. `cargo xtask test --only e2e`
+//! builds the binary and the plugins first. A test that finds them missing or stale reports this and fails.
 //!
 //! ```no_run
 //! use rlf_tests::Host;
@@ -11,7 +12,7 @@
 //! assert_eq!(printed.succeeded().stdout, "42\n");
 //! ```
 
-// Failing the test at hand is what they do.
+// These functions are meant to fail the running test.
 #![allow(clippy::missing_panics_doc)]
 
 mod chat;

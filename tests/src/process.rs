@@ -1,4 +1,4 @@
-//! A process that is watched while it runs, and that always ends.
+//! A process that is watched while it runs, and that is always ended.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Far more than any command of these tests takes on a busy machine: one that is not over by then never is.
+/// Far more than any command of these tests takes on a busy machine: a command that is still running by then hangs.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// A command that has been started.
@@ -85,13 +85,13 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for a line of standard output that begins so.
+    /// Waits for a line of standard output that begins with `start`.
     pub fn until(&mut self, start: &str) -> &mut Self {
         self.rest_of_line(start);
         self
     }
 
-    /// Waits for a line of standard output that begins so; what stands behind that.
+    /// Waits for a line of standard output that begins with `start`; returns the rest of that line.
     pub fn rest_of_line(&mut self, start: &str) -> String {
         loop {
             match self.line() {
@@ -149,7 +149,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// So that a failed test leaves nothing running.
+    /// Ends the process, so that a failed test leaves nothing running.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -164,8 +164,8 @@ impl Ended {
         self
     }
 
-    /// Fails the test unless the command refused as a command should: an exit code of its own, no result, one clear
-    /// message on standard error, which is returned without the word before it.
+    /// Fails the test unless the command was refused properly: an exit code, no result, and one clear message on
+    /// standard error. Returns the message without its first word.
     #[track_caller]
     pub fn refused(&self) -> &str {
         assert_eq!(self.status.code(), Some(1), "{self}");
@@ -188,7 +188,7 @@ impl Ended {
         }
     }
 
-    /// The exit code; none where a signal ended it.
+    /// The exit code; none if a signal ended the process.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind.
+//! The files that a run leaves.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +17,12 @@ impl RunFolder {
         Self { path }
     }
 
-    /// Where it lies.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// As an argument.
+    /// The path as an argument.
     pub fn shown(&self) -> &str {
         self.path
             .to_str()
@@ -46,7 +46,7 @@ impl RunFolder {
         lines
     }
 
-    /// The numbers of the steps of a phase, in the order in which they were written down.
+    /// The numbers of a phase's steps, in the order in which they were recorded.
     pub fn step_numbers(&self, phase: &str) -> Vec<u64> {
         let steps = self.steps(phase);
         let numbers = steps.iter().map(|line| line["step"].as_u64());
@@ -69,7 +69,7 @@ impl RunFolder {
         let folder = self.path.join("checkpoints");
         let mut weights = BTreeMap::new();
         for checkpoint in names(&folder) {
-            // It is another name of one of them.
+            // `latest` is another name of one of them.
             if checkpoint == "latest" {
                 continue;
             }
@@ -117,7 +117,7 @@ impl RunFolder {
     }
 }
 
-/// A record without what clocks say: everything else is a function of the seed.
+/// A record without times: everything else is a function of the seed.
 pub fn without_times(mut record: Value) -> Value {
     drop_times(&mut record);
     record
@@ -157,7 +157,7 @@ fn json_lines(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The names in a folder, in order; none where it is no folder.
+/// The names in a folder, in order; none if it is not a folder.
 fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

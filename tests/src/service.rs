@@ -1,4 +1,4 @@
-//! `rlf-host serve` while it serves, and what a client of it sees: bytes on a socket.
+//! A running `rlf-host serve`, and a client that reads bytes from its socket.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::Host;
 use crate::process::{Ended, Running};
 
-/// More than any answer takes; a connection that is silent for longer has hung.
+/// More than any answer takes: a connection that is silent for longer has hung.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A service on a port of its own, and a client of it.
+/// A service on its own port, and a client of it.
 #[derive(Debug)]
 pub struct Service {
     running: Running,
@@ -23,7 +23,7 @@ pub struct Service {
     _folder: TempDir,
 }
 
-/// Who knows where a service is.
+/// A client that knows the address of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     address: SocketAddr,
@@ -37,7 +37,7 @@ impl Deref for Service {
     }
 }
 
-/// What came back on a connection.
+/// An answer that came back on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
@@ -49,7 +49,7 @@ pub struct Answer {
 }
 
 impl Service {
-    /// Starts `rlf-host serve` under this configuration, with more arguments.
+    /// Starts `rlf-host serve` with this configuration and more arguments.
     pub fn start(host: &Host, config: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("serve.toml");
@@ -90,7 +90,7 @@ impl Client {
         stream
     }
 
-    /// Sends bytes on a connection of their own. The connection, to be read from.
+    /// Sends bytes on a new connection. Returns the connection, to read from.
     pub fn send(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = self.connect();
         stream.write_all(bytes).expect("it reads");
@@ -102,7 +102,8 @@ impl Client {
         read(self.send(self.request(method, path, headers, body).as_bytes()))
     }
 
-    /// The bytes of a request. `Host` and, with a body, the type are as clients send them where `headers` has none.
+    /// The bytes of a request. `Host` and, with a body, the content type are as clients send them, unless `headers`
+    /// has them.
     pub fn request(
         &self,
         method: &str,
@@ -140,7 +141,7 @@ impl Client {
         self.ask("POST", path, &[], &body.to_string())
     }
 
-    /// The answer of `POST` where it is 200.
+    /// The body of the answer to `POST`. Fails the test unless the status is 200.
     #[track_caller]
     pub fn posted(&self, path: &str, body: &Value) -> Value {
         let answer = self.post(path, body);
@@ -149,7 +150,7 @@ impl Client {
     }
 }
 
-/// What comes on a connection until it is closed.
+/// Everything that arrives on a connection until it is closed.
 fn read(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes);
@@ -169,7 +170,7 @@ fn read(mut stream: TcpStream) -> Answer {
 }
 
 impl Answer {
-    /// Reads one from a connection until it is closed.
+    /// Reads an answer from a connection until it is closed.
     pub fn read(stream: TcpStream) -> Self {
         read(stream)
     }

@@ -1,5 +1,5 @@
-//! Bad input ends in one message that says what, where and how to mend, an exit code that is not 0, and nothing
-//! half-written.
+//! Bad input ends with one message that says what is wrong, where, and how to mend it, with an exit code other than
+//! 0, and with no half-written files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn train(experiment: &Experiment, text: &str) -> Ended {
     ])
 }
 
-/// Fails the test unless the attempt was refused with these words; clears away what it may have left.
+/// Fails the test unless the attempt was refused with these words. Removes the files that it may have left.
 #[track_caller]
 fn refused_with(experiment: &Experiment, attempt: &Ended, parts: &[&str]) {
     attempt.refused_with(parts);
@@ -114,7 +114,7 @@ fn settings_that_make_no_sense_are_refused_with_the_reason() {
         let attempt = experiment.try_train("run", &["--set", set]);
         refused_cleanly(&experiment, &attempt, parts);
     }
-    // Known only once other files have been read.
+    // These errors are found only after other files have been read.
     for (set, parts) in [
         (
             "dialogue.context=100000",
@@ -175,7 +175,7 @@ fn a_reward_or_plugin_that_is_not_there_is_named() {
     );
 }
 
-/// An experiment that begins from a checkpoint and reads its tasks from a file, both of which the tests damage.
+/// An experiment that starts from a checkpoint and reads its tasks from a file. The tests damage both.
 struct FromFiles {
     experiment: Experiment,
     checkpoint: PathBuf,
@@ -213,7 +213,7 @@ impl FromFiles {
         refused_with(&self.experiment, &attempt, parts);
     }
 
-    /// Refuses while a file of the checkpoint has other content.
+    /// Fails the test unless the run is refused while a file of the checkpoint has other content.
     fn refused_with_changed(
         &self,
         name: &str,
@@ -232,7 +232,7 @@ fn shown(path: &Path) -> &str {
     path.to_str().expect("a plain name")
 }
 
-/// A row of tasks that is as it should be.
+/// A correct row of tasks.
 fn row(question: &str) -> Value {
     json!({
         "id": question,
@@ -298,7 +298,7 @@ fn a_checkpoint_or_tokenizer_that_is_damaged_or_does_not_fit_is_refused() {
         files.refused(&[name]);
         fs::rename(&away, &path).expect("can be moved");
     }
-    // And what was refused was refused for that alone.
+    // After all refusals the undamaged files still train, so each refusal had only its own cause.
     files.experiment.train("run", &[]);
 }
 
@@ -350,7 +350,7 @@ fn a_demonstration_that_fails_is_refused_before_the_run() {
     let parts = ["[sft]", "facts/train/sft/0", "raise dialogue.max_turns (1)"];
     refused_with(&experiment, &cut, &parts);
 
-    // The gold calls of the last row.
+    // Damages the gold calls of the last row.
     let tasks = experiment.path("tasks.jsonl");
     let root = experiment.host().root().to_owned();
     let experiment = experiment
@@ -402,7 +402,7 @@ fn a_full_disk_leaves_no_half_checkpoint_and_the_run_can_go_on() {
         .with("sft.steps", 2)
         .with("rl.steps", 1)
         .with("eval.every", 0);
-    // So that the plugins are in the cache and need no space.
+    // This run puts the plugins in the cache, so that they need no space later.
     let whole = experiment.train("whole", &[]);
     let config = experiment.path("config.toml");
     let run = experiment.run("run");

@@ -1,5 +1,5 @@
-//! Training with an interpreter as a tool and hidden tests as the reward: `configs/mbpp-code.toml` on rows as MBPP has
-//! them. The policy is random here, and its success is reported as what it is.
+//! Training with an interpreter as a tool and hidden tests as the reward: `configs/mbpp-code.toml` on rows in MBPP's
+//! form. The policy is random here, and its success is reported as it is.
 
 use std::fs;
 
@@ -39,7 +39,7 @@ fn the_recipe_runs_on_problems_with_tests_with_any_qwen3_checkpoint() {
     let rows: Vec<String> = operators.iter().enumerate().map(row).collect();
     fs::write(folder.path().join("tasks.jsonl"), rows.join("\n")).unwrap();
 
-    // The configuration as it is grants nothing: its reader is told what to type.
+    // The configuration grants nothing by itself: the message says what to type.
     let plugins = host.plugins().display().to_string();
     let checkpoint = fs::canonicalize(checkpoint).unwrap();
     let checkpoint = format!("model.checkpoint={}", checkpoint.display());
@@ -98,7 +98,7 @@ fn the_recipe_runs_on_problems_with_tests_with_any_qwen3_checkpoint() {
     assert!(step["reward/reward-code-tests.rate"].is_number(), "{step}");
     assert_eq!(step["excluded"], 0.0, "{step}");
 
-    // What the reward says of who does solve it.
+    // The reward's score for an answer that solves the task.
     let reference = rows[0].clone();
     let grade = |answer: &str| {
         let ended = host.plugin([

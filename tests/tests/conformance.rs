@@ -1,12 +1,12 @@
-//! The interpreters do what is recorded of them, and published rows with functions load and answer: what
-//! `cargo xtask conformance` prints, for the builds that lie among the plugins.
+//! The interpreters behave as recorded, and published rows with functions load and answer: the output of `cargo xtask
+//! conformance`, for the builds among the plugins.
 
 use rlf_tests::{Host, data, skip};
 
 fn conforms(language: &str) {
     let host = Host::new();
     if !host.plugins().join(language).is_dir() {
-        // Left out where the machine cannot build it; `cargo xtask plugins` says why.
+        // A build is missing if the machine cannot make it; `cargo xtask plugins` says why.
         skip(
             &format!("{language} is not among the built plugins"),
             "`cargo xtask plugins` says why",

@@ -1,4 +1,4 @@
-//! `rlf-host doctor`: what this machine has, and which device a configuration would use.
+//! `rlf-host doctor` reports the hardware of this machine, and the device that a configuration would use.
 
 use rlf_tests::Host;
 
@@ -9,7 +9,7 @@ fn the_doctor_tells_processor_devices_cache_and_pools() {
     assert!(report["threads"].as_u64() >= Some(1), "{report}");
     assert!(report["processor"].is_string(), "{report}");
     assert!(report["simd"].is_string(), "{report}");
-    // One of the two: what there is, or why there is none.
+    // Each line has one of the two: a device, or the reason why there is none.
     for (found, missing) in [
         ("cuda", "cuda_missing"),
         ("wasm_target", "wasm_target_missing"),

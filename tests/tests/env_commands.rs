@@ -1,4 +1,4 @@
-//! `rlf-host env` and `rlf-host data`: an author tries an environment and sees its promises kept; published rows become
+//! `rlf-host env` and `rlf-host data`: an author tries an environment and checks its promises; published rows become
 //! tasks.
 
 use std::fs;
@@ -14,7 +14,7 @@ fn env(host: &Host, arguments: &[&str], commands: &str) -> Ended {
     host.run_fed(commands, all)
 }
 
-/// The environments that come with the project, as one: loaded once for all tests.
+/// The environments that come with the project, as one environment that is loaded once for all tests.
 const WORLDS: &str = "plugins/environments";
 
 #[test]
@@ -83,7 +83,7 @@ fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
     assert!(denied.stdout.contains(deep), "{denied}");
 }
 
-/// A scenario of one server alone.
+/// A scenario with one server.
 fn some_scenario(server: &str) -> String {
     let text = fs::read_to_string(Host::new().root().join(WORLDS).join("scenarios.json"));
     let scenarios: Value = serde_json::from_str(&text.expect("is there")).expect("is JSON");
@@ -180,7 +180,7 @@ fn ftrls_rows_become_tasks_and_what_no_format_fits_is_said_with_its_line() {
     );
 }
 
-/// Counts, and tells how far it is. Its second tool has a schema that no engine in linear time could check.
+/// Counts, and reports its state. Its second tool has a schema that no engine can check in linear time.
 const COUNTER: &str = "
 from decimal import Decimal
 from typing import ClassVar, Optional
@@ -258,7 +258,7 @@ Counter-weigh {{\"node\": {{}}}}
     ] {
         assert!(told.contains(part), "{part}: {played}");
     }
-    // The last two are one call, made of one state.
+    // The last two are the same call, made from the same state.
     assert_eq!(told.matches("\n0.5 in 2").count(), 2, "{played}");
     let scenarios = json!([
         {"id": "good", "task": {"servers": {"Counter": null}}, "calls": [["Counter-add", {"by": 1}]], "expect": {"Counter": {"count": 1}}},
@@ -389,7 +389,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     let kept: Vec<String> = ids("good.jsonl").into_iter().map(|(id, _)| id).collect();
     assert_eq!(kept, ["open", "still", "tried", "idle"]);
 
-    // What is no file is written to where it is, and nothing else goes there.
+    // An output that is not a regular file is written directly, and receives nothing else.
     let stdout = "/proc/self/fd/1";
     let piping = ["data", "import", &at("good.jsonl"), "--output", stdout];
     let good = fs::read_to_string(at("good.jsonl")).expect("is a text");
@@ -405,7 +405,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     let behind = fs::read_to_string(at("behind.jsonl")).expect("is a text");
     assert_eq!(behind, format!("first\n{good}"));
 
-    // Tasks are known by their ids.
+    // Tasks are identified by their ids.
     let (once, twice) = (at("good.jsonl"), at("twice.jsonl"));
     let both = ["data", "import", &once, &once, "--output", &twice];
     host.run(both)

@@ -1,5 +1,5 @@
-//! One configuration for each family of environments trains from a fresh checkpoint and evaluates by the family's own
-//! metric. The policies are random, and their success is reported as what it is.
+//! For each family of environments one configuration trains from a fresh checkpoint and evaluates with the family's
+//! own metric. The policies are random, and their success is reported as it is.
 
 use std::fs;
 use std::path::Path;
@@ -90,14 +90,15 @@ fn worlds_in_python_are_learnt_from_gold_calls_and_end_states() {
     assert!(shown.succeeded().stdout.contains("reference:"), "{shown}");
 }
 
-/// Trains a published family for one step with a checkpoint made here; its last line of metrics and its trajectories.
+/// Trains a published family for one step from a checkpoint made here; returns its last line of metrics and its
+/// trajectories.
 fn published(config: &str, experiment: &Experiment, settings: &[String]) -> Value {
     let checkpoint = experiment.train("made", &[]).checkpoint("rl-000001");
     let run = shortly(config, experiment, "run", &checkpoint, settings);
     run.metrics().pop().expect("there is a line")
 }
 
-/// Trains a checkpoint for one step by a configuration, into the folder `name` of the experiment.
+/// Trains a checkpoint for one step with a configuration, into the folder `name` of the experiment.
 fn shortly(
     config: &str,
     experiment: &Experiment,
@@ -187,7 +188,7 @@ fn ftrls_rows_are_graded_by_solve_f1_in_their_own_functions() {
     }
 }
 
-/// Questions with a function of their own and the call that answers them.
+/// Questions, each with its own function and the call that answers it.
 fn areas(protocol: &str) -> String {
     let function = json!({
         "name": "area",
@@ -243,7 +244,7 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
             let more = more.iter().map(|setting| (*setting).to_owned());
             always.into_iter().chain(more).collect()
         };
-        // Gold calls are demonstrated until the policy makes calls, well or badly.
+        // Gold calls are demonstrated until the policy makes calls, correct or not.
         let train = format!("tasks.train={}", absolute(&tasks));
         let run = shortly(
             "configs/ftrl.toml",
@@ -284,7 +285,7 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
             assert_eq!(last.expect("there is one")["role"], "tool", "{row}");
             assert!(row["reference"]["calls"].is_null(), "{row}");
         }
-        // They are read back as the beginnings of conversations, and their one turn is graded.
+        // The rows are read back as conversations that have begun, and their one turn is graded.
         let only: Vec<String> = begun.iter().map(Value::to_string).collect();
         let only = made.write(&format!("begun-{protocol}.jsonl"), only.join("\n"));
         let train = format!("tasks.train={}", absolute(&only));

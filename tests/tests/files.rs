@@ -1,12 +1,12 @@
-//! A plugin that uses its standard library for files finds none, or the scratch directory that the operator grants:
-//! whole, its own, bounded, and the same in every run.
+//! A plugin that uses its standard library for files finds no directory, or the scratch directory that the operator
+//! grants: whole, private, bounded, and the same in every run.
 
 use std::fs;
 
 use rlf_tests::Host;
 use serde_json::{Value, json};
 
-/// What a tool of the guest `misbehave` says under that policy.
+/// The output of a tool of the guest `misbehave` under these grants.
 fn said(tool: &str, policy: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("policy.toml");
@@ -42,7 +42,7 @@ fn a_program_works_with_the_files_it_is_granted_and_finds_none_of_an_earlier_cal
     let first = said("use_files", policy);
     let expected = "found []; and two; [\"b\", \"two.txt\"]; 11 bytes at 1704067200.";
     assert!(first.starts_with(expected), "{first}");
-    // Another call, another process: the same directory, the same times.
+    // Another call in another process sees the same directory and the same times.
     assert_eq!(said("use_files", policy), first);
 }
 
@@ -53,7 +53,7 @@ fn too_much_is_an_ordinary_error_and_nothing_else_can_be_read() {
     let expected = [
         "sparse: No space left on device",
         "resize: No space left on device",
-        // Rust's C library for wasip2 says so of whatever a stream fails with.
+        // Rust's C library for wasip2 reports every failure of a stream with this error.
         "endless: I/O error",
         "million: Quota exceeded",
         "above: ",

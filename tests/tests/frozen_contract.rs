@@ -1,4 +1,4 @@
-//! Components that were built once against contract 0.1.0 go on working, byte for byte as they are.
+//! Components that were built once against contract 0.1.0 still work, byte for byte unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rlf_tests::Host;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A plugin directory with one frozen component, as its author would have delivered it.
+/// A plugin directory with one frozen component, as its author would have shipped it.
 fn delivered(component: &str, manifest: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary folder");
     let folder = directory.path().join("frozen");

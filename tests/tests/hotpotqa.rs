@@ -1,5 +1,5 @@
 //! The Search-R1 recipe on real public data: `configs/hotpotqa-search.toml` with questions, corpus and checkpoint
-//! given by path. The policy is random here, and its success is reported as what it is.
+//! given by path. The policy is random here, and its success is reported as it is.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_recipe_runs_on_the_real_corpus_with_any_qwen3_checkpoint() {
-    // A checkpoint of the size of the quickstart's, with room for passages.
+    // A checkpoint of the quickstart's size, with enough context for passages.
     let made = Experiment::tiny()
         .with("model.init.max_position_embeddings", 4096)
         .with("sft.steps", 1)

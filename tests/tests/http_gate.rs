@@ -1,4 +1,4 @@
-//! A plugin reaches the hosts that the operator opened to it, and no other; it never holds a secret.
+//! A plugin reaches only the hosts that the operator opened to it, and never holds a secret.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use rlf_tests::{Ended, Host};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Answers `requests` requests on the loopback with what it was asked.
+/// Answers `requests` requests on the loopback interface with the request itself.
 fn echo(requests: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port of the loopback");
     let port = listener.local_addr().expect("is bound").port();
@@ -29,7 +29,7 @@ fn echo(requests: usize) -> u16 {
     port
 }
 
-/// The plugin `fetch` under a policy.
+/// The plugin `fetch` with its grants.
 struct Fetch {
     host: Host,
     folder: TempDir,
@@ -45,7 +45,8 @@ impl Fetch {
             fs::write(fetch.folder.path().join(name), text).expect("can be written");
         };
         write("key", "open-sesame-42\n");
-        // The pin is what `plugin inspect` says; without grants the plugin does not load, so from the refusal.
+        // `plugin inspect` prints the pin. Without grants the plugin does not load, so the pin is read from the
+        // refusal.
         write("policy.toml", "");
         let refused = fetch.call(&json!({"url": "http://localhost"}));
         let message = refused.refused();

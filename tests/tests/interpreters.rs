@@ -1,5 +1,6 @@
-//! Programs run as their own interpreter would run them, within limits, and leave nothing behind. Most of it is shown by a
-//! toy interpreter (`tests/guests/toy`) whose commands have one effect each; what real programs do is `cargo xtask conformance`'s.
+//! Programs run as their own interpreter would run them, within limits, and leave nothing behind. Most tests use a
+//! toy interpreter (`tests/guests/toy`) whose commands have one effect each. `cargo xtask conformance` tests real
+//! programs.
 
 use std::fs;
 use std::path::Path;
@@ -102,7 +103,7 @@ fn memory_ends_at_its_limit() {
 fn a_flood_ends_at_the_hard_limit() {
     let ended = run("flood 100", &["--output", "64KiB"]);
     assert_eq!(ended.code(), Some(137), "{ended}");
-    // All that was printed up to there is shown.
+    // Everything that was printed before the limit is shown.
     assert_eq!(ended.stdout.len(), 65 << 10);
     assert!(
         ended.stderr.contains("output_stop_bytes = 65536"),
@@ -196,7 +197,7 @@ fn what_cannot_be_run_says_why() {
     );
     refused(&["--lang", "toy", "tests"], &["tests is a folder"]);
     refused(&["tests"], &["tests is a folder"]);
-    // What clap refuses too: a program can leave with 2.
+    // Options that clap refuses get the same exit code, because a program can exit with 2.
     refused(&["--no-such-option", "-"], &["--no-such-option", "--help"]);
     refused(
         &["--lang", "toy", "--memory", "5GiB", "-"],
@@ -230,11 +231,11 @@ fn help_is_no_failure() {
             .stdout
             .contains("125")
     );
-    // Of other commands a wrong option stays what it is.
+    // For other commands the exit code of a wrong option stays 2.
     assert_eq!(host.run(["plugin", "--no-such-option"]).code(), Some(2));
 }
 
-/// A program that goes on for much longer than any test, in a file.
+/// A program that runs for much longer than any test, in a file.
 fn endless(command: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("endless.any");
@@ -376,7 +377,7 @@ fn a_python_program_on_standard_input_is_called_so() {
     );
 }
 
-/// Calls the tool that runs programs, as a model does.
+/// Calls the tool that runs programs, as a model would.
 fn call(program: &str, policy: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("toy.toml");
@@ -404,7 +405,7 @@ fn a_model_reads_what_its_program_prints_and_what_stopped_it() {
         (&failed["ended"], text(&failed)),
         (&json!("failed"), json!("one\nError: of its own"))
     );
-    // `exit` with 0 is an end like any other.
+    // `exit` with 0 is an ordinary end.
     let done = call("print one\nexit 0", "");
     assert_eq!((&done["ended"], text(&done)), (&json!("ok"), json!("one")));
     let left = call("print one\nexit 3", "");
@@ -480,7 +481,7 @@ fn functions_of_a_folder_are_tools() {
         good["observation"]["content"][0]["text"],
         r#"{"quotient": 1.5, "unit": "m"}"#
     );
-    // For its author, and not for the model.
+    // The author sees it, and the model does not.
     assert_eq!(good["printed"]["stdout"], "dividing 3\n");
     let failed = call(r#"{"a": 3, "b": 0}"#);
     assert_eq!(failed["ended"], "failed");
@@ -494,7 +495,7 @@ fn functions_of_a_folder_are_tools() {
             && !detail.contains("call_function"),
         "{detail}"
     );
-    // A line of the traceback that holds what was printed is no reason to leave that out.
+    // A traceback line that contains the printed text is no reason to leave out the output.
     fs::write(
         at("divide.py"),
         "def divide(a, b): print('shown'); return a / b\n",
@@ -521,7 +522,7 @@ fn functions_of_a_folder_are_tools() {
             "divide.py: SyntaxError",
             "correct it, or leave `divide` out of tools.json",
         ]);
-    // What every call would fail at is known before the first one.
+    // An error that every call would meet is reported before the first call.
     for (source, parts) in [
         (
             "def divides(a, b):\n    return a / b\n",

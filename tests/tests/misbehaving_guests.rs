@@ -1,5 +1,5 @@
 //! Whatever a guest does, its call ends as the contract's table says, the model sees a plain sentence, and the host
-//! goes on.
+//! continues.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Calls a tool of the guest `misbehave`, with the limits of `LIMITS`.
 fn call(tool: &str, arguments: &Value, seed: u64) -> Ended {
-    /// Lower than the defaults, so that the tests wait for less.
+    /// Lower than the defaults, so that the tests are faster.
     const LIMITS: &str = "[plugins.misbehave.limits]\ncpu_ms = 300\nmemory_bytes = 33554432\n";
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("limits.toml");
@@ -26,14 +26,14 @@ fn call(tool: &str, arguments: &Value, seed: u64) -> Ended {
     ])
 }
 
-/// What the model is shown of a call.
+/// The text that the model is shown of a call.
 fn seen(outcome: &Value) -> &str {
     outcome["observation"]["content"][0]["text"]
         .as_str()
         .unwrap_or_else(|| panic!("no text: {outcome}"))
 }
 
-/// A tool, its arguments, how the call ends, whose fault that is, what the model sees.
+/// A tool, its arguments, how the call ends, the fault, and the text that the model sees.
 type Case = (
     &'static str,
     fn() -> Value,
@@ -116,7 +116,7 @@ const CASES: &[Case] = &[
 fn every_bad_end_has_its_name_and_one_plain_sentence_for_the_model() {
     for (tool, arguments, ended, fault, sentence) in CASES {
         let printed = call(tool, &arguments(), 0);
-        // An exit of its own, never a signal: the guest did not take the host down.
+        // An ordinary exit, never a signal: the guest did not take the host down.
         assert_eq!(printed.code(), Some(1), "{tool}: {printed}");
         let outcome = printed.json();
         assert_eq!(outcome["ended"], *ended, "{tool}: {outcome}");
@@ -138,7 +138,7 @@ fn the_operator_is_told_what_the_model_is_not() {
     let panic = told("panic", json!({}));
     assert!(panic.contains("a panic in a guest"), "{panic}");
     assert!(panic.contains("backtrace"), "{panic}");
-    // Paths are those of the reproducible build, not of the machine that built it.
+    // Paths are those of the reproducible build, not of the build machine.
     assert!(!panic.contains(env!("CARGO_MANIFEST_DIR")), "{panic}");
     let looped = told("loop", json!({}));
     assert!(looped.contains("cpu_ms = 300"), "{looped}");
@@ -185,7 +185,7 @@ fn clock_and_randomness_are_functions_of_the_seed() {
             "{tool}"
         );
     }
-    // What std draws once, for hash maps, belongs to the snapshot of init; what a call is given is its own.
+    // The random number that std draws once, for hash maps, is part of init's snapshot; a call's seed is its own.
     let seed = |seed| observed("echo", &json!({"text": ""}), seed)["seed"].clone();
     assert_eq!(seed(1), seed(1));
     assert_ne!(seed(1), seed(2));

@@ -1,4 +1,4 @@
-//! `rlf-host plugin`: an author lists, inspects, calls and checks plugins without any training.
+//! `rlf-host plugin`: an author lists, inspects, calls and checks plugins without training.
 
 use std::fs;
 
@@ -124,7 +124,7 @@ fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need()
     let names = |key: &str, name: &str| -> Vec<Value> {
         let all = listed[key].as_array().expect("is a list").iter();
         let names = all.map(|plugin| plugin[name].clone());
-        // Not on machines that cannot build it.
+        // Missing on machines that cannot build it.
         names
             .filter(|name| name != "javascript" && name != "reward-sql-result")
             .collect()
@@ -239,7 +239,7 @@ fn inspect_names_the_line_that_grants_each_thing() {
             "rename.lookup = \"find\"",
             "files.bytes = 4096",
         ];
-        // A long name of a temporary folder breaks rows, at spaces.
+        // A long path of a temporary folder breaks rows, at spaces.
         let flat = seen.split_whitespace().collect::<Vec<_>>().join(" ");
         for (line, setting) in lines.into_iter().zip(settings) {
             let row = format!("{path}:{line} {setting}");
@@ -268,7 +268,7 @@ fn inspect_names_the_line_that_grants_each_thing() {
                 .contains("nothing: no entry in"),
         "{other}"
     );
-    // It does not load without its table, and what its files say is shown all the same.
+    // It does not load without its table, but the facts from its files are shown.
     assert!(other.stdout.contains("asks for   data table"), "{other}");
     other.refused_with(&["it needs data that is not bound: `table`"]);
 
@@ -555,7 +555,7 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     assert_eq!(inspected["granted"], json!(["http"]));
     assert_eq!(inspected["pinned"], true);
 
-    // Said anew of the same component, what is open stays open.
+    // If the same component is granted again, its gates stay open.
     let renewed = grant(&[]);
     assert!(
         renewed.succeeded().stdout.contains("gates   http"),
@@ -564,7 +564,7 @@ fn a_grant_is_written_where_it_is_read_and_the_rest_of_the_file_stays() {
     let written = fs::read_to_string(&config).expect("is there");
     assert!(written.contains("grants = [\"http\"]"), "{written}");
 
-    // What was open to another is closed, and said to be.
+    // Gates that were open to another component are closed, and the output says so.
     let hash = again["hash"].as_str().expect("a hash");
     let other = written.replace(hash, &"ab".repeat(32));
     fs::write(&config, other).expect("can be written");
@@ -633,7 +633,7 @@ fn inspect_shows_the_limits_of_programs_of_an_interpreter() {
     ] {
         assert!(flat.contains(part), "no `{part}`: {text}");
     }
-    // What `programs` says of programs, `limits` does not say otherwise.
+    // `limits` leaves out the keys that `programs` sets for programs.
     for key in ["wall_ms", "cpu_ms"] {
         assert!(!text.contains(key), "`{key}`: {text}");
     }
@@ -681,7 +681,7 @@ fn the_machines_clock_is_there_when_it_is_asked_for_and_granted() {
     }
     let clock = run(&["call", "misbehave", "read_clock"]);
     let clock: Value = serde_json::from_str(&clock.succeeded().stdout).expect("is JSON");
-    // Virtual time begins with 2024.
+    // Virtual time starts in 2024.
     let year = 365 * 86_400 * 1_000_000_000_u64;
     assert!(
         clock["wall"][0].as_u64() > Some(1_704_067_200_000_000_000 + year),
@@ -717,6 +717,6 @@ fn names_in_a_strangers_files_cannot_steer_the_terminal() {
         let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!said.contains(steers), "{words:?}: {said:?}");
     }
-    // One line for what is wrong, one for what to do.
+    // One line for the problem, one for the remedy.
     assert_eq!(said(&["list"]).lines().count(), 6);
 }

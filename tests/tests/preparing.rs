@@ -1,5 +1,5 @@
-//! A component is prepared in a process of its own: what that may take is limited, what breaks it is one line, and
-//! nothing of the host's environment is in it.
+//! A component is prepared in its own process: its resources are limited, a failure is one line, and it has nothing
+//! of the host's environment.
 
 use std::fs;
 

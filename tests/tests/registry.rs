@@ -1,4 +1,4 @@
-//! The promises of the registry: what can be loaded is, what cannot says why, and nobody takes
+//! The promises of the registry: every valid plugin is loaded, each refusal gives its reason, and no plugin takes
 //! another's place.
 
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
-//! However a run ends, nothing of it is lost, and it is neither changed nor replaced by accident.
+//! No run loses anything, however it ends, and no run is changed or replaced by accident.
 
 use std::fs;
 
 use rlf_tests::Experiment;
 use rustix::process::Signal;
 
-/// The exit code of a run that was asked to stop, and did after saving.
+/// The exit code of a run that was asked to stop and saved its state.
 const INTERRUPTED: i32 = 75;
 
 #[test]
@@ -13,7 +13,7 @@ fn a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed() {
     let experiment = Experiment::calling();
     let whole = experiment.train("whole", &[]);
     for (name, moment) in [
-        // Before any checkpoint, between one and the next, and while one may be being written.
+        // Before any checkpoint, between two checkpoints, and while one may be being written.
         ("start", "at the start"),
         ("sft", "sft 50/60"),
         ("between", "after SFT"),
@@ -46,11 +46,11 @@ fn one_interrupt_saves_and_the_run_goes_on_from_there() {
     let run = experiment.run("stopped");
     let done = run.steps("rl").len();
     assert!((1..12).contains(&done), "{done} steps were done");
-    // Saved at the step it was in, not at the last one that `checkpoint.every` asks for.
+    // Saved at the current step, not at the last one that `checkpoint.every` asks for.
     assert!(run.checkpoint(&format!("rl-{done:06}")).is_dir());
 
     let resumed = experiment.train("stopped", &["--resume"]);
-    // The checkpoint of the interruption is one more than the other run has.
+    // The resumed run has one more checkpoint: that of the interruption.
     let (mut weights, others) = (resumed.weights(), whole.weights());
     weights.retain(|name, _| others.contains_key(name));
     assert!(weights == others, "the weights differ");
@@ -77,7 +77,8 @@ fn two_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
     let stopped = {
         let mut running = experiment.start("run", &[]);
         running.until("sft 50/");
-        // Held while both are sent, so that the second is there when it looks at the first.
+        // The process is stopped while both signals are sent, so that the second is pending when it handles the
+        // first.
         for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
             running.signal(signal);
         }
@@ -141,7 +142,7 @@ fn a_changed_plugin_is_a_change() {
             fs::copy(from.join(&file), to.join(&file)).expect("can be copied");
         }
     }
-    // A custom section at the end changes the hash and nothing else.
+    // A custom section at the end changes only the hash.
     let component = plugins.join("calculator/calculator.wasm");
     let mut bytes = fs::read(&component).expect("was copied");
     bytes.extend([0, 2, 1, b'x']);
@@ -164,7 +165,7 @@ fn a_changed_plugin_is_a_change() {
 fn a_run_in_use_is_left_alone() {
     let experiment = Experiment::tiny().with("sft.steps", 100_000);
     let mut running = experiment.start("run", &[]);
-    // It holds its run as long as it lives, stopped or not.
+    // A process holds its run until it ends, even while it is stopped.
     running.until("sft 50/").signal(Signal::STOP);
     let process = format!("process {}", running.id());
     experiment
@@ -172,7 +173,7 @@ fn a_run_in_use_is_left_alone() {
         .refused_with(&["is in use by another process", &process]);
     running.signal(Signal::KILL);
     drop(running);
-    // The lock goes with the process.
+    // The lock ends with the process.
     let config = experiment.with("sft.steps", 1);
     config
         .try_train("run", &["--resume"])

@@ -1,4 +1,4 @@
-//! A run is a library: a Rust program trains what the command line trains, bit for bit.
+//! A run is a library: a Rust program trains exactly as the command line does, bit for bit.
 
 use rlf_tests::Experiment;
 use xtask::project::Project;

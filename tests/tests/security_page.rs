@@ -1,4 +1,4 @@
-//! SECURITY.md has a row for every limit, with the default that holds, and names code and tests that there are.
+//! SECURITY.md has a row for every limit with its real default, and names code and tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,12 +29,12 @@ fn rows(page: &str) -> Vec<Vec<&str>> {
     rows.map(|row| row.split(" | ").collect()).collect()
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// A default as the page writes it; none where it is not a plain value.
+/// A default as the page writes it; none if it is not a plain value.
 fn written(key: &str, value: &Value) -> Option<String> {
     let grouped = |number: u64| {
         let digits = number.to_string();
@@ -164,7 +164,7 @@ fn code_and_tests_that_are_named_are_there() {
             let test = format!("fn {name}(");
             assert!(text.contains(&test), "{file} has no test {name}");
             let before: Vec<&str> = text[..text.find(&test).unwrap()].lines().collect();
-            // Its attribute, perhaps before `async`, perhaps with a lint allowed in between.
+            // The test's attribute comes shortly before its name, perhaps with `async` or an allowed lint in between.
             let near = before.iter().rev().take(3);
             assert!(
                 near.into_iter().any(|line| line.trim().ends_with("test]")),

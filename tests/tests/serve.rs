@@ -1,4 +1,5 @@
-//! `rlf-host serve`: clients of SandboxFusion find what they know, and whoever may not ask finds nothing.
+//! `rlf-host serve`: clients of SandboxFusion find the interface that they know, and clients without access find
+//! nothing.
 
 use std::io::{Read, Write};
 use std::thread;
@@ -7,7 +8,7 @@ use rlf_tests::{Answer, Client, Host, Service};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// `python` is the tests' own language, so that every end can be had to the letter.
+/// `python` names the toy language of the tests, in which every ending can be produced exactly.
 const TOY: &str = "[serve]\nlanguages = { python = \"toy\" }\n";
 
 fn service(config: &str) -> Service {
@@ -79,7 +80,7 @@ fn every_other_end_has_the_status_that_the_protocol_gives_it() {
     assert_eq!(ended(&program("print a\nraise no")), finished(1, "a\n"));
     assert_eq!(ended(&program("print a\ntrap")), finished(-6, "a\n"));
     assert_eq!(ended(&program("print a\ngrow 200")).0, "Failed");
-    // What was printed before a limit is kept; sleeping takes virtual time alone, computing CPU time.
+    // Output before a limit is kept; sleeping takes virtual time only, computing takes CPU time.
     let brief = |code: &str| with(program(code), "run_timeout", json!(0.2));
     assert_eq!(ended(&brief("print a\nsleep 100000")), late("a\n"));
     assert_eq!(ended(&brief("print a\nloop")), late("a\n"));
@@ -93,7 +94,7 @@ fn every_other_end_has_the_status_that_the_protocol_gives_it() {
             late("")
         );
     }
-    // As much as there is, however much is asked for.
+    // A request gets at most the available time, however much it asks for.
     for huge in [json!(1e300), json!("10"), json!(100_000)] {
         assert_eq!(
             ended(&with(program("print a"), "run_timeout", huge)).0,
@@ -137,7 +138,7 @@ fn input_and_files_go_in_and_files_come_out_and_none_leads_elsewhere() {
         assert_eq!(answer.status, 422, "{value}: {answer:?}");
         assert_eq!(answer.json()["detail"][0]["loc"][1], key, "{answer:?}");
     }
-    // The folders of given files are there, and those of absolute paths that are fetched; others are the program's.
+    // Folders of given files exist, and so do folders of absolute paths to fetch; the program must create all others.
     let mut request = program("read /srv/in/a\nwrite /mnt/data/x kept\nwrite own/y lost");
     request["files"] = json!({"/srv/in/a": "aGVsbG8="});
     request["fetch_files"] = json!(["/mnt/data/x", "own/y", "/mnt/data", "/mnt"]);
@@ -149,7 +150,7 @@ fn input_and_files_go_in_and_files_come_out_and_none_leads_elsewhere() {
         "{answer}"
     );
     assert_eq!(answer["files"], json!({"/mnt/data/x": "a2VwdA=="}));
-    // An absolute path is one of the program's own root, where nothing of the machine lies.
+    // An absolute path is in the program's own root, which holds nothing of the machine.
     let fetched = service.posted(
         "/run_code",
         &with(program("print a"), "fetch_files", json!(["/etc/passwd"])),
@@ -190,7 +191,7 @@ fn a_language_that_is_not_installed_is_told_from_one_that_is_none() {
         service.posted("/run_code", &in_language("toy"))["status"],
         "Success"
     );
-    // Python is not guessed to be what is there.
+    // The service does not guess that the installed language is Python.
     assert_eq!(
         service.posted("/run_code", &in_language("python"))["status"],
         "SandboxError"
@@ -237,7 +238,7 @@ fn a_notebook_keeps_its_names_goes_on_after_an_exception_and_ends_at_a_limit() {
         json!([{"text/plain": "picture"}, {"text/plain": "1"}])
     );
     assert_eq!(answer["files"], json!({"f.txt": "a2VwdA=="}));
-    // Nothing is left for the next one.
+    // Nothing remains for the next request.
     let next = service.posted("/run_jupyter", &json!({"cells": ["get a"]}));
     assert_eq!(next["cells"][0]["display"], json!([]));
 
@@ -259,7 +260,7 @@ fn a_notebook_keeps_its_names_goes_on_after_an_exception_and_ends_at_a_limit() {
             &json!({"cells": cells, "total_timeout": seconds}),
         )
     };
-    // The cells' own time, whatever it takes of ours.
+    // Only the cells' own time counts, however long the service takes.
     assert_eq!(total(28)["status"], "Success");
     let over = total(20);
     assert_eq!(over["driver"]["status"], "TimeLimitExceeded", "{over}");
@@ -328,7 +329,7 @@ fn who_comes_by_another_name_from_a_page_or_without_json_is_refused() {
             .status,
         403
     );
-    // Probes are no way around it.
+    // Probes do not bypass the check.
     assert_eq!(
         service
             .ask("GET", "/health", &[("host", "rebound.example.com")], "")
@@ -358,7 +359,7 @@ fn another_address_than_loopback_needs_a_token_and_the_token_opens() {
             .status
     };
     assert_eq!(asked("Bearer open-sesame-for-the-tests"), 200);
-    // `http://any:open-sesame-for-the-tests@..`, for clients that are given a URL alone.
+    // `http://any:open-sesame-for-the-tests@..`, for clients that accept only a URL.
     assert_eq!(asked("Basic YW55Om9wZW4tc2VzYW1lLWZvci10aGUtdGVzdHM="), 200);
     assert_eq!(asked("Bearer open-sesame-for-the-test"), 401);
     for (path, status) in [
@@ -383,7 +384,7 @@ fn what_is_too_large_or_too_slow_is_refused_before_it_costs_anything() {
     ));
     let large = program(&"x".repeat(4096)).to_string();
     assert_eq!(service.ask("POST", "/run_code", &[], &large).status, 413);
-    // Without a length it is read as far as the limit.
+    // Without a length the body is read up to the limit.
     let chunk = format!("1000\r\n{}\r\n0\r\n\r\n", "x".repeat(4096));
     let chunked = [("transfer-encoding", "chunked"), ("content-length", "")];
     let head = service
@@ -392,7 +393,7 @@ fn what_is_too_large_or_too_slow_is_refused_before_it_costs_anything() {
     let answer =
         Answer::read(service.send((head[..head.len() - 1].to_owned() + &chunk).as_bytes()));
     assert_eq!(answer.status, 413, "{answer:?}");
-    // A body that does not come, and a head that does not end.
+    // A body that does not arrive, and a head that does not end.
     let begun = service.request("POST", "/run_code", &[("content-length", "100")], "{");
     assert_eq!(Answer::read(service.send(begun.as_bytes())).status, 408);
     let mut silent = service.send(b"POST /run_code HTTP/1.1\r\nhost: local");
@@ -416,7 +417,7 @@ fn what_is_too_large_or_too_slow_is_refused_before_it_costs_anything() {
     );
 }
 
-/// What of a body is there, with the head of a request that announces all of it.
+/// Sends the head of a request that announces `body`, and the first `sent` bytes of it.
 fn begun(service: &Service, body: &str, sent: usize) -> std::net::TcpStream {
     let length = body.len().to_string();
     let head = service.request(
@@ -440,7 +441,7 @@ fn who_announces_and_does_not_send_keeps_nobody_waiting() {
         service.posted("/run_code", &program("print b"))["run_result"]["stdout"],
         "b\n"
     );
-    // Whoever goes on is read all the same, once the others gave up.
+    // A client that continues to send is still read, once the others have given up.
     let mut slow = idle.remove(0);
     drop(idle);
     slow.write_all(&large.as_bytes()[1..]).expect("it reads");
@@ -459,7 +460,8 @@ fn what_has_come_of_bodies_never_sums_to_more_than_the_budget() {
         let answer = service.post("/run_code", &other);
         answer.status == 504 && answer.body.contains("serve.body_budget_bytes")
     };
-    // On a busy machine it may itself have waited too long for what the others have, and been refused.
+    // On a busy machine this request may itself wait too long for the memory that other requests hold, and be
+    // refused.
     let held = (0..20).find_map(|_| {
         let held = begun(&service, &large, large.len() - 1);
         (0..50).any(is_refused).then_some(held)
@@ -472,7 +474,7 @@ fn what_has_come_of_bodies_never_sums_to_more_than_the_budget() {
     drop(held);
     let again = (0..100).find(|_| service.post("/run_code", &other).status == 200);
     assert!(again.is_some(), "its room was not given back");
-    // A list of a million zeros is more than its text.
+    // A list of many zeros takes more memory than its text.
     let zeros = json!({"task": {"reference": vec![0; 400_000]}, "messages": []});
     let answer = service.post("/v1/rewards/bad-reward", &zeros);
     assert_eq!(answer.status, 413, "{answer:?}");
@@ -488,7 +490,7 @@ fn heads_that_are_too_large_or_say_two_things_are_refused() {
     let long = "x".repeat(300 << 10);
     let request = service.request("POST", "/run_code", &[("x-long", &long)], &body);
     let mut connection = service.connect();
-    // It may be closed while most is still to be sent, and its answer lost with it.
+    // The connection may be closed while most of the request is unsent, and then the answer is lost.
     let _ = connection.write_all(request.as_bytes());
     let mut answer = Vec::new();
     let _ = connection.read_to_end(&mut answer);
@@ -510,7 +512,7 @@ fn heads_that_are_too_large_or_say_two_things_are_refused() {
             .status,
         400
     );
-    // Chunks count, whatever length is said beside them, and nothing behind them is taken for a request.
+    // With chunks the stated length is ignored, and the bytes after them are not read as a request.
     let chunked = [("transfer-encoding", "chunked"), ("content-length", "3")];
     let text = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let hidden = service.request("GET", "/hidden", &[], "");
@@ -526,16 +528,16 @@ fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() 
     let service = service(&format!("{TOY}max_runs = 1\nqueue_ms = 300\n"));
     let endless = service.request("POST", "/run_code", &[], &program("loop").to_string());
     let first = service.send(endless.as_bytes());
-    // Taken once it is counted.
+    // The place is taken once it is counted.
     while !service
         .get("/metrics")
         .body
         .contains("rlf_serve_requests_under_way 2")
     {}
-    // A second program that loops finds the place taken, once its own first turn is over.
+    // A second program that loops finds the place taken, after its own first turn.
     let late = service.post("/run_code", &program("loop"));
     assert_eq!(late.status, 504, "{late:?}");
-    // The one before it has up to 10 seconds.
+    // The program before it has up to 10 seconds.
     assert!(late.head.contains("retry-after: 10"), "{}", late.head);
     assert!(
         late.json()["detail"]
@@ -543,7 +545,7 @@ fn who_waits_too_long_is_told_to_come_again_and_who_leaves_gives_up_the_place() 
             .unwrap_or_default()
             .contains("serve.queue_ms = 300")
     );
-    // One that ends at once waits for neither.
+    // A program that ends at once waits for neither.
     assert_eq!(
         service.posted("/run_code", &program("print a"))["run_result"]["stdout"],
         "a\n"
@@ -668,7 +670,7 @@ fn a_connection_without_a_request_does_not_keep_the_service_from_stopping() {
 #[test]
 fn an_answer_that_is_being_delivered_is_delivered_whole_before_the_service_stops() {
     let mut service = service(TOY);
-    // More than the system keeps for a connection.
+    // More data than the system buffers for a connection.
     let data = "AAAA".repeat(3 << 20);
     let mut request = with(program(""), "files", json!({ "a": data }));
     request["fetch_files"] = json!(["a"]);

@@ -1,11 +1,11 @@
-//! `rlf-host serve`: tools and rewards over HTTP, and what is withheld.
+//! `rlf-host serve`: tools and rewards over HTTP, and the details that answers must not contain.
 
 use std::fs;
 
 use rlf_tests::{Host, Service};
 use serde_json::{Value, json};
 
-/// The first-party plugins without the one that takes long to compile.
+/// The first-party plugins without the one that takes a long time to compile.
 const SMALL: &str = "[plugins.python]\nenabled = false\n";
 
 #[test]
@@ -166,7 +166,7 @@ fn what_is_installed_and_did_not_load_is_told_from_what_is_not_there() {
     let missing = service.post("/v1/rewards/nobody", &json!({}));
     assert_eq!(missing.status, 404);
     assert!(missing.body.contains("not loaded"), "{missing:?}");
-    // The log has the path, and no answer has.
+    // The log contains the path, but no answer does.
     let plugins = host.plugins().display().to_string();
     assert!(!failed.to_string().contains(&plugins), "{failed}");
 }

@@ -1,5 +1,4 @@
-//! The reward for SQL, in its sandbox: the same result is what counts, however it is asked for, and nothing but reading
-//! is possible.
+//! The reward for SQL, in its sandbox: only the result counts, not the form of the query, and a query can only read.
 
 use std::fs;
 
@@ -15,7 +14,7 @@ struct Reward {
 }
 
 impl Reward {
-    /// None where the machine could not build it.
+    /// None if the machine could not build the plugin.
     fn new() -> Option<Self> {
         let host = Host::new();
         if !host.plugins().join("reward-sql-result").is_dir() {
@@ -116,7 +115,7 @@ fn an_answer_can_only_read_and_not_for_ever() {
     }
 }
 
-/// Each of these is a single step of SQLite's, which nothing but the sandbox can stop, or many that are long.
+/// Each of these is one long step of SQLite, which only the sandbox can stop, or many long steps.
 #[test]
 fn an_answer_that_takes_the_reward_beyond_its_limits_scores_nothing() {
     let Some(reward) = Reward::new() else { return };
@@ -132,7 +131,7 @@ fn an_answer_that_takes_the_reward_beyond_its_limits_scores_nothing() {
     ] {
         assert_eq!(reward.terms(sql, answer), (0.0, 0.0), "{answer}");
     }
-    // The same as a reference is the row's fault.
+    // The same query as a reference is the row's fault.
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
          SELECT sum(instr(zeroblob(60000), zeroblob(30000 - i % 9) || x'01')) FROM n";
     let graded = reward.graded(endless, "SELECT 1");
@@ -140,7 +139,7 @@ fn an_answer_that_takes_the_reward_beyond_its_limits_scores_nothing() {
     assert!(graded.stderr.contains("raise `cpu_ms`"), "{graded}");
 }
 
-/// Deep recursion of SQLite's own would end the sandbox's stack, and with it the call.
+/// Deep recursion in SQLite would overflow the sandbox's stack and end the call.
 #[test]
 fn nesting_without_measure_is_the_answers_fault() {
     let Some(reward) = Reward::new() else { return };
@@ -167,7 +166,7 @@ fn nesting_without_measure_is_the_answers_fault() {
 #[test]
 fn a_large_database_from_a_script_is_queried_as_a_small_one() {
     let Some(reward) = Reward::new() else { return };
-    // More than SQLite may hold beside the database.
+    // More than SQLite may hold besides the database.
     let script = "CREATE TABLE city (a);
         INSERT INTO city WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 26)
             SELECT zeroblob(1000000) FROM n;";

@@ -1,12 +1,12 @@
-//! Plugins that call tools of others: as far as their policy opens any, in the time they have left themselves,
-//! and no deeper than calls may nest.
+//! Plugins that call tools of other plugins: only the tools that their grants open, within their own remaining time,
+//! and only as deep as calls may nest.
 
 use std::fs;
 
 use rlf_tests::{Ended, Host};
 use serde_json::{Value, json};
 
-/// Calls a tool of the guest `agent` (among all test plugins) under this policy of it.
+/// Calls a tool of the guest `agent` (among all test plugins) with these grants for it.
 fn call(tool: &str, arguments: &Value, policy: &str) -> Ended {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("agent.toml");
@@ -105,7 +105,7 @@ fn a_call_makes_so_many_others_and_no_more() {
 
 #[test]
 fn a_tool_that_calls_itself_comes_to_an_end() {
-    // Also where one call of it may run at a time: each level has places of its own.
+    // This holds with one call at a time too: each level has its own places.
     let policy = "tools = [\"descend\"]\nmax_concurrency = 1\n";
     let ended = call("descend", &json!({}), policy);
     let text = seen(ended.succeeded());

@@ -1,4 +1,4 @@
-//! Training from the command line: what a run leaves behind, and that it depends on the seed alone.
+//! Training from the command line: the files that a run leaves, and that they depend only on the seed.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn evaluations_are_complete(metrics: &[Value]) {
 fn sft_learns(steps: &[Value]) {
     let loss = |line: &Value| line["loss"].as_f64().expect("is a number");
     let (first, last) = (loss(&steps[0]), loss(&steps[steps.len() - 1]));
-    // ln(vocabulary) is about 6: nothing is known at first.
+    // ln(vocabulary) is about 6: the policy knows nothing at first.
     assert!(first > 5.0, "{first}");
     assert!(last < 2.0, "{last}");
 }
@@ -129,7 +129,7 @@ fn trajectories_are_kept_with_their_calls(run: &RunFolder) {
     assert!(outcomes > 0, "no trajectory has a call");
 }
 
-/// Every call's outcome in an event, wherever the event keeps it.
+/// The outcomes of all calls of an event, in any of its fields.
 fn all_outcomes(event: &Value) -> Vec<&Value> {
     match event {
         Value::Object(fields) if fields.contains_key("ended") => vec![event],
@@ -146,7 +146,7 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
         .run(["eval", run.shown(), "--plugins", plugins, "--json"])
         .succeeded()
         .json();
-    // The same weights on the same tasks: the last line of the metrics again.
+    // The same weights on the same tasks give the last line of the metrics again.
     let metrics = run.metrics();
     let last = metrics.last().expect("there is a line");
     assert_eq!(measured["greedy"]["mean"], last["eval/greedy"]);
@@ -192,7 +192,7 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
 fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
     let page = fs::read_to_string(run.path().join("report.html")).expect("is written");
     assert!(page.trim_start().starts_with("<!DOCTYPE html>"));
-    // Nothing is loaded from anywhere; the name of SVG's namespace is no address.
+    // The page loads nothing from the network; the name of SVG's namespace is not an address.
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     for loads in ["http://", "https://", "src=\"", "<link", "@import", "url("] {
         assert!(!addresses.contains(loads), "`{loads}` in the page");
@@ -253,7 +253,7 @@ fn a_control_continues_sft_from_where_rl_began() {
     let last = metrics.last().expect("there is a line");
     assert_eq!(last["split"], "test");
     assert_eq!(last["moment"], "control: SFT instead of RL");
-    // Beside the run, not instead of it.
+    // The evaluation is stored beside the run and does not replace it.
     assert_eq!(run.step_numbers("rl"), [1, 2, 3, 4]);
 }
 

@@ -1,5 +1,6 @@
-//! Simulated users: an agent that a run has taught to speak serves models at an endpoint, in a store of `tau-retail` with one
-//! order in it. The agent's greedy turns are those that it was taught, so that what is said to whom is known to the word.
+//! Simulated users: an agent that a training run has taught to speak serves users, which a scripted endpoint plays,
+//! in a store of `tau-retail` with one order. The agent's greedy turns are those that it was taught, so the whole
+//! conversation is known word for word.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +10,10 @@ use rlf_dialogue::{Tokenizer, TrainingSequence};
 use rlf_tests::{ChatEndpoint, Ended, Experiment, Host, Question, Reply, RunFolder};
 use serde_json::{Value, json};
 
-/// What users are told to write when they leave. Environments are told `###STOP###`, whatever it is.
+/// The text that users must write to leave. Environments receive `###STOP###` instead.
 const LEAVES: &str = "Thank you! GOODBYE";
 
-/// What each user is asked for, in turn, whoever asks; after that they are not to be asked.
+/// The replies of each user in turn; after these the user must not be asked again.
 const USERS: &[(&str, &[Reply])] = &[
     (
         "asker",
@@ -31,12 +32,12 @@ const USERS: &[(&str, &[Reply])] = &[
             Reply::Says(LEAVES),
         ],
     ),
-    // These fail at once.
+    // These users fail at once.
     ("gone", &[Reply::HangsUp]),
     ("ill", &[Reply::Fails(500)]),
     ("blank", &[Reply::Says(" ")]),
     ("shy", &[Reply::Says(LEAVES)]),
-    // And these when they have been asked something.
+    // These users fail after the first reply.
     (
         "later-gone",
         &[Reply::Says("Where is my order?"), Reply::HangsUp],
@@ -63,10 +64,10 @@ fn users() -> ChatEndpoint {
     })
 }
 
-/// What users are told, in a file of this name.
+/// The file with the prompt of the users.
 const PROMPT: &str = "user.txt";
 
-/// What the store tells its agent.
+/// The store's instructions to its agent.
 const POLICY: &str = "POLICY: be kind.";
 
 /// tau-bench's hash of [`lay_out`]'s database, by CPython 3: SHA-256 of the `str` of its `to_hashable`.
@@ -83,7 +84,7 @@ fn tools() -> Value {
     }}])
 }
 
-/// Writes the store's data.
+/// Writes the store's data files.
 fn lay_out(folder: &Path) {
     let zoe = json!({
         "name": {"first_name": "Zoe", "last_name": "Ray"}, "address": {"zip": "1"}, "email": "z@x.org",
@@ -101,7 +102,7 @@ fn lay_out(folder: &Path) {
     }
 }
 
-/// A task in which someone is served who has to be told `output`.
+/// A task in which the agent must tell a user `output`.
 fn task(user: &str, output: Option<&str>) -> Value {
     let outputs: Vec<&str> = output.into_iter().collect();
     json!({
@@ -115,7 +116,8 @@ fn asker() -> Value {
     task("asker", Some("on its way"))
 }
 
-/// The agent's word is the environment's to hear, with a point behind it: alone it would be the user's leaving.
+/// The agent says `###STOP###`. The environment receives it with a full stop after it, because the word alone would
+/// mean that the user leaves.
 fn tester() -> Value {
     task("tester", Some("###STOP###."))
 }
@@ -160,7 +162,7 @@ fn write_rows(experiment: &Experiment, name: &str, rows: &[Value]) {
     experiment.write(name, lines.join("\n"));
 }
 
-/// A run that teaches the agent to speak, in some seconds.
+/// A run that teaches the agent to speak, in a few seconds.
 fn speaking(users: &ChatEndpoint, conversations: &[Value]) -> Experiment {
     let settings = format!(
         "tasks = {{train = 'train.jsonl', validation = 'train.jsonl', test = 'test.jsonl', demonstrations = 'taught.jsonl'}}
@@ -201,7 +203,7 @@ fn eval(experiment: &Experiment, run: &RunFolder, further: &[&str]) -> Ended {
     experiment.host().run(own.iter().chain(further))
 }
 
-/// The greedy trajectory of a task of the test split, with its score, or why it has none.
+/// The greedy trajectory of a task of the test split, with its score, or the reason why it has none.
 fn greedy(host: &Host, run: &RunFolder, plugins: &Path, task: &str) -> Value {
     let plugins = plugins.to_str().expect("a plain name");
     let own = ["rollout", run.shown(), "--plugins", plugins];
@@ -218,13 +220,13 @@ fn events<'a>(trajectory: &'a Value, kind: &str) -> Vec<&'a Value> {
     events.iter().filter_map(|event| event.get(kind)).collect()
 }
 
-/// What simulated users said behind the prompt.
+/// The texts of simulated users after the prompt.
 fn said_by_users(trajectory: &Value) -> Vec<&Value> {
     let users = events(trajectory, "user").into_iter();
     users.map(|message| &message["content"]).collect()
 }
 
-/// The text of the one sequence that training sees, in pieces: whether the loss does too, and the piece.
+/// The text of the one sequence that training sees, in pieces: each with whether it counts in the loss.
 fn pieces(run: &RunFolder, trajectory: &Value) -> Vec<(bool, String)> {
     let tokenizer = Tokenizer::load(&run.path().join("assets/tokenizer.json")).expect("was kept");
     let [sequence] = trajectory["sequences"]
@@ -256,7 +258,7 @@ fn a_user_and_an_agent_talk_until_the_user_leaves() {
     alone["setup"]["user"] = "solo".into();
     let shop = shop(&users, &[asker()], &[asker(), tester(), alone]).without("rl");
     let run = shop.train("run", &[]);
-    // A run keeps what its users are told.
+    // A run keeps its users' prompt.
     fs::remove_file(shop.path(PROMPT)).expect("was written");
     users.take_questions();
     asker_is_served(&shop, &run, &users);
@@ -293,7 +295,7 @@ fn asker_is_served(shop: &Experiment, run: &RunFolder, users: &ChatEndpoint) {
     assert_eq!(pieces.len(), 6);
     assert_eq!(said_by_users(trajectory), ["Number one."]);
 
-    // The store ends for a user who leaves, and counts as said what is not their leaving.
+    // The store ends when a user leaves, and the leaving text does not count as said.
     assert_eq!(trajectory["final_state"]["ended"], true);
     assert_eq!(trajectory["verdict"]["success"], true, "{trajectory}");
     assert_eq!(played["score"]["success"], true);
@@ -331,7 +333,8 @@ fn a_user_knows_what_was_said(questions: &[Question], played: &Value) {
         let known = ["max_tokens", "messages", "model", "seed", "temperature"];
         assert_eq!(keys, BTreeSet::from(known));
         assert_eq!(question.body["model"], "player");
-        // The policy, a thought, a call, an observation and the reference: all of them were there to be told.
+        // The store's rules, a thought, a call, an observation and the reference: the user could have been told all
+        // of these.
         for secret in [
             "POLICY",
             "PONDERED",
@@ -358,7 +361,7 @@ fn the_agents_word_ends_nothing(shop: &Experiment, run: &RunFolder, users: &Chat
     let turns: Vec<&Value> = turns.map(|turn| &turn["visible"]).collect();
     assert_eq!(turns, ["###STOP###", "GOODBYE", "Fine."]);
     assert_eq!(said_by_users(trajectory), ["I am still here.", "So am I."]);
-    // It was told as words of the agent's, and the user as it was.
+    // The store received the word as the agent's, with the full stop, and the user received it unchanged.
     assert_eq!(trajectory["verdict"]["success"], true, "{trajectory}");
     assert_eq!(trajectory["final_state"]["ended"], true);
     let questions = users.take_questions();
@@ -426,7 +429,7 @@ fn a_step_tells_what_it_lost(run: &RunFolder) {
         step["excluded_reasons"],
         json!({NO_ANSWER: 2, STATUS: 2, NO_TEXT: 2, LEFT: 2})
     );
-    // Of those that were scored alone.
+    // Counts only the trajectories that have a score.
     let kinds = step["success_by_kind"].as_object().expect("by kind");
     assert_eq!(kinds.keys().collect::<Vec<_>>(), ["asker"]);
 }
@@ -508,7 +511,7 @@ fn users_who_fail_later_are_no_score_either(shop: &Experiment, run: &RunFolder) 
 #[test]
 fn looking_at_tasks_before_a_run_asks_nobody() {
     let users = users();
-    // Every task is opened, and the last of them is one that the store does not know.
+    // Every task is opened, and the store does not know the last one.
     let mut wrong = asker();
     wrong["id"] = "wrong".into();
     wrong["setup"]["mood"] = "bad".into();
@@ -518,7 +521,7 @@ fn looking_at_tasks_before_a_run_asks_nobody() {
         .refused_with(&["[tasks], test split: the row with id \"wrong\"", "mood"]);
     assert_eq!(users.take_questions(), []);
 
-    // All is well with the tasks, and there is nothing to learn from.
+    // The tasks are valid, and there is nothing to learn from.
     let bare = shop(&users, &[asker()], &[tester()])
         .without("tasks")
         .with_toml("tasks = {train = 'train.jsonl', test = 'test.jsonl'}");
@@ -583,7 +586,7 @@ fn an_environment_that_answers_itself_leaves_its_user_nothing_to_say() {
     );
 }
 
-/// A world in Python.
+/// An environment in Python.
 const DESK: &str = "
 from mcp.server.fastmcp import FastMCP
 
@@ -636,7 +639,7 @@ fn a_world_in_python_hears_its_user_out() {
     let host = experiment.host();
     let played = greedy(host, &run, host.plugins(), "asker");
 
-    // Tools that are nowhere, and a protocol that is not the template's.
+    // Tools that do not exist, and a protocol that differs from the template's.
     let mut nothing = task.clone();
     nothing["tools"] = json!(["Desk-gone"]);
     write_rows(&experiment, "test.jsonl", &[nothing]);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds as always and runs `rlf-bench`.
+//! `cargo xtask bench`: builds everything and runs `rlf-bench`.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub fn run(project: &Project, words: &[String]) -> Result<()> {
     steps.run(
         &format!("rlf-bench {}", words.join(" ")),
         project.command(project.bench_binary()).args(&words),
-        "what rlf-bench says above",
+        "see the message of rlf-bench above",
     )
 }
 
@@ -58,13 +58,13 @@ fn mcp(project: &Project) -> Result<PathBuf> {
     let python = folder.join("bin/python");
     if !folder.join("bin/mcp").exists() {
         steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
-            .context("python3 with its module venv makes the environment")?;
+            .context("python3 with its module venv is needed to make the environment")?;
         steps::output(
             project
                 .command(&python)
                 .args(["-m", "pip", "install", "--quiet", MCP]),
         )
-        .context("pip installs the package")?;
+        .context("pip cannot install the package")?;
     }
     Ok(python)
 }

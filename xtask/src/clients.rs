@@ -1,5 +1,5 @@
-//! `cargo xtask clients`: the field's own clients, from PyPI, against a service of ours. Not part of the tests: it
-//! needs the network and a Python.
+//! `cargo xtask clients`: runs published clients from PyPI against our service. It is not part of the tests, because
+//! it needs the network and a Python.
 
 use std::{
     io::{BufRead, BufReader},
@@ -19,12 +19,12 @@ use crate::{
 
 /// SandboxFusion's SDK.
 const SDK: &str = "sandbox-fusion==0.3.7";
-/// Its client of the service alone is used, so that nothing that it depends on is installed.
+/// Only verl's client of the service is used, so none of verl's dependencies are installed.
 const VERL: &str = "verl==0.9.1";
-/// What they do.
+/// The program that runs the clients.
 const CASES: &str = "tests/clients/clients.py";
 
-/// Builds, installs the clients in the target folder, serves, and tries them.
+/// Builds, installs the clients in the target folder, starts the service, and runs the clients against it.
 pub fn run(project: &Project) -> Result<()> {
     let mut steps = Steps::new();
     steps.take("make ready", || {
@@ -46,11 +46,11 @@ pub fn run(project: &Project) -> Result<()> {
         project
             .command(&python)
             .args([CASES, &service.url, packages.trim()]),
-        "the first case that failed above",
+        "see the first failed case above",
     )
 }
 
-/// A Python with the clients.
+/// A Python environment with the clients.
 fn clients(project: &Project) -> Result<PathBuf> {
     let folder = project.root().join("target/clients");
     let python = folder.join("bin/python");
@@ -59,17 +59,17 @@ fn clients(project: &Project) -> Result<PathBuf> {
         return Ok(python);
     }
     steps::output(project.command("python3").args(["-m", "venv"]).arg(&folder))
-        .context("python3 with its module venv makes the environment")?;
+        .context("python3 with its module venv is needed to make the environment")?;
     for packages in [&[SDK][..], &["--no-deps", VERL][..]] {
         let mut pip = project.command(&python);
         pip.args(["-m", "pip", "install", "--quiet"]).args(packages);
-        steps::output(&mut pip).context("pip installs the clients")?;
+        steps::output(&mut pip).context("pip cannot install the clients")?;
     }
     std::fs::write(&ready, "").with_context(|| format!("cannot write {}", ready.display()))?;
     Ok(python)
 }
 
-/// A service, ended when it is dropped.
+/// A running service, which ends when this value is dropped.
 struct Service {
     child: Child,
     url: String,
@@ -89,7 +89,7 @@ impl Service {
             .env("RLF_LOG", "warn")
             .stdout(Stdio::piped())
             .spawn()
-            .context("rlf-host does not start")?;
+            .context("rlf-host cannot be started")?;
         let mut service = Self {
             url: String::new(),
             child,
@@ -99,7 +99,7 @@ impl Service {
         BufReader::new(stdout).read_line(&mut line)?;
         match line.trim_end().strip_prefix("listening on ") {
             Some(url) => url.clone_into(&mut service.url),
-            None => bail!("rlf-host serve says nothing of where it listens: {line:?}"),
+            None => bail!("rlf-host serve did not print its address: {line:?}"),
         }
         Ok(service)
     }

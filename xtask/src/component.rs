@@ -1,11 +1,11 @@
-//! What kind of WebAssembly a file is, told from its first eight bytes.
+//! Tells the kind of a WebAssembly file from its first eight bytes.
 
 use anyhow::{Result, bail};
 
 const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 const CORE_MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
-/// Refuses what is not a component.
+/// Refuses a file that is not a component.
 pub fn check(bytes: &[u8]) -> Result<()> {
     match bytes.first_chunk::<8>() {
         Some(&COMPONENT) => Ok(()),

@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: what the interpreters that are built do, held against what they must do.
+//! `cargo xtask conformance`: compares what the built interpreters do with what they must do.
 
 use std::{env, path::PathBuf};
 
@@ -19,8 +19,8 @@ const SOLUTIONS: &str = "mbpp/mbpp.jsonl";
 /// Rows with functions, in the folder of data sets.
 const FUNCTIONS: &str = "ftrl-sample/sample.jsonl";
 
-/// Builds what is stale, and tries the programs of every interpreter in every build of it that there is; and the rows of
-/// `data`, or of the folder that the environment variable RLF_DATA names, if it has them.
+/// Builds stale plugins and runs the programs of every interpreter in every build of it that is present. Then runs
+/// the rows of `data`, or of the folder in the environment variable RLF_DATA, if it has them.
 pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
     let data = data.or_else(|| env::var_os(DATA).map(PathBuf::from));
     let mut steps = Steps::new();
@@ -42,7 +42,7 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
         let builds = builds(project, language)?;
         if builds.is_empty() {
             say(&format!(
-                "  {language}: not built on this machine, so not tried"
+                "  {language}: skipped, because it is not built on this machine"
             ));
             continue;
         }
@@ -58,8 +58,8 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
     }
     let Some(data) = data else {
         say(&format!(
-            "  rows with functions, solutions of problems: not tried; name the folder of data sets with --data DIR or {DATA}: \
-             it holds {FUNCTIONS} and {SOLUTIONS}"
+            "  rows with functions, solutions of problems: skipped; name the folder with {FUNCTIONS} and {SOLUTIONS} with \
+             --data DIR or {DATA}"
         ));
         return ended(all_good);
     };
@@ -73,13 +73,13 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
             .success();
     } else {
         say(&format!(
-            "  rows with functions: not tried, {} is not there",
+            "  rows with functions: skipped, because {} does not exist",
             functions.display()
         ));
     }
     let solutions = data.join(SOLUTIONS);
     if solutions.is_file() {
-        // A test, which prints its line of the table.
+        // A test that prints its line of the table.
         let mut command = host::cargo(project, "test");
         command.args(["--test", "code_tests", "--", "mbpp", "--nocapture"]);
         all_good &= command
@@ -88,7 +88,7 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
             .success();
     } else {
         say(&format!(
-            "  solutions of problems: not tried, {} is not there",
+            "  solutions of problems: skipped, because {} does not exist",
             solutions.display()
         ));
     }
@@ -97,12 +97,12 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
 
 fn ended(all_good: bool) -> Result<()> {
     if !all_good {
-        bail!("something did otherwise than it must; what and how stands above");
+        bail!("some results differ from the expected ones; the differences are above");
     }
     Ok(())
 }
 
-/// Every build of a language that lies there; the plugin itself where none is kept apart.
+/// Every build of a language in its folder; the plugin itself if no build is kept separately.
 pub fn builds(project: &Project, language: &str) -> Result<Vec<PathBuf>> {
     let folder = project.root().join("target/interpreters");
     let mut builds = Vec::new();

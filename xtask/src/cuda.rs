@@ -1,6 +1,7 @@
-//! `cargo xtask cuda`: the same host with `--features cuda`, on a machine that needs neither GPU nor driver for it.
+//! `cargo xtask cuda`: builds the same host with `--features cuda`. The building machine needs neither GPU nor
+//! driver.
 //!
-//! `docs/cuda.md` explains what is done here and why; `.cargo/cuda.toml` holds the settings.
+//! `docs/cuda.md` explains the steps and their reasons; `.cargo/cuda.toml` has the settings.
 
 use std::{
     env, fs,
@@ -16,7 +17,7 @@ use crate::{
     steps::{self, Steps, say},
 };
 
-/// nvcc and the headers, as NVIDIA publishes them on PyPI: 105 MB to load, 270 MB on disk.
+/// nvcc and the headers, as NVIDIA publishes them on PyPI: 105 MB to download, 270 MB on disk.
 const TOOLKIT: [&str; 5] = [
     "nvidia-cuda-nvcc==13.0.88",
     "nvidia-cuda-crt==13.0.88",
@@ -25,35 +26,35 @@ const TOOLKIT: [&str; 5] = [
     "nvidia-cuda-runtime==13.0.96",
 ];
 
-/// What the binary loads on a machine with a GPU, besides the driver.
+/// Libraries that the binary loads on a machine with a GPU, besides the driver.
 const RUNTIME: [&str; 2] = ["nvidia-cublas==13.0.2.14", "nvidia-curand==10.4.0.35"];
 
-/// Libraries that cudarc's build script asks the linker for, and that nothing then uses.
+/// Libraries that cudarc's build script asks the linker for, but nothing uses.
 const LINKED: [&str; 5] = ["cuda", "nvrtc", "curand", "cublas", "cublasLt"];
 
-/// An `ar` archive without a member.
+/// An empty `ar` archive.
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 
-/// What of the work is wanted.
+/// The parts of the work to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Prepare the toolkit, build nothing.
     pub prepare_only: bool,
-    /// Also the libraries that are loaded on a machine with a GPU.
+    /// Also fetch the libraries that are loaded on a machine with a GPU.
     pub runtime: bool,
 }
 
-/// The CUDA binary, once built.
+/// The path of the CUDA binary, once built.
 pub fn binary(project: &Project) -> PathBuf {
     target(project).join("x86_64-unknown-linux-gnu/release/rlf-host")
 }
 
-/// A target folder of its own: other features and other flags, which would throw the CPU build away.
+/// A separate target folder: other features and flags would overwrite the CPU build.
 fn target(project: &Project) -> PathBuf {
     project.host_target().join("cuda")
 }
 
-/// Where the libraries of [`Options::runtime`] are, if they were loaded.
+/// The folder of the libraries of [`Options::runtime`], if they were fetched.
 pub fn runtime_libraries(project: &Project) -> Option<PathBuf> {
     let folder = wheels(project).join("nvidia/cu13/lib");
     folder.join("libcublas.so.13").is_file().then_some(folder)
@@ -63,7 +64,7 @@ fn wheels(project: &Project) -> PathBuf {
     project.root().join(".cuda/wheels")
 }
 
-/// Prepares and builds, and says what to do with the result.
+/// Prepares and builds, and prints how to use the result.
 pub fn run(project: &Project, options: Options) -> Result<()> {
     let mut steps = Steps::new();
     let outcome = build(project, options, None, &mut steps);
@@ -72,18 +73,18 @@ pub fn run(project: &Project, options: Options) -> Result<()> {
     if !options.prepare_only {
         let binary = binary(project);
         println!(
-            "\n{} runs on both devices. It starts without a driver, and then says so:\n\
+            "\n{} runs on both devices. Without a driver it still starts, and reports that:\n\
              \x20 {0} doctor\n\
              On a machine with a GPU (driver 580 or newer):\n\
              \x20 cargo xtask gpu-check\n\
-             docs/cuda.md says which libraries it loads and how to bring them.",
+             docs/cuda.md says which libraries it loads and how to install them.",
             project.shown(&binary)
         );
     }
     Ok(())
 }
 
-/// The steps of [`run`]; `capability` is the GPU's compute capability without its point, 9.0's by default.
+/// The steps of [`run`]; `capability` is the GPU's compute capability without the point, by default that of 9.0.
 pub fn build(
     project: &Project,
     options: Options,
@@ -128,7 +129,7 @@ pub fn build(
     )
 }
 
-/// The folder with `bin/nvcc`: an installed toolkit of the right version, or one made of wheels in `.cuda`.
+/// The folder with `bin/nvcc`: an installed toolkit of the right version, or one assembled from wheels in `.cuda`.
 fn toolkit(project: &Project) -> Result<PathBuf> {
     for home in installed() {
         if is_cuda_13(project, &home) {
@@ -139,7 +140,7 @@ fn toolkit(project: &Project) -> Result<PathBuf> {
     let folder = install(project, "toolkit", &TOOLKIT)?;
     let home = folder.join("nvidia/cu13");
     let lib = home.join("lib");
-    // candle-kernels asks for `cudart`. The static one loads the driver's library by itself when it is first used.
+    // candle-kernels asks for `cudart`. The static library loads the driver's library by itself on first use.
     let linked = fs::copy(lib.join("libcudart_static.a"), lib.join("libcudart.a"));
     linked.context("the wheel of the CUDA runtime holds no libcudart_static.a")?;
     let stubs = lib.join("stubs");
@@ -159,7 +160,7 @@ fn toolkit(project: &Project) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Where a toolkit may be installed.
+/// Folders where a toolkit may be installed.
 fn installed() -> Vec<PathBuf> {
     let named = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(env::var_os);
     let mut homes: Vec<PathBuf> = named.map(PathBuf::from).collect();
@@ -167,7 +168,7 @@ fn installed() -> Vec<PathBuf> {
     homes
 }
 
-/// Whether `home` holds an nvcc of CUDA 13, which candle's bindings are built for.
+/// Whether `home` has an nvcc of CUDA 13, the version of candle's bindings.
 fn is_cuda_13(project: &Project, home: &Path) -> bool {
     steps::output(project.command(home.join("bin/nvcc")).arg("--version"))
         .is_ok_and(|text| text.contains("release 13."))
@@ -176,7 +177,7 @@ fn is_cuda_13(project: &Project, home: &Path) -> bool {
 /// Unpacks `packages` into `.cuda/wheels`, once; `what` names them as a group.
 fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = wheels(project);
-    // Written last, so that an installation that broke off is done again.
+    // Written last, so that an interrupted installation is repeated.
     let done = folder.join(format!("{what}.txt"));
     let wanted = packages.join("\n") + "\n";
     if fs::read_to_string(&done).is_ok_and(|text| text == wanted) {

@@ -1,4 +1,4 @@
-//! Finds the guests that this checkout has sources of.
+//! Finds the guests whose sources are in this checkout.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use crate::{
     python, with_c,
 };
 
-/// Inputs of every component besides its crate and what that depends on by path.
+/// Inputs of every component besides its crate and the crate's path dependencies.
 const SHARED_INPUTS: [&str; 4] = [
     "plugins/Cargo.lock",
     "plugins/Cargo.toml",
@@ -47,7 +47,7 @@ fn crates(project: &Project, manifest: &Path, with_c: bool) -> Result<Vec<Guest>
         let lies_in = |family: &Family| folder.parent() == Some(&*family.sources(project));
         let Some(family) = Family::ALL.into_iter().find(lies_in) else {
             bail!(
-                "the guest {} lies in {}: move it to plugins/ or, where it is for tests, to tests/guests/",
+                "the guest {} is in {}: move it to plugins/ or, if it is for tests, to tests/guests/",
                 package.name,
                 project.shown(folder)
             );
@@ -80,7 +80,7 @@ fn crates(project: &Project, manifest: &Path, with_c: bool) -> Result<Vec<Guest>
     Ok(guests)
 }
 
-/// The crate, whatever it depends on by path, however far, and what all guests share.
+/// The crate, all its path dependencies, direct or not, and the inputs that all guests share.
 fn inputs(root: &Path, package: &Package, packages: &[Package]) -> Vec<PathBuf> {
     let mut found = BTreeSet::from([package.folder()]);
     let mut open = vec![package];

@@ -1,10 +1,11 @@
-//! That host and guests are each compiled with one set of features.
+//! Checks that host and guests are each compiled with one set of features.
 //!
-//! Cargo unifies the features of whatever one call builds. Tests bring development dependencies, and where one of
-//! those turns on a feature of something far below (`libc`, say), everything above that is compiled again, wasmtime and
-//! candle included: minutes, that nobody sees a reason for. The same happens where the binary alone has other features than
-//! the workspace: the quickstart builds it alone, and the tests of a single crate are built beside it. Plugins that are
-//! built without the others would have other bytes. This compares the sets before anything is built.
+//! Cargo unifies the features of the packages that one call builds. Tests bring development dependencies. If one of
+//! these turns on a feature of a low-level crate (`libc`, say), everything above that crate is compiled again,
+//! wasmtime and candle included, which takes minutes without a visible reason. The same happens if the binary alone
+//! has other features than the workspace: the quickstart builds it alone, and the tests of a single crate are built
+//! beside it. Plugins that are built without the others would have other bytes. This module compares the sets before
+//! anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,10 @@ use anyhow::{Result, bail};
 
 use crate::{guests, host, project::Project, quickstart, steps};
 
-/// What takes minutes to compile.
+/// Packages that take minutes to compile.
 const HEAVY: [&str; 4] = ["cranelift-codegen", "wasmtime", "candle-core", "tokenizers"];
 
-/// Fails if building, testing and the quickstart would compile something heavy twice, or give plugins other bytes.
+/// Fails if building, testing and the quickstart would compile a heavy package twice, or give plugins other bytes.
 pub fn check(project: &Project) -> Result<()> {
     let built = tree(project, &["--workspace", "--edges", "normal,build"])?;
     let tested = tree(project, &["--workspace", "--edges", "normal,build,dev"])?;
@@ -30,7 +31,7 @@ pub fn check(project: &Project) -> Result<()> {
     guests_alike(project)
 }
 
-/// Fails if the plugins of the quickstart would be compiled with other features than together with all guests.
+/// Fails if the quickstart's plugins would be compiled with other features alone than together with all guests.
 fn guests_alike(project: &Project) -> Result<()> {
     let manifest = guests::workspace(project).display().to_string();
     let common = ["--manifest-path", &manifest, "--target", guests::TARGET];
@@ -49,17 +50,17 @@ fn guests_alike(project: &Project) -> Result<()> {
     let lines: Vec<_> = different
         .iter()
         .map(|(package, (alone, together))| {
-            format!("{package}: alone {alone}, with all guests {together}")
+            format!("{package}: {alone} alone, {together} with all guests")
         })
         .collect();
     bail!(
-        "the quickstart's plugins would have other bytes when they are built alone:\n  - {}\n  mend: name the features in \
+        "the quickstart's plugins would have other bytes if they were built alone:\n  - {}\n  mend: name the features in \
          [workspace.dependencies] of plugins/Cargo.toml, or in the crate of the SDK that depends on the package",
         lines.join("\n  - ")
     )
 }
 
-/// Fails if something heavy has other features in `tree` than in `other`, which is `how` it is built otherwise.
+/// Fails if a heavy package has other features in `tree` than in `other`; `how` describes the build of `other`.
 fn same(project: &Project, how: &str, tree: &Tree, other: &Tree) -> Result<()> {
     let different = different(tree, other);
     let mut heavy = Vec::new();
@@ -74,20 +75,20 @@ fn same(project: &Project, how: &str, tree: &Tree, other: &Tree) -> Result<()> {
     }
     if heavy.is_empty() {
         steps::say(&format!(
-            "  {} packages have the same features built and {how}; {} light ones have not",
+            "  {} packages have the same features when built and when {how}; {} light ones differ",
             tree.len() - different.len(),
             different.len()
         ));
         return Ok(());
     }
     bail!(
-        "would be compiled twice, built and {how}:\n  - {}\n  mend: turn the feature on for both, in \
+        "these packages would be compiled twice, once when built and once when {how}:\n  - {}\n  mend: turn the feature on for both, in \
          [workspace.dependencies] of Cargo.toml, or leave out the development dependency that asks for it",
         heavy.join("\n  - ")
     )
 }
 
-/// Packages (`name vVERSION`) with the sets of features that they are compiled with.
+/// Packages (`name vVERSION`), each with the sets of features that it is compiled with.
 type Tree = BTreeMap<String, BTreeSet<String>>;
 
 /// The packages that `cargo tree` lists for this selection.
@@ -101,7 +102,7 @@ fn tree(project: &Project, selection: &[&str]) -> Result<Tree> {
 fn parse(text: &str) -> Tree {
     let mut tree = Tree::new();
     for line in text.lines() {
-        // ` (*)` marks what was printed before, and a path follows our own packages.
+        // ` (*)` marks packages that were printed before, and our own packages are followed by a path.
         let line = line.trim_end_matches(" (*)");
         if let Some((package, features)) = line.split_once('|') {
             let mut words = package.split(' ');
@@ -114,8 +115,8 @@ fn parse(text: &str) -> Tree {
     tree
 }
 
-/// Packages of `tree` that `other` has with other features: both sets of each. A package that is compiled with several
-/// sets may have fewer of them in `tree`.
+/// Packages that have other features in `other` than in `tree`, with both sets. A package that is compiled with
+/// several sets may have fewer of them in `tree`.
 fn different(tree: &Tree, other: &Tree) -> BTreeMap<String, (String, String)> {
     let mut found = BTreeMap::new();
     for (package, features) in tree {
@@ -135,7 +136,7 @@ fn different(tree: &Tree, other: &Tree) -> BTreeMap<String, (String, String)> {
     found
 }
 
-/// Names of the packages that `package` (`name vVERSION`) is part of.
+/// Names of the packages that depend on `package` (`name vVERSION`), directly or not.
 fn above(project: &Project, package: &str) -> Result<BTreeSet<String>> {
     let mut command = project.cargo("tree");
     command.args(["--locked", "--workspace", "--prefix", "none"]);

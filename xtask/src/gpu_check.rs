@@ -1,6 +1,6 @@
-//! `cargo xtask gpu-check`: on a machine with a GPU, all that can be said of it.
+//! `cargo xtask gpu-check`: runs all checks of a GPU on a machine that has one.
 //!
-//! A failed check does not keep the others from running: a machine with a GPU is often lent for a short while.
+//! A failed check does not stop the others: a machine with a GPU is often available only for a short time.
 
 use std::{
     fmt::Write as _,
@@ -23,11 +23,11 @@ use crate::{
     steps::{self, Steps, heading, say},
 };
 
-/// The program of users, and that of maintainers, which is built beside it.
+/// The users' program. The maintainers' `rlf-bench` is built beside it.
 const HOST: &str = "rlf-host";
 const BENCH: &str = "rlf-bench";
 
-/// The checks: the heading of the output, the program and its arguments.
+/// The checks: title in the report, program and arguments.
 const CHECKS: [(&str, &str, &[&str]); 4] = [
     ("The machine", HOST, &["doctor", "configs/quickstart.toml"]),
     (
@@ -57,8 +57,8 @@ const CHECKS: [(&str, &str, &[&str]); 4] = [
 pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<()> {
     let Some(gpu) = gpu(project) else {
         bail!(
-            "there is no NVIDIA GPU here that `nvidia-smi` knows of, so nothing can be checked and {} stays as it is. \
-             What can be shown without one is that it builds: `cargo xtask cuda`",
+            "`nvidia-smi` finds no NVIDIA GPU here, so nothing was checked and {} is unchanged. \
+             Without a GPU, `cargo xtask cuda` shows that the CUDA build compiles",
             report.display()
         );
     };
@@ -99,7 +99,7 @@ pub fn run(project: &Project, binary: Option<PathBuf>, report: &Path) -> Result<
     Ok(())
 }
 
-/// The program of this name: the `rlf-host` at hand, or what is built beside it.
+/// The path of the program with this name: the `rlf-host` in use, or a program built beside it.
 fn program_beside(host: &Path, name: &str) -> PathBuf {
     if name == HOST {
         host.to_owned()
@@ -122,12 +122,12 @@ fn build(project: &Project, gpu: &Gpu) -> Result<PathBuf> {
     Ok(cuda::binary(project))
 }
 
-/// A GPU as the driver's own tool describes it.
+/// A GPU as `nvidia-smi` describes it.
 #[derive(Debug, PartialEq)]
 struct Gpu {
     name: String,
     driver: String,
-    /// Without its point: 9.0 is `90`.
+    /// The compute capability without the point: 9.0 is `90`.
     capability: String,
     memory: String,
 }
@@ -179,7 +179,7 @@ fn preamble(project: &Project, gpu: &Gpu) -> String {
     )
 }
 
-/// Runs the binary, passing on what it prints on either stream as it comes, and keeps it.
+/// Runs the binary, passes on its output from both streams as it arrives, and returns it.
 fn listen(project: &Project, binary: &Path, arguments: &[&str]) -> Result<(bool, String)> {
     let mut command = project.command(binary);
     command

@@ -1,31 +1,31 @@
-//! What a guest is, and what each is made from. [`crate::discovery`] finds them.
+//! The guests and the ways to build them. [`crate::discovery`] finds them.
 //!
-//! A guest is a crate with a `cdylib` in the guests' workspace, `plugins/Cargo.toml`. That has a lock file, a profile
-//! and a target folder of its own: another target, other dependencies, and a cargo that never waits for the host's lock.
-//! Crates with C inside are a workspace beside it, [`crate::with_c`]. The one guest that is not a crate is the Python
-//! interpreter.
+//! A guest is a crate with a `cdylib` in the guests' workspace, `plugins/Cargo.toml`. This workspace has its own lock
+//! file, profile and target folder: it has another target and other dependencies, and its cargo never waits for the
+//! host's lock. Crates with C inside are in a separate workspace, [`crate::with_c`]. One guest is not a crate: the
+//! Python interpreter.
 
 use std::path::PathBuf;
 
 use crate::project::Project;
 
-/// What guests are compiled for.
+/// The target that guests are compiled for.
 pub const TARGET: &str = "wasm32-wasip2";
 
-/// Guests that are kept together.
+/// A group of guests that are kept in one folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// What ships: sources in `plugins/`, built into `target/plugins`.
+    /// The shipped plugins: sources in `plugins/`, built into `target/plugins`.
     FirstParty,
     /// Guests that misbehave, for tests: sources in `tests/guests/`, built into `target/test-plugins`.
     Test,
 }
 
 impl Family {
-    /// Both.
+    /// Both families.
     pub const ALL: [Self; 2] = [Self::FirstParty, Self::Test];
 
-    /// Where the sources lie, a folder each.
+    /// The folder of the sources; each guest has a folder in it.
     pub fn sources(self, project: &Project) -> PathBuf {
         project.root().join(match self {
             Self::FirstParty => "plugins",
@@ -33,7 +33,7 @@ impl Family {
         })
     }
 
-    /// Where built plugins lie: `NAME/NAME.wasm`, `NAME/plugin.toml` and the manifest.
+    /// The folder of built plugins: `NAME/NAME.wasm`, `NAME/plugin.toml` and the manifest.
     pub fn built(self, project: &Project) -> PathBuf {
         project.root().join(match self {
             Self::FirstParty => "target/plugins",
@@ -42,39 +42,39 @@ impl Family {
     }
 }
 
-/// A guest's sources.
+/// A guest and its sources.
 #[derive(Debug)]
 pub struct Guest {
-    /// The plugin's name: its folder's.
+    /// The plugin's name, which is its folder's name.
     pub name: String,
-    /// Where it belongs.
+    /// The family of the guest.
     pub family: Family,
-    /// What makes a component of it.
+    /// The way to build its component.
     pub maker: Maker,
     /// The folder of the sources.
     pub source: PathBuf,
-    /// Everything that goes in, relative to the repository.
+    /// All inputs of the component, relative to the repository.
     pub inputs: Vec<PathBuf>,
 }
 
-/// What makes a component of a guest.
+/// The way to build a guest's component.
 #[derive(Debug)]
 pub enum Maker {
     /// A crate.
     Cargo {
-        /// The cargo package.
+        /// The name of the cargo package.
         package: String,
-        /// The file that cargo makes.
+        /// The file that cargo builds.
         artifact: String,
     },
-    /// A crate with C inside: see [`crate::with_c`].
+    /// A crate with C inside, built as [`crate::with_c`] describes.
     WithC {
-        /// The cargo package.
+        /// The name of the cargo package.
         package: String,
-        /// The file that cargo makes.
+        /// The file that cargo builds.
         artifact: String,
     },
-    /// The interpreter of `plugins/python`: see [`crate::python`].
+    /// The interpreter of `plugins/python`, built by [`crate::python`].
     Python,
 }
 

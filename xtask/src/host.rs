@@ -1,4 +1,4 @@
-//! Building the host: one way, in one place.
+//! Builds the host, always in the same way.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use crate::{project::Project, steps::Steps};
 
-/// What every cargo call on the whole host has in common. Another profile, or other packages, can mean other features,
-/// and wasmtime and candle are compiled once more.
+/// Arguments of every cargo call on the whole host. Another profile or selection of packages can mean other features,
+/// and then wasmtime and candle are compiled again.
 pub const ONE_WAY: [&str; 3] = ["--release", "--locked", "--workspace"];
 
-/// The package of the `rlf-host` binary. It depends on everything, so a selection of packages that includes it has the
-/// features of the whole workspace: [`crate::features`] checks that.
+/// The package of the `rlf-host` binary. It depends on everything, so a selection that includes it has the features
+/// of the whole workspace. [`crate::features`] checks this.
 pub const BINARY: &str = "rlf-host";
 
 /// `cargo SUBCOMMAND` on the whole host.
@@ -21,8 +21,8 @@ pub fn cargo(project: &Project, subcommand: &str) -> Command {
     command
 }
 
-/// `cargo SUBCOMMAND` on `package`, with the features of the whole host; `words` come before the selection. The caller
-/// names the targets, all of them of `package`: the binary's own are not built.
+/// `cargo SUBCOMMAND` on `package`, with the features of the whole host; `words` come before the selection. The
+/// caller names the targets, all of them in `package`, so the binary's own targets are not built.
 pub fn cargo_one(project: &Project, subcommand: &str, words: &[&str], package: &str) -> Command {
     let mut command = project.cargo(subcommand);
     command.args(words);

@@ -1,11 +1,11 @@
-//! What a fresh machine needs, and what a contributor types: `cargo xtask quickstart`, `test`, `plugins`, `python`, `bench`,
-//! `conformance`, `clients`, `cuda`, `gpu-check`.
+//! The commands for a fresh machine and for contributors: `cargo xtask quickstart`, `test`, `plugins`, `python`,
+//! `bench`, `conformance`, `clients`, `cuda`, `gpu-check`.
 //!
-//! Builds go through here so that there is one way of building: the same packages, features and profile in every
-//! command, or cargo compiles wasmtime and candle a second time. For the same reason this crate depends on neither:
-//! it orchestrates `cargo` and the `rlf-host` binary and knows nothing of tools, policies or training.
+//! All builds go through this crate, so that every command uses the same packages, features and profile. Otherwise
+//! cargo would compile wasmtime and candle a second time. For the same reason this crate depends on neither: it calls
+//! `cargo` and the `rlf-host` binary and knows nothing of tools, policies or training.
 //!
-//! It is a library as well, for tests that run plugins: [`plugins::ready`] gives the folder of built plugins, or says
+//! It is also a library for tests that run plugins: [`plugins::ready`] gives the folder of built plugins, or reports
 //! which of them are older than their sources.
 //!
 //! ```no_run

@@ -1,5 +1,5 @@
-//! What a machine needs before anything is built. Nothing global is changed beyond rustup's own folders, and what is
-//! missing is said all at once.
+//! Requirements of a machine before anything is built. Only rustup's own folders are changed, and everything that is
+//! missing is reported in one message.
 
 use std::{env, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
     steps::{output, say, status},
 };
 
-/// What a command is going to do, and so needs.
+/// The kind of work that a command does, which decides its requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The guests' target.
@@ -46,7 +46,7 @@ fn wasm(project: &Project) -> Result<Option<String>> {
         return Ok(None);
     }
     say(&format!(
-        "  {TARGET}: missing, `rustup target add {TARGET}`"
+        "  {TARGET}: missing; running `rustup target add {TARGET}`"
     ));
     let added = status(project.command("rustup").args(["target", "add", TARGET]));
     if added.is_ok_and(|status| status.success()) && has_target(project) {
@@ -54,8 +54,8 @@ fn wasm(project: &Project) -> Result<Option<String>> {
     }
     let sysroot = output(project.command("rustc").args(["--print", "sysroot"]))?;
     Ok(Some(format!(
-        "the standard library for {TARGET}: type `rustup target add {TARGET}` in this folder; with a Rust that is not \
-         rustup's, install that target's standard library into {}",
+        "the standard library for {TARGET}: type `rustup target add {TARGET}` in this folder; if Rust is not from \
+         rustup, install that target's standard library into {}",
         sysroot.trim()
     )))
 }
@@ -71,7 +71,7 @@ fn compilers(project: &Project) -> Vec<String> {
     let mut missing = Vec::new();
     for (what, variable, default) in [("C", "CC", "cc"), ("C++", "CXX", "c++")] {
         let program = env::var(variable).unwrap_or_else(|_| default.to_owned());
-        // May be several words, `ccache cc` for one.
+        // The variable may hold several words, for example `ccache cc`.
         let mut words = program.split_whitespace();
         let mut command = project.command(words.next().unwrap_or(default));
         if output(command.args(words).arg("--version")).is_err() {
@@ -93,7 +93,7 @@ fn lints(project: &Project) -> Vec<String> {
         let runs = || output(project.cargo(subcommand).arg("--version")).is_ok();
         if !runs() {
             say(&format!(
-                "  {component}: missing, `rustup component add {component}`"
+                "  {component}: missing; running `rustup component add {component}`"
             ));
             let added = status(
                 project

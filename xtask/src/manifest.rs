@@ -1,8 +1,8 @@
-//! The record that lies beside built plugins: which sources each component was made from.
+//! The record beside built plugins: the sources that each component was made from.
 //!
-//! A test that runs a plugin compiled from yesterday's sources proves nothing, so the record holds a hash of
-//! everything a component is made from and one of the component, and both are compared before anything runs. Looking
-//! takes milliseconds and starts no compiler.
+//! A test that runs a plugin compiled from yesterday's sources proves nothing. So the record has a hash of all inputs
+//! of a component and a hash of the component, and both are compared before anything runs. The comparison takes
+//! milliseconds and starts no compiler.
 
 use std::{
     collections::BTreeMap,
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 /// The record's file name in a folder of plugins.
 pub const FILE: &str = "manifest.json";
 
-/// What a folder of built plugins holds.
+/// The contents of a folder of built plugins.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The compiler, as `rustc -vV` names it.
     pub rustc: String,
-    /// By the plugin's name, which is its folder's.
+    /// The records by plugin name, which is the folder's name.
     pub components: BTreeMap<String, Record>,
 }
 
-/// How one component was made.
+/// The inputs and hashes of one component.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Files and folders that went in, relative to the repository.
+    /// Input files and folders, relative to the repository.
     pub inputs: Vec<PathBuf>,
     /// BLAKE3 over the inputs.
     pub source: String,
@@ -38,12 +38,12 @@ pub struct Record {
     pub component: String,
 }
 
-/// Why a plugin has to be built.
+/// The reason why a plugin has to be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// There is no record of it.
     New,
-    /// What it is made from changed.
+    /// An input changed.
     Sources,
     /// The built file is not the recorded one.
     Component,
@@ -63,7 +63,7 @@ impl fmt::Display for Stale {
 }
 
 impl Manifest {
-    /// The record in `folder`; an empty one where there is none or it cannot be read, so that everything is built.
+    /// The record in `folder`. It is empty if there is none or it cannot be read, so that everything is built.
     pub fn read(folder: &Path) -> Self {
         fs::read(folder.join(FILE))
             .ok()
@@ -71,13 +71,13 @@ impl Manifest {
             .unwrap_or_default()
     }
 
-    /// Writes the record into `folder`, whole or not at all.
+    /// Writes the record into `folder`, completely or not at all.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).context("a manifest is plain data")?;
         replace(&folder.join(FILE), (text + "\n").as_bytes())
     }
 
-    /// Why the plugin `name` in `folder` has to be built; `source` is the folder of its sources.
+    /// The reason why the plugin `name` in `folder` has to be built; `source` is the folder of its sources.
     pub fn stale(
         &self,
         root: &Path,
@@ -108,8 +108,8 @@ pub fn hash(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// BLAKE3 over the names and contents of all files in `inputs`, in an order that no file system decides. A missing
-/// input counts as an empty folder: that it went away changes the hash.
+/// BLAKE3 over the names and contents of all files in `inputs`, in an order that does not depend on the file system.
+/// A missing input counts as an empty folder, so its removal changes the hash.
 pub fn hash_inputs(root: &Path, inputs: &[PathBuf]) -> Result<String> {
     let mut files = Vec::new();
     for input in inputs {
@@ -119,7 +119,7 @@ pub fn hash_inputs(root: &Path, inputs: &[PathBuf]) -> Result<String> {
     files.dedup();
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
-        // With its length before it, no part can be taken for the end of the one before.
+        // The length before each part keeps it distinct from the end of the part before.
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
@@ -131,7 +131,7 @@ pub fn hash_inputs(root: &Path, inputs: &[PathBuf]) -> Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Every file under `path`, build output, Python's compiled files and hidden files left out.
+/// Every file under `path`, except build output, Python's compiled files and hidden files.
 fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if path.is_file() {
         files.push(path.to_owned());
@@ -151,7 +151,7 @@ fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the file at `path` by a rename, so that whoever has the old one open or mapped keeps it.
+/// Replaces the file at `path` by a rename, so that processes that have the old one open or mapped keep it.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, bytes)

@@ -1,4 +1,4 @@
-//! The part of `cargo metadata` that is asked for here.
+//! The parts of `cargo metadata` that this crate uses.
 
 use std::path::{Path, PathBuf};
 
@@ -25,13 +25,13 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Where it comes from; none for a path.
+    /// The package's origin; none for a path.
     pub source: Option<String>,
-    /// Its `Cargo.toml`.
+    /// The path of its `Cargo.toml`.
     pub manifest_path: PathBuf,
-    /// What it declares to depend on.
+    /// Its declared dependencies.
     pub dependencies: Vec<Dependency>,
-    /// What it builds.
+    /// Its build targets.
     pub targets: Vec<Target>,
 }
 
@@ -56,7 +56,7 @@ pub struct Target {
 }
 
 impl Metadata {
-    /// Reads the workspace of `manifest`, a `Cargo.toml`.
+    /// Reads the workspace of `manifest`, the path of a `Cargo.toml`.
     pub fn read(project: &Project, manifest: &Path) -> Result<Self> {
         let mut command = project.cargo("metadata");
         command
@@ -64,8 +64,8 @@ impl Metadata {
             .arg(manifest);
         let text = steps::output(&mut command).with_context(|| {
             format!(
-                "the dependencies of {} cannot be read; where its lock file is out of date, \
-                 `cargo update --workspace --manifest-path {0}` mends it",
+                "the dependencies of {} cannot be read; if its lock file is out of date, \
+                 `cargo update --workspace --manifest-path {0}` corrects it",
                 project.shown(manifest)
             )
         })?;

@@ -1,4 +1,4 @@
-//! The lint against cycles of modules: inside every crate, modules depend on each other in one direction.
+//! The lint against cycles of modules: modules of one crate depend on each other in one direction.
 //!
 //! The graph of a crate has an arrow from a module to each of its siblings (the other children of its parent) that it
 //! depends on: its code, or the code of a descendant, names that sibling or a descendant of it, in a `use` or in a path.
@@ -28,7 +28,7 @@ pub fn check(project: &Project) -> Result<()> {
     let mut roots: Vec<_> = Vec::new();
     for manifest in workspaces.iter().filter(|manifest| manifest.is_file()) {
         for package in Metadata::read(project, manifest)?.packages {
-            // Packages without a registry are ours: members of the workspace, and the SDK below the guests.
+            // Packages that come from no registry are ours: members of the workspace, and the SDK below the guests.
             if package.source.is_none() {
                 roots.extend(package.targets.into_iter().map(|target| target.src_path));
             }

@@ -1,8 +1,9 @@
-//! `cargo xtask plugins`: guests to components, in folders that `rlf-host --plugins` reads.
+//! `cargo xtask plugins`: builds guests to components, in folders that `rlf-host --plugins` reads.
 //!
-//! All guests that are crates are built by one call of cargo, the ones for tests too. A part of them could have other
-//! features, and so other bytes and other plugin hashes for the same sources; [`crate::features`] checks that the
-//! plugins which the quickstart builds by themselves have the same. The Python interpreter is built when it is stale itself.
+//! One call of cargo builds all guests that are crates, including those for tests. Building only some of them could
+//! give them other features, and so other bytes and plugin hashes for the same sources. [`crate::features`] checks
+//! that the plugins which the quickstart builds alone have the same features. The Python interpreter is built when it
+//! is stale itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,8 +23,8 @@ use crate::{
     with_c,
 };
 
-/// The folder of built plugins, for a test that runs them; an error where any is missing or older than its sources.
-/// Starts no compiler.
+/// The folder of built plugins, for a test that runs them. It is an error if any plugin is missing or older than its
+/// sources. This function starts no compiler.
 pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
     let folder = family.built(project);
     let record = Manifest::read(&folder);
@@ -32,7 +33,7 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
     let with_sources = folders(&sources)?.into_iter();
     names.extend(
         with_sources
-            // Those with C inside may have been left out.
+            // Guests with C inside may have been left out.
             .filter(|(_, path)| path.join("Cargo.toml").is_file() && !with_c::is_member(path))
             .map(|(name, _)| name),
     );
@@ -42,12 +43,12 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
         }
     }
     if names.is_empty() {
-        bail!("{} holds no guest", project.shown(&sources));
+        bail!("{} contains no guest", project.shown(&sources));
     }
     Ok(folder)
 }
 
-/// Says which plugins are stale; an error where any is.
+/// Prints which plugins are stale; an error if any is.
 pub fn check(project: &Project) -> Result<()> {
     let guests = discovery::guests(project)?;
     let shelves = Shelf::all(project);
@@ -77,24 +78,24 @@ pub fn check(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Builds what is stale, puts everything where it belongs and removes what belongs nowhere.
+/// Builds stale plugins, puts everything in its folder and removes plugins that have no sources.
 pub fn build(project: &Project) -> Result<()> {
     build_some(project, |_| true)
 }
 
-/// Builds the first-party plugins with these names, where any is stale, and nothing else.
+/// Builds only the first-party plugins with these names, if any of them is stale.
 pub fn build_named(project: &Project, names: &BTreeSet<String>) -> Result<()> {
     let is_named =
         |guest: &Guest| guest.family == Family::FirstParty && names.contains(&guest.name);
     build_some(project, is_named)
 }
 
-/// Builds the Python interpreter, where it is stale, and nothing else.
+/// Builds only the Python interpreter, if it is stale.
 pub fn build_python(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::Python))
 }
 
-/// Builds the guests with C inside, where any is stale, and nothing else.
+/// Builds only the guests with C inside, if any of them is stale.
 pub fn build_with_c(project: &Project) -> Result<()> {
     build_some(project, |guest| matches!(guest.maker, Maker::WithC { .. }))
 }
@@ -125,7 +126,7 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
     }
     let is_crate = |guest: &&Guest| matches!(guest.maker, Maker::Cargo { .. });
     let has_c = |guest: &&Guest| matches!(guest.maker, Maker::WithC { .. });
-    // All wanted crates of a workspace or none; one after the other what is no crate.
+    // A batch is all wanted crates of a workspace; each guest that is not a crate is a batch of one.
     let mut batches: Vec<Vec<&Guest>> = Vec::new();
     let is_wanted = |guest: &&Guest| wanted(guest);
     if stale.iter().any(is_crate) {
@@ -144,7 +145,7 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
         make(project, &mut shelves, &batch)?;
         let filled = |shelf: &&Shelf| batch.iter().any(|guest| guest.family == shelf.family);
         for shelf in shelves.iter().filter(filled) {
-            // Now: what fails after it costs it nothing.
+            // The record is written now, so that a later failure does not lose it.
             shelf.record.write(&shelf.folder)?;
             say(&format!("  in {}", project.shown(&shelf.folder)));
         }
@@ -152,7 +153,7 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
     Ok(())
 }
 
-/// Says why `guests` are not built, and removes what was built of them from other sources.
+/// Prints why `guests` are not built, and removes older builds of them.
 fn leave_out(
     project: &Project,
     shelves: &mut [Shelf; 2],
@@ -160,10 +161,7 @@ fn leave_out(
     reason: &anyhow::Error,
 ) -> Result<()> {
     let names: Vec<&str> = guests.iter().map(|guest| &*guest.name).collect();
-    say(&format!(
-        "  {} are left out: {reason:#}",
-        names.join(" and ")
-    ));
+    say(&format!("  not built: {}: {reason:#}", names.join(" and ")));
     for guest in guests {
         for shelf in shelves
             .iter_mut()
@@ -173,16 +171,16 @@ fn leave_out(
             let folder = shelf.folder.join(&guest.name);
             if folder.is_dir() {
                 fs::remove_dir_all(&folder)
-                    .with_context(|| format!("{} stays", project.shown(&folder)))?;
+                    .with_context(|| format!("{} cannot be removed", project.shown(&folder)))?;
             }
         }
     }
     Ok(())
 }
 
-/// Makes `guests`, which belong together, puts them on their shelves and into the records.
+/// Builds `guests`, one batch, and puts them into their folders and records.
 fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Result<()> {
-    // Before they are read, so that an edit made meanwhile is seen as one the next time.
+    // The sources are hashed before they are compiled, so that an edit made meanwhile counts as a change next time.
     let sources = guests
         .iter()
         .map(|guest| manifest::hash_inputs(project.root(), &guest.inputs))
@@ -207,7 +205,7 @@ fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Resul
     Ok(())
 }
 
-/// The components of `guests`, in their order: made by one cargo, or by what makes those that are no crates.
+/// The components of `guests`, in their order. One cargo builds the crates, other makers build the rest.
 fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
     let release = project.guests_target().join(guests::TARGET).join("release");
     let mut components = Vec::new();
@@ -248,7 +246,7 @@ fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
         with_c::apply(project, &c, &mut command)?;
     }
     if !steps::status(&mut command)?.success() {
-        bail!("the guests do not compile: the first error above");
+        bail!("the guests do not compile: see the first error above");
     }
     Ok(components)
 }
@@ -282,7 +280,7 @@ impl Shelf {
     }
 
     fn stale(&self, project: &Project, guest: &Guest) -> Result<Option<manifest::Stale>> {
-        // Made from something else altogether: the other build of an interpreter.
+        // It was made from other inputs: the other build of an interpreter.
         let record = self.record.components.get(&guest.name);
         if matches!(guest.maker, Maker::Python)
             && record.is_some_and(|record| record.inputs != guest.inputs)
@@ -293,7 +291,7 @@ impl Shelf {
             .stale(project.root(), &self.folder, &guest.name, &guest.source)
     }
 
-    /// Folders that none of `guests` fills.
+    /// Folders that belong to none of `guests`.
     fn foreign(&self, guests: &[Guest]) -> Result<Vec<String>> {
         let known = |name: &String| {
             guests
@@ -305,7 +303,7 @@ impl Shelf {
         Ok(names)
     }
 
-    /// Removes plugins without sources, and forgets what another compiler built.
+    /// Removes plugins without sources, and forgets components that another compiler built.
     fn clear(&mut self, project: &Project, guests: &[Guest], rustc: &str) -> Result<()> {
         fs::create_dir_all(&self.folder)
             .with_context(|| format!("{} cannot be made", self.folder.display()))?;
@@ -315,7 +313,8 @@ impl Shelf {
                 "  removing {}: it has no sources",
                 project.shown(&path)
             ));
-            fs::remove_dir_all(&path).with_context(|| format!("{} stays", path.display()))?;
+            fs::remove_dir_all(&path)
+                .with_context(|| format!("{} cannot be removed", path.display()))?;
             self.record.components.remove(&name);
         }
         if self.record.rustc != rustc {
@@ -327,7 +326,7 @@ impl Shelf {
         self.record.write(&self.folder)
     }
 
-    /// Puts the built component and its `plugin.toml` in place; the component's hash.
+    /// Puts the built component and its `plugin.toml` in place; returns the component's hash.
     fn put(&self, guest: &Guest, built: &Path) -> Result<String> {
         let bytes = fs::read(built).with_context(|| format!("{} is missing", built.display()))?;
         component::check(&bytes).with_context(|| built.display().to_string())?;
@@ -341,7 +340,7 @@ impl Shelf {
         let toml = folder.join("plugin.toml");
         match fs::read(guest.source.join("plugin.toml")) {
             Ok(text) => manifest::replace(&toml, &text)?,
-            // A guest without one is a test of the defaults.
+            // A guest without a manifest tests the defaults.
             Err(_) if toml.exists() => fs::remove_file(&toml)
                 .with_context(|| format!("{} cannot be removed", toml.display()))?,
             Err(_) => {}
@@ -350,7 +349,7 @@ impl Shelf {
     }
 }
 
-/// The folders in `folder`, by name; none where it does not exist.
+/// The folders in `folder`, by name; none if it does not exist.
 fn folders(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     if !folder.is_dir() {

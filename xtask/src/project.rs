@@ -1,4 +1,4 @@
-//! Where things lie in the repository and in its target folder, and how cargo is started in it.
+//! Paths of the repository and its target folder, and the way to start cargo in it.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The checkout that the running crate or, outside cargo, the current folder belongs to.
+    /// The checkout that the running crate belongs to or, outside cargo, the one of the current folder.
     pub fn find() -> Result<Self> {
         let start = match env::var_os("CARGO_MANIFEST_DIR") {
             Some(folder) => PathBuf::from(folder),
@@ -27,7 +27,7 @@ impl Project {
             .find(|folder| folder.join("xtask/Cargo.toml").is_file())
             .with_context(|| {
                 format!(
-                    "{} is in no checkout of rlf-host: change into one and try again",
+                    "{} is not in a checkout of rlf-host: change into one and try again",
                     start.display()
                 )
             })?;
@@ -54,7 +54,7 @@ impl Project {
         &self.root
     }
 
-    /// Cargo's target folder for everything native: `target`, or what `CARGO_TARGET_DIR` says.
+    /// Cargo's target folder for native code: `target`, or the value of `CARGO_TARGET_DIR`.
     pub fn host_target(&self) -> &Path {
         &self.host_target
     }
@@ -65,26 +65,26 @@ impl Project {
         self.root.join("target/guests")
     }
 
-    /// The `rlf-host` binary, once built.
+    /// The path of the `rlf-host` binary, once built.
     pub fn binary(&self) -> PathBuf {
         self.host_target
             .join("release/rlf-host")
             .with_extension(env::consts::EXE_EXTENSION)
     }
 
-    /// The `rlf-bench` binary, once built.
+    /// The path of the `rlf-bench` binary, once built.
     pub fn bench_binary(&self) -> PathBuf {
         self.binary()
             .with_file_name("rlf-bench")
             .with_extension(env::consts::EXE_EXTENSION)
     }
 
-    /// `path` as one would type it in the root folder.
+    /// `path` as a user would type it in the root folder.
     pub fn shown<'path>(&self, path: &'path Path) -> std::path::Display<'path> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 
-    /// A command that runs in the root folder, free of what the outer `cargo run` says about this crate:
+    /// A command that runs in the root folder without the variables that the outer `cargo run` sets for this crate:
     /// build scripts that watch such variables would run again.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);

@@ -1,9 +1,9 @@
-//! The Python interpreter, `plugins/python`: which of its builds is made, and from what.
+//! The Python interpreter, `plugins/python`: the choice of its build, and the inputs.
 //!
-//! Every build shares the driver, `plugins/python/driver`, and is a component of the same world, so nothing beyond this
-//! module knows which one was made. `cargo xtask python` takes the fast one where this machine can make it, or the one
-//! that it is told; `cargo xtask plugins` and whatever else builds plugins stays with that choice, and where there was
-//! none takes the portable one, which costs seconds.
+//! Every build uses the driver, `plugins/python/driver`, and is a component of the same WIT world, so no other module
+//! knows which build was made. `cargo xtask python` takes the fast build if this machine can make it, or the build
+//! that its option names. `cargo xtask plugins` and all other commands keep that choice. Without one they take the
+//! portable build, which takes seconds.
 
 mod componentize;
 mod native;
@@ -21,10 +21,10 @@ use crate::{
     steps::say,
 };
 
-/// The plugin's name, and its folder's.
+/// The plugin's name, which is its folder's name.
 const NAME: &str = "python";
 
-/// Holds the tier that `cargo xtask python` made last.
+/// The file with the tier that `cargo xtask python` made last.
 const CHOICE: &str = "target/interpreters/python.tier";
 
 /// A build of the interpreter.
@@ -37,12 +37,12 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// Where its component is made, relative to the repository. The other tier's stays where it is, for comparison.
+    /// The path of its component, relative to the repository. The other tier's component stays, for comparison.
     fn component(self) -> PathBuf {
         Path::new("target/interpreters").join(format!("python-{self}/python.wasm"))
     }
 
-    /// What it is made from, relative to the repository.
+    /// Its inputs, relative to the repository.
     fn inputs(self) -> [&'static str; 4] {
         let own = match self {
             Self::Portable => "plugins/python/component",
@@ -56,7 +56,7 @@ impl Tier {
         ]
     }
 
-    /// The one that was chosen last, if any.
+    /// The tier that was chosen last; by default the portable one.
     fn chosen(project: &Project) -> Self {
         match fs::read_to_string(project.root().join(CHOICE)) {
             Ok(text) if text == Self::Fast.to_string() => Self::Fast,
@@ -74,7 +74,7 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The interpreter as a guest; none in a checkout without its sources.
+/// The interpreter as a guest; none if this checkout lacks its sources.
 pub fn guest(project: &Project) -> Option<Guest> {
     let source = Family::FirstParty.sources(project).join(NAME);
     source.join("plugin.toml").is_file().then(|| Guest {
@@ -86,7 +86,7 @@ pub fn guest(project: &Project) -> Option<Guest> {
     })
 }
 
-/// Decides which build is made from now on: the one asked for, or the best that this machine can make.
+/// Sets the build for this and later commands: the requested one, or the best that this machine can make.
 pub fn choose(project: &Project, asked: Option<Tier>) -> Result<()> {
     let tier = asked.unwrap_or_else(|| {
         let missing = native::missing(project);
@@ -108,7 +108,7 @@ pub fn choose(project: &Project, asked: Option<Tier>) -> Result<()> {
         .with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// Makes the component of the chosen build; the file it lies in.
+/// Builds the component of the chosen tier; returns its file.
 pub fn build(project: &Project) -> Result<PathBuf> {
     match Tier::chosen(project) {
         Tier::Portable => componentize::build(project),

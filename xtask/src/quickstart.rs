@@ -14,17 +14,17 @@ use crate::{
 
 const CONFIG: &str = "configs/quickstart.toml";
 
-/// How `rlf-host train` ends that was asked by Ctrl-C to save and stop.
+/// Exit code of `rlf-host train` after Ctrl-C: it saved and stopped.
 const STOPPED: i32 = 75;
 
-/// Builds, trains, and says what to type next. `extra` goes to `rlf-host train`.
+/// Builds, trains, and prints the next commands. `extra` goes to `rlf-host train`.
 pub fn run(project: &Project, extra: &[String]) -> Result<()> {
     say(&format!(
-        "This will\n\
-         \x20 1. make ready   the target {} for plugins, by rustup where it is missing; nothing else is installed\n\
+        "The steps are\n\
+         \x20 1. make ready   rustup installs the target {} for plugins if it is missing; nothing else is installed\n\
          \x20 2. build        the host in release (7 minutes on 2 idle cores the first time) and the plugins that the run needs\n\
          \x20 3. train        {CONFIG}: SFT, then GRPO, on the CPU (at most 5 minutes)\n\
-         What is done already is not done again.",
+         Finished work is not repeated.",
         guests::TARGET
     ));
     let mut steps = Steps::new();
@@ -36,10 +36,10 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
     println!(
         "\nWhat next:\n\
          \x20 {binary} report {run}     one page with curves, settings and trajectories\n\
-         \x20 {binary} rollout {run}    a task played turn by turn\n\
+         \x20 {binary} rollout {run}    one task, turn by turn\n\
          \x20 {binary} eval {run}       success by kind of task, greedy and sampled\n\
          \x20 {binary} plugin call calculator calculate '{{\"expression\": \"(2+3)*4\"}}'\n\
-         \x20 {binary} train {CONFIG} --plugins target/plugins --overwrite    the same again\n\
+         \x20 {binary} train {CONFIG} --plugins target/plugins --overwrite    train again\n\
          \x20 cargo xtask plugins    the other plugins: interpreters, environments, rewards\n\
          \x20 cargo xtask test"
     );
@@ -59,7 +59,7 @@ fn take(project: &Project, steps: &mut Steps, extra: &[String]) -> Result<PathBu
             if steps::status(&mut command)?.success() {
                 return Ok(());
             }
-            bail!("the host does not compile: the first error above")
+            bail!("the host does not compile: see the first error above")
         }),
         ("build the plugins", || {
             plugins::build_named(project, &names)
@@ -67,7 +67,7 @@ fn take(project: &Project, steps: &mut Steps, extra: &[String]) -> Result<PathBu
     )?;
     let mut train = project.command(project.binary());
     train.args(["train", CONFIG, "--plugins", "target/plugins"]);
-    // A run that is there already is gone on with: from its checkpoint, or not at all where it has ended.
+    // An existing run continues from its checkpoint; a finished one is not trained again.
     let decided = ["--resume", "--overwrite"]
         .iter()
         .any(|flag| extra.iter().any(|e| e == flag));
@@ -76,16 +76,16 @@ fn take(project: &Project, steps: &mut Steps, extra: &[String]) -> Result<PathBu
     }
     train.args(extra);
     steps.take("train", || {
-        // Ctrl-C reaches both: the child finishes its step and saves, and this waits for it.
-        ctrlc::set_handler(|| {}).context("Ctrl-C cannot be handed on")?;
+        // Ctrl-C reaches both processes: the child finishes its step and saves, and this one waits for it.
+        ctrlc::set_handler(|| {}).context("the handler of Ctrl-C cannot be set")?;
         match steps::status(&mut train)?.code() {
             Some(0) => Ok(()),
             Some(STOPPED) => {
-                bail!("stopped and saved; `cargo xtask quickstart` goes on from there")
+                bail!("stopped and saved; `cargo xtask quickstart` continues from there")
             }
             _ => bail!(
-                "training failed, rlf-host says above why; to start again from nothing, \
-                 `cargo xtask quickstart --overwrite`"
+                "training failed, and rlf-host printed the reason above; `cargo xtask quickstart --overwrite` starts again from \
+                 the beginning"
             ),
         }
     })?;
@@ -106,7 +106,7 @@ fn run_folder(project: &Project, extra: &[String]) -> Result<PathBuf> {
     let config = config(project)?;
     match config.get("output").and_then(toml::Value::as_str) {
         Some(folder) => Ok(folder.into()),
-        None => bail!("{CONFIG} has no `output`: name the run's folder there"),
+        None => bail!("{CONFIG} has no `output`: set it to the run's folder"),
     }
 }
 

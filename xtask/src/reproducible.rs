@@ -1,13 +1,13 @@
-//! The same sources give the same component, in whatever folder they lie.
+//! The same sources give the same component, in any folder.
 //!
-//! A component's hash is what grants and runs are bound to, so it should say something about the plugin and nothing
-//! about the machine. Two things get in the way. Panic messages hold file names, which `--remap-path-prefix` mends.
-//! And cargo hands rustc `-C metadata`, a hash of where a package comes from: of a path inside the workspace's folder it
-//! takes the relative part, but `sdk/` lies outside the guests' one, and of it it takes the whole. Symbol names follow
-//! from that hash, the order of functions from their names, and the bytes from that.
+//! Grants and runs are bound to a component's hash, so it should depend on the plugin and not on the machine. Two
+//! things get in the way. Panic messages contain file names, which `--remap-path-prefix` replaces. And cargo passes
+//! rustc `-C metadata`, a hash of the package's origin: for a path inside the workspace's folder it hashes the
+//! relative path, but `sdk/` is outside the guests' workspace, so it hashes the absolute one. Symbol names follow
+//! from that hash, the order of functions from the names, and the bytes from that order.
 //!
-//! So this program stands between cargo and rustc (`RUSTC_WORKSPACE_WRAPPER`) while guests are built, and puts the
-//! crate's name in the place of that hash for the packages of the workspace, which have different names anyway.
+//! So this program runs between cargo and rustc (`RUSTC_WORKSPACE_WRAPPER`) while guests are built. For packages of
+//! the workspace it replaces that hash by the crate's name, which is unique there.
 
 use std::{
     env,
@@ -19,12 +19,12 @@ use anyhow::{Context, Result};
 
 use crate::project::Project;
 
-/// Set where this program is to stand in for rustc.
+/// The variable that is set if this program has to act as rustc.
 const MARK: &str = "RLF_XTASK_IS_RUSTC";
 
-/// Makes `command`, a cargo that builds guests, build them the same everywhere.
+/// Sets up `command`, a cargo that builds guests, to build them the same everywhere.
 pub fn apply(project: &Project, command: &mut Command) -> Result<()> {
-    let this = env::current_exe().context("this program cannot find itself")?;
+    let this = env::current_exe().context("the path of this program is unknown")?;
     command
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(project))
@@ -33,7 +33,7 @@ pub fn apply(project: &Project, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// File names as they are kept in components: `/rlf/..` for ours, `/cargo/..` for dependencies.
+/// The file names in components: `/rlf/..` for ours, `/cargo/..` for dependencies.
 fn flags(project: &Project) -> String {
     let mut flags = vec![format!(
         "--remap-path-prefix={}=/rlf",
@@ -46,7 +46,7 @@ fn flags(project: &Project) -> String {
     flags.join("\x1f")
 }
 
-/// Where cargo started this program in rustc's place: runs rustc, and says how it ended.
+/// If cargo started this program as rustc: runs rustc, and returns its exit code.
 pub fn as_rustc() -> Option<ExitCode> {
     env::var_os(MARK)?;
     let mut words = env::args_os().skip(1);
@@ -67,7 +67,7 @@ pub fn as_rustc() -> Option<ExitCode> {
     }
 }
 
-/// The arguments of rustc with the crate's name in the place of `-C metadata`'s hash.
+/// The arguments of rustc, with `-C metadata`'s hash replaced by the crate's name.
 fn rewrite(mut words: Vec<OsString>) -> Vec<OsString> {
     let after = |word: &str| Some(words.iter().position(|w| w == word)? + 1);
     let Some(name) = after("--crate-name").and_then(|at| words.get(at)?.to_str()) else {

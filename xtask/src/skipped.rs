@@ -1,7 +1,7 @@
 //! Tests that were skipped because this machine lacks something: data, or a plugin that needs another compiler.
 //!
-//! Runners of tests hide the output of a test that passes, so a skipped test appends a line to a file that
-//! `cargo xtask test` names in an environment variable, and prints at its end. `tests/src/data.rs` is the side of the tests.
+//! Test runners hide the output of a test that passes. So a skipped test appends a line to a file, which `cargo xtask
+//! test` names in an environment variable and prints at its end. The tests use `tests/src/data.rs` for this.
 
 use std::{
     fs,
@@ -14,10 +14,11 @@ use anyhow::{Context, Result};
 
 use crate::{project::Project, steps::say};
 
-/// Names the file that skipped tests append to: a line each, `TEST<tab>REASON<tab>COMMAND`.
+/// The variable with the file that skipped tests append to, one line each: `TEST<tab>REASON<tab>COMMAND`.
 pub const VARIABLE: &str = "RLF_SKIPPED_TESTS";
 
-/// Appends a line to the list. A list that cannot be written fails no test: each has printed its line already.
+/// Appends a line to the list. A list that cannot be written fails no test, because each test has printed its line
+/// already.
 fn append(list: &Path, test: &str, reason: &str, mend: &str) {
     let line = format!("{test}\t{reason}\t{mend}\n");
     let file = fs::OpenOptions::new().create(true).append(true).open(list);
@@ -40,7 +41,7 @@ impl Skipped {
         Ok(Self { path })
     }
 
-    /// Has the tests that `command` runs append to the list.
+    /// Makes the tests that `command` runs append to the list.
     pub fn collect(&self, command: &mut Command) {
         command.env(VARIABLE, &self.path);
     }
@@ -51,7 +52,7 @@ impl Skipped {
         append(&self.path, check, reason, mend);
     }
 
-    /// Prints how many tests were skipped, and each with the reason and the command that would make it run.
+    /// Prints the number of skipped tests, and each with its reason and the command that would make it run.
     pub fn report(&self) {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
         for line in shown(&text) {

@@ -1,5 +1,5 @@
-//! A command of ours is a sequence of steps: each has a heading, visible output and a time, and one that fails says
-//! what to type.
+//! A command of this crate is a sequence of steps. Each step has a heading, visible output and a time, and a step
+//! that fails says what to type.
 
 use std::{
     fmt::Write as _,
@@ -33,7 +33,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// No step yet.
+    /// A list without steps.
     pub fn new() -> Self {
         Self {
             taken: Vec::new(),
@@ -41,7 +41,8 @@ impl Steps {
         }
     }
 
-    /// Runs `command` as the step `name`, its output going where ours goes. `mend` is what to do where it fails.
+    /// Runs `command` as the step `name`; its output goes to the same place as ours. If it fails, `mend` says what to
+    /// do.
     pub fn run(&mut self, name: &str, command: &mut Command, mend: &str) -> Result<()> {
         self.take(name, || {
             say(&format!("$ {}", shown(command)));
@@ -69,8 +70,8 @@ impl Steps {
         outcome
     }
 
-    /// Runs two works at once, each as a step; the first error of the two is returned. While one of them waits for a
-    /// single compiler, the other keeps the rest of the processor busy.
+    /// Runs two pieces of work at once, each as a step, and returns the first error of the two. While one of them
+    /// waits for a single compiler, the other uses the rest of the processor.
     pub fn take_both(
         &mut self,
         (name, work): (&str, impl FnOnce() -> Result<()> + Send),
@@ -92,7 +93,7 @@ impl Steps {
         one.1.and(other.1)
     }
 
-    /// A line for each step, and the time since the first began. Steps that ran at once overlap in it.
+    /// A line for each step, and the total time. Steps that ran at once overlap in it.
     pub fn summary(&self) -> String {
         let width = self.taken.iter().map(|step| step.name.len()).max();
         let width = width.unwrap_or(0).max("total".len());
@@ -108,14 +109,14 @@ impl Steps {
     }
 }
 
-/// Runs `command` and waits for it. That it cannot be started is an error, that it fails is not.
+/// Runs `command` and waits for it. It is an error if it cannot be started, but not if it fails.
 pub fn status(command: &mut Command) -> Result<ExitStatus> {
     command
         .status()
         .with_context(|| format!("cannot start `{}`", shown(command)))
 }
 
-/// What `command` prints, where it succeeds.
+/// The standard output of `command`, if it succeeds.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -142,7 +143,7 @@ pub fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// The command as one would type it.
+/// The command as a user would type it.
 fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();

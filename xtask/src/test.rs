@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that has to hold before a change goes in, the quick things first.
+//! `cargo xtask test`: all checks that a change must pass, the quick ones first.
 
 use std::{path::PathBuf, process::Command};
 
@@ -22,7 +22,7 @@ const DOCUMENTATION_FAILS: bool = false;
 /// The package of the end-to-end tests, which run the binary.
 const END_TO_END: &str = "rlf-tests";
 
-/// What is written in Python, and its tests.
+/// The parts that are written in Python, and the folders of their tests.
 const IN_PYTHON: [(&str, &str); 3] = [
     (
         "the driver of the Python interpreter",
@@ -35,33 +35,33 @@ const IN_PYTHON: [(&str, &str); 3] = [
     ("the environments in Python", "plugins/environments/tests"),
 ];
 
-/// A part of the tests, for the contributor's day.
+/// A part of the tests, for a contributor who changes one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Format, licences, features, cycles of modules, clippy, documentation; of host and guests
+    /// Format, licences, features, cycles of modules, clippy and documentation, of host and guests
     Lint,
     /// Unit, property and doc tests of the host's crates
     Host,
-    /// Plugins and SDK, natively, and that they become components
+    /// Plugins and SDK, natively, and their builds as components
     Guests,
     /// End-to-end tests of the built binary with the built plugins
     E2e,
 }
 
-/// What to test.
+/// The selection of tests.
 #[derive(Debug, Default, clap::Args)]
 pub struct Choice {
-    /// One part only
+    /// Only one part
     #[arg(long)]
     only: Option<Part>,
-    /// The tests of one of the host's crates, without what depends on it: `rlf-train`
+    /// Only the tests of one of the host's crates, without the crates that depend on it: `rlf-train`
     #[arg(long, value_name = "CRATE", conflicts_with = "only")]
     package: Option<String>,
-    /// Tests of the host whose name contains one of these
+    /// Only tests of the host whose name contains one of these
     names: Vec<String>,
 }
 
-/// Runs what `choice` says, or everything, and ends with the time of each step and the tests that were skipped.
+/// Runs the tests of `choice`, or all. At the end prints the time of each step and the skipped tests.
 pub fn run(project: &Project, choice: &Choice) -> Result<()> {
     let mut run = Run {
         project,
@@ -82,7 +82,7 @@ pub fn run(project: &Project, choice: &Choice) -> Result<()> {
         } else {
             "cargo test"
         };
-        say(&format!("\nall passed; tests by {runner}"));
+        say(&format!("\nall passed; the tests ran under {runner}"));
     }
     outcome
 }
@@ -109,7 +109,7 @@ impl Run<'_> {
                     if steps::status(&mut host::cargo(project, "build"))?.success() {
                         return Ok(());
                     }
-                    bail!("the host does not compile: the first error above")
+                    bail!("the host does not compile: see the first error above")
                 }),
                 ("build the plugins", || plugins::build(project)),
             )?;
@@ -134,7 +134,7 @@ impl Run<'_> {
             self.steps.run(
                 "doc tests of the host",
                 host::cargo(project, "test").arg("--doc"),
-                "the example in the documentation that is named above",
+                "see the example of the documentation that is named above",
             )?;
         }
         Ok(())
@@ -144,15 +144,15 @@ impl Run<'_> {
         let (project, nextest) = (self.project, self.nextest);
         self.steps.take("make ready", || {
             say(if nextest {
-                "  tests run by cargo-nextest"
+                "  the tests run under cargo-nextest"
             } else {
-                "  tests run by `cargo test`; cargo-nextest is not installed, and not needed"
+                "  the tests run under `cargo test`; cargo-nextest is not installed, and not needed"
             });
             machine::make_ready(project, needs)
         })
     }
 
-    /// The tests of one of the host's crates. Crates that depend on it are not compiled.
+    /// Runs the tests of one of the host's crates. Crates that depend on it are not compiled.
     fn package(&mut self, name: &str) -> Result<()> {
         let project = self.project;
         let metadata = Metadata::read(project, &project.root().join("Cargo.toml"))?;
@@ -160,7 +160,7 @@ impl Run<'_> {
             let names: Vec<_> = metadata.members().map(|member| &*member.name).collect();
             bail!("the host has no crate {name}; it has {}", names.join(", "));
         };
-        // A crate whose tests run plugins asks this one for their folder.
+        // A crate whose tests run plugins depends on this crate, to find their folder.
         let dependencies = package.dependencies.iter();
         let mut folders = dependencies.filter_map(|dependency| dependency.path.as_ref());
         if folders.any(|folder| folder.ends_with("xtask")) {
@@ -195,13 +195,13 @@ impl Run<'_> {
             self.steps.run(
                 &format!("doc tests of {name}"),
                 host::cargo_one(project, "test", &[], name).arg("--doc"),
-                "the example in the documentation that is named above",
+                "see the example of the documentation that is named above",
             )?;
         }
         Ok(())
     }
 
-    /// What takes seconds.
+    /// Runs the lints that take only seconds.
     fn quick_lints(&mut self) -> Result<()> {
         let project = self.project;
         self.steps.run(
@@ -239,7 +239,7 @@ impl Run<'_> {
                         .args(["--locked", "check", "--config"])
                         .arg(project.root().join("deny.toml"))
                         .args(["bans", "licenses", "sources"]),
-                    "choose another crate, or argue for it in deny.toml",
+                    "choose another crate, or allow this one in deny.toml with a reason",
                 )?;
             }
         } else {
@@ -259,23 +259,23 @@ impl Run<'_> {
         self.steps.run(
             "clippy of the host",
             host::cargo(self.project, "clippy").args(["--all-targets", "--", "-D", "warnings"]),
-            "the first warning above; `cargo clippy --release --workspace --all-targets --fix` mends many",
+            "see the first warning above; `cargo clippy --release --workspace --all-targets --fix` corrects many",
         )?;
         self.steps.run(
             "clippy of the guests",
             self.guest_cargo("clippy", guests::workspace(self.project))
                 .args(["--all-targets", "--", "-D", "warnings"]),
-            "the first warning above",
+            "see the first warning above",
         )?;
         self.steps.run(
             "clippy of the guests with C inside",
             self.guest_cargo("clippy", with_c::workspace(self.project))
                 .args(["--all-targets", "--", "-D", "warnings"]),
-            "the first warning above",
+            "see the first warning above",
         )
     }
 
-    /// The documentation of the host's crates, private items included. What clippy compiled is used again.
+    /// Builds the documentation of the host's crates, private items included. It reuses clippy's build.
     fn documentation(&mut self) -> Result<()> {
         let project = self.project;
         self.steps.take("documentation of the host", || {
@@ -286,25 +286,25 @@ impl Run<'_> {
             let outcome = if steps::status(&mut command)?.success() {
                 Ok(())
             } else {
-                Err(anyhow!("the first warning of rustdoc above"))
+                Err(anyhow!("see the first warning of rustdoc above"))
             };
             report(outcome, DOCUMENTATION_FAILS)
         })
     }
 
-    /// The guests' logic, natively: no sandbox, and errors with a line number.
+    /// Runs the guests' tests natively: no sandbox, and errors with a line number.
     fn guest_tests(&mut self) -> Result<()> {
         let mut natively = self.guest_cargo("test", guests::workspace(self.project));
         self.skipped.collect(&mut natively);
         self.steps.run(
             "test the guests natively",
             &mut natively,
-            "the failed test above; it runs without a sandbox, so a debugger works",
+            "see the failed test above; it runs without a sandbox, so a debugger works",
         )?;
         self.steps.run(
             "test the guests with C inside natively",
             &mut self.guest_cargo("test", with_c::workspace(self.project)),
-            "the failed test above; it runs without a sandbox, so a debugger works",
+            "see the failed test above; it runs without a sandbox, so a debugger works",
         )?;
         let version = steps::output(
             self.project
@@ -319,7 +319,7 @@ impl Run<'_> {
                         .command("python3")
                         .args(["-m", "unittest", "discover", "--start-directory"])
                         .arg(self.project.root().join(folder)),
-                    "the failed test above; it runs under the machine's own python3",
+                    "see the failed test above; it runs under the machine's own python3",
                 )?;
             }
             return Ok(());
@@ -328,13 +328,14 @@ impl Run<'_> {
             self.skipped.add(
                 &format!("{what}, natively"),
                 "python3 is older than 3.11 or missing",
-                "install python3 of 3.11 or later",
+                "install python3 3.11 or later",
             );
         }
         Ok(())
     }
 
-    /// Native builds of guests are small and rarely run: the development profile, not the one with LTO.
+    /// `cargo SUBCOMMAND` on a workspace of guests. Native builds of guests are small and rarely run, so they use the
+    /// development profile, not the one with LTO.
     fn guest_cargo(&self, subcommand: &str, workspace: PathBuf) -> Command {
         let mut command = self.project.cargo(subcommand);
         command
@@ -362,7 +363,7 @@ impl Run<'_> {
                 Packages::AllButEndToEnd => {
                     command.args(host::ONE_WAY).args(["--exclude", "rlf-tests"]);
                 }
-                // It depends on nothing heavy: naming it alone costs no second build.
+                // This package depends on nothing heavy: selecting it alone causes no second build.
                 Packages::EndToEnd => {
                     command.args(["--release", "--locked", "--package", "rlf-tests"]);
                 }
@@ -385,18 +386,18 @@ impl Run<'_> {
     }
 }
 
-/// Passes on the `outcome` of a lint; prints an error instead where the lint does not `fail` yet.
+/// Passes on the `outcome` of a lint. If the lint does not `fail` yet, prints the error instead.
 fn report(outcome: Result<()>, fail: bool) -> Result<()> {
     match outcome {
         Err(error) if !fail => {
-            say(&format!("  does not fail yet: {error:#}"));
+            say(&format!("  reported, but not yet a failure: {error:#}"));
             Ok(())
         }
         outcome => outcome,
     }
 }
 
-/// Which of the host's packages are tested.
+/// The host's packages that are tested.
 #[derive(Clone, Copy, Debug)]
 enum Packages {
     All,

@@ -1,10 +1,11 @@
-//! Guests with C inside, and the compiler that makes WebAssembly of it.
+//! Guests with C inside, and the compiler that builds their C code for WebAssembly.
 //!
-//! QuickJS and SQLite are C, and few machines have a C compiler and a C library for WebAssembly. Zig's is both, in one
-//! wheel of PyPI: it is fetched into `target/tools`, with its version and hash fixed in `plugins/with-c/requirements.txt`.
-//! Where it cannot be had, these guests are left out and everything else is built.
+//! QuickJS and SQLite are C, and few machines have a C compiler and a C library for WebAssembly. Zig is both, in one
+//! wheel of PyPI. It is fetched into `target/tools`, with its version and hash fixed in
+//! `plugins/with-c/requirements.txt`. If it cannot be fetched, these guests are left out and everything else is
+//! built.
 //!
-//! Zig does not know Rust's name of the target, so this program stands between the crate `cc` and Zig, as it does
+//! Zig does not know Rust's name of the target, so this program runs between the crate `cc` and Zig, as it does
 //! between cargo and rustc.
 
 use std::{
@@ -23,17 +24,17 @@ use crate::{
     steps::{self, say},
 };
 
-/// Set where this program is to stand in for Zig's compiler: Zig.
+/// The variable that is set if this program has to act as Zig's compiler; its value is the path of Zig.
 const MARK: &str = "RLF_XTASK_ZIG";
 
-/// The names that this program is then started by.
+/// The names under which this program is then started.
 const CC: &str = "zig-cc";
 const AR: &str = "zig-ar";
 
 /// The workspace, relative to the repository.
 pub const FOLDER: &str = "plugins/with-c";
 
-/// Whether `folder`, of a guest's sources, belongs to this workspace, or is it.
+/// Whether `folder`, of a guest's sources, is this workspace or belongs to it.
 pub fn is_member(folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     folder.ends_with(FOLDER) || text.lines().any(|line| line == "workspace = \"../with-c\"")
@@ -44,12 +45,12 @@ pub fn workspace(project: &Project) -> PathBuf {
     project.root().join(FOLDER).join("Cargo.toml")
 }
 
-/// Sets `command`, a cargo that builds guests, up to compile C with what [`compiler`] gave.
+/// Sets up `command`, a cargo that builds guests, to compile C with the compiler of [`compiler`].
 pub fn apply(project: &Project, compiler: &Path, command: &mut Command) -> Result<()> {
     let names = stand_ins(project)?;
     let target = guests::TARGET.replace('-', "_");
     let header = project.root().join("plugins/javascript/src/stack.h");
-    // As rustc's flags do in `reproducible`: no path of this machine in a component.
+    // As with rustc's flags in `reproducible`: components contain no path of this machine.
     let flags = format!(
         "-ffile-prefix-map={}=/rlf -include {}",
         escaped(project.root()),
@@ -62,7 +63,7 @@ pub fn apply(project: &Project, compiler: &Path, command: &mut Command) -> Resul
         .env(format!("AR_{target}"), names.join(AR))
         .env(format!("CFLAGS_{target}"), flags)
         .env("CC_SHELL_ESCAPED_FLAGS", "1")
-        // The engine's build script would fetch a compiler of its own.
+        // Otherwise the engine's build script would fetch another compiler.
         .env("RQUICKJS_SYS_NO_WASI_SDK", "1")
         .env("ZIG_GLOBAL_CACHE_DIR", &cache)
         .env("ZIG_LOCAL_CACHE_DIR", &cache);
@@ -73,12 +74,12 @@ fn escaped(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Zig, fetched where it is not there yet. The error is one line: what to type to have it.
+/// The path of Zig, which is fetched if it does not exist yet. The error is one line with the command to type.
 pub fn compiler(project: &Project) -> Result<PathBuf> {
     let requirements = project.root().join(FOLDER).join("requirements.txt");
     let wanted = fs::read(&requirements)
         .with_context(|| format!("{} cannot be read", requirements.display()))?;
-    // Other requirements, another folder; one that was not finished has no mark.
+    // Other requirements have another folder; one that was not finished lacks the mark file.
     let name = format!("zig-{}", &manifest::hash(&wanted)[..12]);
     let folder = project.root().join("target/tools").join(name);
     let zig = folder
@@ -91,12 +92,12 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
     let python = env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if steps::output(project.command(&python).args(["-m", "pip", "--version"])).is_err() {
         bail!(
-            "their C compiler comes from PyPI, and `{python} -m pip` does not run: `apt-get install python3-pip`, or \
+            "their C compiler is installed from PyPI, and `{python} -m pip` does not run: `apt-get install python3-pip`, or \
              name a Python that has pip in PYTHON"
         );
     }
     say(&format!(
-        "  a C compiler for WebAssembly: Zig's, into {}",
+        "  installing Zig, a C compiler for WebAssembly, into {}",
         project.shown(&folder)
     ));
     let mut command = project.command(&python);
@@ -116,7 +117,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
         .arg(&requirements);
     if !steps::status(&mut command)?.success() || !zig.is_file() {
         bail!(
-            "pip did not install what {} lists: with no way to PyPI, name an index that has it in PIP_INDEX_URL, and \
+            "pip did not install what {} lists: if PyPI cannot be reached, name an index that has it in PIP_INDEX_URL, and \
              type `cargo xtask plugins` again",
             project.shown(&requirements)
         );
@@ -125,14 +126,14 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
     Ok(zig)
 }
 
-/// The folder where this program has the names [`CC`] and [`AR`].
+/// The folder in which this program has the names [`CC`] and [`AR`].
 fn stand_ins(project: &Project) -> Result<PathBuf> {
-    let this = env::current_exe().context("this program cannot find itself")?;
+    let this = env::current_exe().context("the path of this program is unknown")?;
     let folder = project.root().join("target/tools/zig-names");
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     for name in [CC, AR] {
         let path = folder.join(name).with_extension(env::consts::EXE_EXTENSION);
-        // The one there may be an earlier build of this program.
+        // An existing file may be an earlier build of this program.
         _ = fs::remove_file(&path);
         fs::hard_link(&this, &path)
             .or_else(|_| fs::copy(&this, &path).map(|_| ()))
@@ -141,7 +142,7 @@ fn stand_ins(project: &Project) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Where `cc` started this program in a compiler's place: runs Zig, and says how it ended.
+/// If `cc` started this program as a compiler: runs Zig, and returns its exit code.
 pub fn as_compiler() -> Option<ExitCode> {
     let zig = env::var_os(MARK)?;
     let mut words = env::args_os();
@@ -169,7 +170,7 @@ pub fn as_compiler() -> Option<ExitCode> {
     }
 }
 
-/// The words of a C compiler without Rust's name of the target.
+/// The words of a C compiler's call without Rust's name of the target.
 fn rewrite(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let names_target = |word: &OsString| {
         word.to_str()

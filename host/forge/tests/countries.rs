@@ -1,4 +1,4 @@
-//! The promises of the countries, through their public interface alone.
+//! The promises of the countries, tested through their public interface only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn answer(task: &Task) -> &str {
     answers[0].as_str().unwrap()
 }
 
-/// Carries a demonstration out. Returns its turns, each with what its calls showed.
+/// Performs a demonstration. Returns its turns, each with the results of its calls.
 fn carry_out(generator: &CountryTasks, task: &Task) -> Vec<(DemonstratedTurn, Vec<String>)> {
     let mut demonstrator = generator.demonstration(task).unwrap();
     let mut turns: Vec<(DemonstratedTurn, Vec<String>)> = Vec::new();
@@ -302,7 +302,7 @@ fn a_demonstrator_says_what_it_was_given_and_wants_one_observation_a_call() {
             observations: 1
         }
     );
-    // The demonstrator believes the tools, not the table.
+    // The demonstrator trusts the tools' results, not the table.
     let second = demonstrator
         .next_turn(&["70001".into(), " 70000\n".into()])
         .unwrap()

@@ -1,4 +1,4 @@
-//! The program accepts what the documents show.
+//! The examples in the documents are read by the program, and show every key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,15 +17,15 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The TOML examples of a page, in order.
-fn examples(page: &str) -> Vec<String> {
-    let blocks = page.split("```toml\n").skip(1);
-    blocks
-        .map(|block| block.split("```").next().unwrap().to_owned())
-        .collect()
+/// The TOML example of a page that follows the line `<!-- example: NAME -->`.
+fn example(page: &str, name: &str) -> String {
+    let start = format!("<!-- example: {name} -->\n```toml\n");
+    let after = page.split(&start).nth(1);
+    let after = after.unwrap_or_else(|| panic!("no TOML follows the marker of the example {name}"));
+    after.split("```").next().unwrap().to_owned()
 }
 
-/// The variants of an example: each commented-out key, such as `# path = "x"`, replaces another key.
+/// The keys that comments of an example show as alternatives: `# path = "x"`.
 fn alternatives(example: &str) -> Vec<String> {
     let lines = example.lines().filter_map(|line| line.strip_prefix("# "));
     lines
@@ -43,7 +43,7 @@ struct Configuration {
     plugins: BTreeMap<String, PluginGrants>,
 }
 
-/// The names of a value's fields.
+/// Names of the fields of a value.
 fn keys(value: &Value) -> BTreeSet<String> {
     let fields = value.as_object().expect("a table");
     fields.keys().cloned().collect()
@@ -57,7 +57,7 @@ fn keys_of(table: &toml::Value) -> BTreeSet<String> {
 #[test]
 fn the_manifest_in_the_documents_has_every_key_and_is_read() {
     let page = read("docs/plugins.md");
-    let example = &examples(&page)[0];
+    let example = &example(&page, "manifest");
     let manifest = PluginManifest::parse(example, "docs/plugins.md").unwrap();
     assert_eq!(manifest.gates, BTreeSet::from([GateName::Http]));
     let shown = keys_of(&toml::from_str(example).unwrap());
@@ -70,7 +70,7 @@ fn the_manifest_in_the_documents_has_every_key_and_is_read() {
 
 #[test]
 fn the_policy_in_the_documents_has_every_key_and_is_read() {
-    let example = &examples(&read("docs/plugins.md"))[1];
+    let example = &example(&read("docs/plugins.md"), "grants");
     let read: Configuration = rlf_config::parse(example, "docs/plugins.md").unwrap();
     let grants = &read.plugins["wiki"];
     // The documents show the default values.

@@ -170,7 +170,7 @@ gate = "em.em >= 1"
         (excluded.reason.as_str(), excluded.cause),
         ("a tool was down", ExclusionCause::Rollout)
     );
-    // One call for each plugin, whatever the number of entries and trajectories.
+    // One call for each plugin, for any number of entries and trajectories.
     let counts = stack.counts();
     assert_eq!(
         (

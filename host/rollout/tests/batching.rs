@@ -1,5 +1,5 @@
-//! What a sequence samples does not depend on what is decoded beside it, and training computes the
-//! very log-probabilities that were recorded.
+//! The samples of a sequence do not depend on the sequences decoded beside it, and training computes exactly the
+//! log-probabilities that were recorded.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn model() -> Model {
     Model::init(&config, 3, &Device::Cpu).unwrap()
 }
 
-/// A played sequence: all ids, which of them were sampled, and their log-probabilities.
+/// A played sequence: all ids, a mark for each sampled one, and the log-probabilities.
 #[derive(Debug, Clone, PartialEq)]
 struct Played {
     ids: Vec<u32>,
@@ -42,7 +42,7 @@ struct Played {
     log_prob_bits: Vec<u32>,
 }
 
-/// Four sequences to a prompt, as the members of a group.
+/// The prompt of a sequence. Four sequences share a prompt, as the members of a group.
 fn prompt(number: u64) -> Vec<u32> {
     let task = number / 4;
     (0..9 + 5 * task as u32)
@@ -50,7 +50,7 @@ fn prompt(number: u64) -> Vec<u32> {
         .collect()
 }
 
-/// Plays one sequence of several turns; `pauses` decides for how long its "tools" run.
+/// Plays one sequence of several turns; `pauses` decides how long its "tools" run.
 async fn play(engine: Arc<PolicyGenerator>, number: u64, pauses: u64) -> Played {
     let sampler = Sampler::new(SamplingParams::default(), 11, Purpose::Rollout).unwrap();
     let sequence = SequenceId(number);
@@ -106,7 +106,7 @@ fn play_all(count: u64, config: PolicyGeneratorConfig, workers: usize, pauses: u
     runtime.block_on(async {
         let mut all = JoinSet::new();
         for place in 0..count {
-            // Another order of arrival for every setting.
+            // A different order of arrival for every setting.
             let number = (place * (2 * pauses + 1)) % count;
             let engine = engine.clone();
             all.spawn(async move { (number, play(engine, number, pauses).await) });

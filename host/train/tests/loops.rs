@@ -1,5 +1,5 @@
-//! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a
-//! game that needs no tools: killed anywhere and resumed, a run is the one that was not.
+//! SFT, then RL, with a real policy of a few thousand parameters and rollouts of a game that needs no tools. A run
+//! that is killed at any point and resumed equals one that was not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ fn ids(key: Key, n: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Demonstrations that count up.
+/// Demonstrations of counting.
 struct Counting;
 
 impl DemonstrationSource for Counting {
@@ -247,8 +247,7 @@ const KEEP: CheckpointConfig = CheckpointConfig {
     trajectories_every: 1,
 };
 
-/// Fails right after a step, as a kill would: its line and trajectories are written, its
-/// checkpoint is not.
+/// Fails right after a step, like a kill: the step's metrics and trajectories are written, its checkpoint is not.
 struct KillAfter(Phase, u64);
 
 #[async_trait]
@@ -262,7 +261,7 @@ impl Observer for KillAfter {
     }
 }
 
-/// Both phases, from the beginning or from where the run stands.
+/// Runs both phases, from the beginning or from the run's last state.
 fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),
@@ -310,7 +309,7 @@ fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<Phase
     })
 }
 
-/// Every file of the last checkpoint, every trajectory, and all metrics but those of the clock.
+/// Every file of the last checkpoint, every trajectory, and all metrics except times.
 fn remains(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut remains = BTreeMap::new();
     for place in ["checkpoints/latest", "trajectories", "reference"] {
@@ -412,7 +411,7 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     assert!(stopped.join("checkpoints/rl-000003").is_dir());
     assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
     assert!(remains(&whole) == remains(&stopped));
-    // And a finished run has nothing left to do.
+    // A finished run has nothing left to do.
     assert_eq!(
         run(&stopped, true, &mut Unobserved),
         Ok(PhaseEnd::AlreadyDone)
@@ -431,11 +430,11 @@ fn the_first_ratio_of_every_step_is_exactly_one() {
     assert_eq!(rl.len(), 5);
     for line in &rl {
         assert_eq!(line["ratio_deviation"], 0.0, "{line}");
-        // Two epochs of two mini-batches: later updates are off-policy, and measured to be.
+        // Two epochs of two mini-batches: later updates are off-policy, and the metrics show it.
         assert_eq!(line["updates"], 4);
         assert!(line["kl"].as_f64().unwrap() > 0.0);
     }
-    // Before the first update the policy is its own reference.
+    // Before the first update the policy equals its reference.
     assert!(rl[4]["kl_reference"].as_f64().unwrap() > rl[0]["kl_reference"].as_f64().unwrap());
 }
 
@@ -509,7 +508,7 @@ fn supervised_training_learns_what_was_demonstrated() {
         .iter()
         .map(|l| l["loss"].as_f64().unwrap())
         .collect();
-    // ln 32 = 3.47 knows nothing.
+    // ln 32 = 3.47 is the loss of a policy that knows nothing.
     assert!(
         losses[0] > 3.0 && losses[59] < 1.5,
         "{} {}",

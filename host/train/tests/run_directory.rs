@@ -1,4 +1,4 @@
-//! What a run leaves on disk is whole, and picked up where it was left.
+//! The files of a run on disk are whole, and a run continues where it stopped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ fn keep(keep_last: usize) -> CheckpointConfig {
     }
 }
 
-#[allow(clippy::unnecessary_wraps)] // As a checkpoint wants it.
+#[allow(clippy::unnecessary_wraps)] // The signature that a checkpoint needs.
 fn save(folder: &Path) -> Result<(), RunError> {
     fs::write(folder.join("model.safetensors"), b"weights").unwrap();
     Ok(())
@@ -127,7 +127,7 @@ fn folders_that_are_no_checkpoints_are_left_alone() {
     let mut run = RunDirectory::create(folder.path(), &spec(), keep(1)).unwrap();
     checkpoint(&mut run, Phase::Rl, 1, false);
     let checkpoints = folder.path().join("checkpoints");
-    // A copy of one under another name, and something else.
+    // A copy of a checkpoint under another name, and an unrelated file.
     fs::create_dir(checkpoints.join("best")).unwrap();
     fs::copy(
         checkpoints.join("rl-000001/trainer.json"),
@@ -160,7 +160,7 @@ fn resuming_cuts_everything_back_to_the_checkpoint() {
     run.metrics().write(&line(Phase::Rl, 3)).unwrap();
     run.write_trajectories(Phase::Rl, 3, [3]).unwrap();
     drop(run);
-    // Killed in the middle of a line, of a trajectory file, and of a checkpoint.
+    // Killed in the middle of a metrics line, of a trajectory file, and of a checkpoint.
     fs::write(
         &metrics,
         [fs::read(&metrics).unwrap(), b"{\"phase\":\"r".to_vec()].concat(),
@@ -207,7 +207,7 @@ fn elapsed_time_goes_on_from_the_checkpoint() {
     let mut run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
     let written = checkpoint(&mut run, Phase::Rl, 1, false);
     drop(run);
-    // A run that had taken an hour.
+    // A run that has lasted an hour.
     let file = written.path.join("trainer.json");
     let mut state: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     state["elapsed"]["secs"] = 3600.into();
@@ -242,7 +242,7 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
     }
     assert!(!message.contains("group_size"), "{message}");
     drop(RunDirectory::resume(folder.path(), &changed, keep(2), true).unwrap());
-    // From here on the new settings are the run's.
+    // From here on the run has the new settings.
     drop(RunDirectory::resume(folder.path(), &changed, keep(2), false).unwrap());
     assert!(RunDirectory::resume(folder.path(), &spec(), keep(2), false).is_err());
 }
@@ -313,7 +313,7 @@ fn a_place_that_cannot_be_written_is_named() {
     fs::write(&file, b"").unwrap();
     let error = RunDirectory::create(&file.join("run"), &spec(), keep(2)).unwrap_err();
     assert!(error.to_string().contains("file/run"), "{error}");
-    // Root may write anywhere, so permission is asked of the error itself.
+    // Root may write anywhere, so the error is made by hand.
     let denied = RunError::Io {
         action: "create",
         path: file,

@@ -13,7 +13,7 @@ use crate::functions;
 use crate::lexer::{self, Symbol, Token};
 use crate::number::{Number, NumberError};
 
-/// Parentheses, signs and powers inside each other.
+/// Maximum nesting of parentheses, signs and powers.
 const MAX_DEPTH: usize = 100;
 
 /// The value of an expression.
@@ -64,7 +64,7 @@ impl Parser {
         found
     }
 
-    /// Takes one of these symbols and says where it stood.
+    /// Takes one of these symbols and returns it with its position.
     fn take_any(&mut self, symbols: &[Symbol]) -> Option<(Symbol, usize)> {
         let at = self.at();
         symbols

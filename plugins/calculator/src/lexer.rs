@@ -1,9 +1,9 @@
-//! From the text of an expression to tokens, each with the character it starts at.
+//! Splits the text of an expression into tokens, each with the position of its first character.
 
 use crate::error::{ExpressionError, Problem};
 use crate::number::Number;
 
-/// The longest expression, in characters.
+/// The maximum length of an expression, in characters.
 pub(crate) const MAX_LENGTH: usize = 2_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,7 @@ pub(crate) fn tokens(expression: &str) -> Result<Vec<(Token, usize)>, Expression
                 }
             }
             '+' => Symbol::Plus,
-            // Models write the typographic signs as well.
+            // Models also write typographic signs.
             '-' | '\u{2212}' => Symbol::Minus,
             '*' | '\u{d7}' => Symbol::Times,
             '/' | '\u{f7}' => Symbol::Divide,
@@ -96,7 +96,7 @@ pub(crate) fn tokens(expression: &str) -> Result<Vec<(Token, usize)>, Expression
     Ok(tokens)
 }
 
-/// One number at the start of `characters`, and how many of them it takes.
+/// One number at the start of `characters`, and the number of characters it uses.
 fn number(characters: &[char]) -> Result<(Number, usize), (usize, Problem)> {
     let digits = |from: usize| {
         characters[from..]
@@ -138,7 +138,7 @@ fn number(characters: &[char]) -> Result<(Number, usize), (usize, Problem)> {
             length = start + count;
         }
     }
-    // `1.2.3` and `12abc` are slips, not products.
+    // `1.2.3` and `12abc` are mistakes, not products.
     match characters.get(length) {
         Some('.') => return Err((length, Problem::Character('.'))),
         Some(letter) if letter.is_ascii_alphabetic() || *letter == '_' => {

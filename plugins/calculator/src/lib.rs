@@ -1,10 +1,10 @@
 //! The tool `calculate`: arithmetic that a language model should not do in its head.
 //!
-//! Numbers are exact fractions of integers of any size up to a bound. Only what is shown is rounded:
-//! a quotient or root that is not a whole number, to 12 significant digits, half to even. So
-//! `1 / 3 * 3` is 1, `0.1 + 0.2` is 0.3, and `2 ^ 200` has all its digits.
+//! Numbers are exact fractions of integers of any size up to a bound. Only the shown result is rounded: a quotient or
+//! root that is not a whole number is rounded to 12 significant digits, half to even. So `1 / 3 * 3` is 1, `0.1 +
+//! 0.2` is 0.3, and `2 ^ 200` has all its digits.
 //!
-//! A wrong expression says what is wrong and at which character.
+//! The error of a wrong expression says what is wrong and at which character.
 
 mod error;
 mod evaluate;

@@ -1,4 +1,4 @@
-//! Numbers: exact fractions that remember whether a division may have left digits without end.
+//! Numbers: exact fractions that remember whether a division may have produced endless digits.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use num_traits::{FromPrimitive, One, Signed, ToPrimitive, Zero};
 /// Significant digits of a quotient or root that is not a whole number.
 pub(crate) const SIGNIFICANT_DIGITS: u32 = 12;
 
-/// Bits that numerator and denominator may have: about 1,200 decimal digits. Bounds the work of
-/// every operation to microseconds.
+/// Maximum bits of numerator and denominator: about 1,200 decimal digits. It bounds the time of every operation to
+/// microseconds.
 pub(crate) const MAX_BITS: u64 = 4_000;
 
-/// Decimal digits to which roots and transcendental functions are carried before they are shown.
+/// Decimal digits to which roots and transcendental functions are computed before rounding.
 const GUARD_DIGITS: u32 = 30;
 
-/// The reason why there is no such number.
+/// The reason why a number does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NumberError {
     /// More than [`MAX_BITS`].
@@ -41,7 +41,7 @@ impl fmt::Display for NumberError {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Number {
     value: BigRational,
-    /// Shown with [`SIGNIFICANT_DIGITS`] unless it is a whole number: a quotient or root went in.
+    /// A quotient or root was used: shown with [`SIGNIFICANT_DIGITS`] unless it is a whole number.
     divided: bool,
 }
 
@@ -59,9 +59,9 @@ impl Number {
         Self::new(BigRational::from_integer(value.into()), false)
     }
 
-    /// From digits without and with a point, and a power of ten: `12.5e3` is ("125", 1 - 3).
+    /// Makes a number from digits, with the number of decimals reduced by the exponent: `12.5e3` is ("125", 1 - 3).
     pub(crate) fn decimal(digits: &str, decimals: i64) -> Result<Self> {
-        // Three bits a digit is less than any digit takes; an exponent in the millions stops here.
+        // Three bits per digit is less than any digit needs; this also stops an exponent in the millions.
         if digits.len() as u64 * 3 > MAX_BITS || decimals.unsigned_abs() * 3 > MAX_BITS {
             return Err(NumberError::TooLarge);
         }
@@ -75,10 +75,10 @@ impl Number {
         Self::new(value, false)
     }
 
-    /// From a function computed in floating point: correct to the digits that are shown.
+    /// Makes a number from a floating-point result, correct to the digits that are shown.
     pub(crate) fn approximate(value: f64) -> Result<Self> {
         let value = BigRational::from_f64(value).ok_or(NumberError::TooLarge)?;
-        // Below the smallest step of 12 digits there is only noise: sin(pi) is 0.
+        // Below the smallest step of 12 digits there is only rounding error: sin(pi) is 0.
         if value.abs() < BigRational::new(BigInt::one(), BigInt::from(10).pow(15)) {
             return Self::integer(0);
         }
@@ -139,7 +139,7 @@ impl Number {
         }
     }
 
-    /// Exact for whole exponents; a negative one divides, a fractional one is a root.
+    /// A power: exact for whole exponents; a negative one divides, a fractional one takes a root.
     pub(crate) fn power(&self, exponent: &Self) -> Result<Self> {
         if !exponent.value.is_integer() {
             return self.fractional_power(exponent);
@@ -151,7 +151,7 @@ impl Number {
         let divided = self.divided || exponent.is_negative();
         let unit = self.value.is_zero() || self.value.abs().is_one();
         let exponent = if unit {
-            // Only its parity matters, however large it is.
+            // Only the exponent's parity matters, however large it is.
             i32::from(exponent.is_odd()) + if exponent.is_zero() { 0 } else { 2 }
         } else {
             exponent.to_i32().ok_or(NumberError::TooLarge)?
@@ -186,7 +186,7 @@ impl Number {
             };
         }
         let result = Self::approximate(self.to_f64()?.powf(exponent.to_f64()?))?;
-        // 27 ^ (1/3) is 3, which floating point misses by a little: take a whole number that fits.
+        // 27 ^ (1/3) is 3, which floating point misses slightly: try the nearest whole number.
         let nearest = Self::new(result.value.round(), false)?;
         let error = (&result.value - &nearest.value).abs();
         if !nearest.value.is_zero() && error / nearest.value.abs() < epsilon() {
@@ -196,7 +196,7 @@ impl Number {
         }
     }
 
-    /// Exact where numerator and denominator are squares.
+    /// The square root: exact if numerator and denominator are squares.
     pub(crate) fn square_root(&self) -> Result<Self> {
         if self.value.is_negative() {
             return Err(NumberError::Undefined(
@@ -237,7 +237,7 @@ impl Number {
         }
     }
 
-    /// To this many decimals, half to even; negative ones round to tens and hundreds.
+    /// Rounds to this many decimals, half to even; negative numbers of decimals round to tens and hundreds.
     pub(crate) fn round(&self, decimals: i32) -> Result<Self> {
         if u64::from(decimals.unsigned_abs()) * 3 > MAX_BITS {
             return Err(NumberError::Undefined("round takes at most 1200 decimals"));
@@ -270,7 +270,7 @@ fn epsilon() -> BigRational {
     BigRational::new(BigInt::one(), BigInt::from(10).pow(SIGNIFICANT_DIGITS + 1))
 }
 
-/// To the nearest whole number, ties to the even one.
+/// Rounds to the nearest whole number, ties to even.
 fn round_half_even(value: &BigRational) -> BigRational {
     let (quotient, remainder) = value.numer().div_mod_floor(value.denom());
     let twice: BigInt = remainder * 2;
@@ -287,7 +287,7 @@ fn round_to_decimals(value: &BigRational, decimals: u32) -> BigRational {
     round_half_even(&(value * &power)) / power
 }
 
-/// To a number of significant digits, half to even. The one place where digits are lost.
+/// Rounds to a number of significant digits, half to even. Digits are lost only here.
 fn to_significant_digits(value: &BigRational, digits: u32) -> BigRational {
     if value.is_zero() {
         return value.clone();
@@ -304,7 +304,7 @@ fn to_significant_digits(value: &BigRational, digits: u32) -> BigRational {
 /// The exponent of the first significant digit: 0 for 1 to 9.99, -1 for 0.1.
 fn magnitude(value: &BigRational) -> i64 {
     let (numerator, denominator) = (value.numer().magnitude(), value.denom().magnitude());
-    // The difference of the lengths is it or one too many.
+    // The difference of the lengths is the exponent or one more.
     let length = |n: &num_bigint::BigUint| n.to_string().len() as i64;
     let estimate = length(numerator) - length(denominator);
     let ten = num_bigint::BigUint::from(10_u32);
@@ -317,7 +317,7 @@ fn magnitude(value: &BigRational) -> i64 {
     if at_least { estimate } else { estimate - 1 }
 }
 
-/// Without exponent and without trailing zeros.
+/// Shown without exponent and without trailing zeros.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_integer() {

@@ -245,7 +245,7 @@ fn depth_and_length_are_bounded() {
     );
     assert!(calculate(&"-".repeat(1_500)).contains("inside each other"));
     assert!(calculate(&"1+".repeat(1_500)).contains("longer than 2000 characters"));
-    // Each operation is bounded, so the longest expression of the dearest ones is, too.
+    // Each operation is bounded, so even the longest expression of the most expensive operations is bounded.
     let product = vec!["9^1200"; 285].join("*");
     assert!(calculate(&product).contains("more than 1200 digits"));
 }

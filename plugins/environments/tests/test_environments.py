@@ -14,12 +14,12 @@ import make_tasks
 import play
 import record
 
-# Environments that a tiny model can have in its context, with the most characters their tools may take there.
+# Environments that fit in the context of a tiny model, and the maximum characters of their tools.
 SHORT, MOST_CHARACTERS = ("Bakery", "Ferry", "Gym", "Library", "ToolShed"), 2400
-# No clock and no entropy but the seeded one.
+# No clock, and no randomness except the seeded one.
 IMPORTS = {"mcp.server.fastmcp", "pydantic", "random", "typing"}
 WRONG = ("no such", -7, 10**9, None)
-# Of no type that a state has anywhere.
+# A type that no state contains.
 NO_STATE = [[[0]]]
 
 
@@ -183,7 +183,7 @@ class States(unittest.TestCase):
                     if self.refused_without_a_trace(episode, tool, wrong):
                         refused += 1
                         continue
-                    # What still made sense is undone, so that the scenario goes on as it is told.
+                    # Successful calls are undone, so that the scenario continues as planned.
                     random.setstate(drawn)
                     for name, state in before.items():
                         episode.modules[name].load_scenario(state)
@@ -236,7 +236,7 @@ class Tasks(unittest.TestCase):
     def test_gold_calls_lead_from_the_setup_to_the_gold_state(self):
         for split in make_tasks.COUNTS:
             for task in tasks(split):
-                # A seed of its own: no task may depend on it.
+                # A different seed: no task may depend on it.
                 episode = play.Episode(task["setup"]["servers"], seed=len(task["id"]) + 99)
                 self.assertEqual(episode.state(), task["reference"]["initial"], task["id"])
                 for call in task["reference"]["calls"]:
@@ -248,7 +248,7 @@ class Tasks(unittest.TestCase):
             for task in tasks(split):
                 wanted, there = task["reference"]["state"], play.Episode(task["setup"]["servers"], seed=0).state()
                 self.assertEqual(set(wanted), set(there), task["id"])
-                # The verdict is the share of servers that are as they should be.
+                # The verdict is the share of servers whose state is correct.
                 self.assertEqual([name for name in wanted if wanted[name] == there[name]], [], task["id"])
 
     def test_no_question_in_the_same_world_is_in_two_splits(self):

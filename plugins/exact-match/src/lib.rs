@@ -6,12 +6,12 @@
 //! | `f1` | overlap of the words of both, the best over all references, 0 to 1 |
 //! | `verbatim` | 1 if the answer is a reference character for character, white space around it aside, else 0 |
 //!
-//! No answer scores 0 on all. The reference is any form of
-//! [`accepted_answers`](rlf_plugin::accepted_answers); a task whose references normalise to nothing
-//! is an error, for no answer could ever match it.
+//! A trajectory without an answer scores 0 on all terms. The reference is any form of
+//! [`accepted_answers`](rlf_plugin::accepted_answers). A task whose references are empty after normalisation is an
+//! error, because no answer could match it.
 //!
-//! `em` is not for numbers: without punctuation -5 is 5, and 3.14 is 314. Where numbers may be written in
-//! several ways use `numeric-match`; where answers are names or numbers as a tool prints them, `verbatim`.
+//! `em` is not for numbers: without punctuation -5 is 5, and 3.14 is 314. If numbers may be written in several ways,
+//! use `numeric-match`; if answers are names or numbers as a tool prints them, use `verbatim`.
 
 mod normalize;
 mod score;

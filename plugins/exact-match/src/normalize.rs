@@ -13,7 +13,7 @@ pub(crate) fn normalize(answer: &str) -> String {
     without.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `re.sub(r'\b(a|an|the)\b', ' ', text)`: a run of word characters that is an article is a space.
+/// `re.sub(r'\b(a|an|the)\b', ' ', text)`: each article that is a whole run of word characters becomes a space.
 fn without_articles(text: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut kept = String::with_capacity(text.len());

@@ -12,7 +12,7 @@ pub(crate) fn exact(answer: &str, reference: &str) -> f64 {
     }
 }
 
-/// 1 if both are the same characters between the white space around them. An empty answer matches nothing.
+/// 1 if both are the same characters, apart from white space around them. An empty answer matches nothing.
 pub(crate) fn verbatim(answer: &str, reference: &str) -> f64 {
     exact(answer.trim(), reference.trim())
 }

@@ -6,7 +6,7 @@
 //! | `well_formed` | share of the calls that could be parsed, 0 to 1; 1 where none was tried |
 //! | `ok` | 1 if the model answered and every call could be parsed, else 0: made for gates |
 //!
-//! A call that could be parsed and was refused for its arguments is the business of `tool-use`.
+//! `tool-use` covers calls that could be parsed but were refused for their arguments.
 //!
 //! ```toml
 //! [plugins.format.config]   # may be left out
@@ -29,7 +29,7 @@ fn init(config: Config) -> Result<Config, &'static str> {
     Ok(config)
 }
 
-/// Looks at the form of answer and calls, not at what they say.
+/// Grades the form of answer and calls, not their content.
 #[reward]
 fn format(_task: &Task, trajectory: &Trajectory, config: &Config) -> Terms {
     let answer = trajectory

@@ -18,7 +18,7 @@ fn an_answer_after_well_formed_calls_is_ok() {
         grade(json!({}), testing::trajectory().answered("42")),
         [1.0, 1.0, 1.0]
     );
-    // What the tool made of it is not a question of form.
+    // The tool's reaction does not matter for the form.
     let refused = testing::trajectory().called("f", json!({}), Ended::InvalidArguments);
     assert_eq!(grade(json!({}), refused.answered("42")), [1.0, 1.0, 1.0]);
 }

@@ -132,7 +132,7 @@ impl GuestSession for Notebook {
     }
 }
 
-/// The engine of the snapshot, once; another where that is taken, as in the second session of an instance.
+/// The engine of the snapshot, once; a new engine if that one is taken, as in the second session of an instance.
 fn take_engine() -> Result<&'static Engine, Error> {
     match ENGINE.take() {
         Some(engine) => Ok(engine),
@@ -149,7 +149,7 @@ fn known(language: &str) -> Result<(), Error> {
     )))
 }
 
-/// An error where the contract has room for an exception alone.
+/// Turns an error into an exception, where the contract allows only exceptions.
 fn refused(error: Error) -> code::Exception {
     let message = match error {
         Error::InvalidArguments(text)

@@ -1,4 +1,4 @@
-//! The programs of `conformance/`, natively. `rlf-bench conformance` runs them in the component.
+//! Runs the programs of `conformance/` natively. `rlf-bench conformance` runs them in the component.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -35,7 +35,7 @@ struct Case {
     expected: Expected,
 }
 
-/// Those that the engine itself keeps; a program that the host has to stop is left to `rlf-bench conformance`.
+/// The limits that the engine itself keeps; `rlf-bench conformance` runs the programs that the host has to stop.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Limits {

@@ -1,4 +1,5 @@
-//! The engine, its functions for the prelude, and its loop: tasks, then what they promised, then the next task.
+//! The engine, its functions for the prelude, and its loop: a task, then the promises that it left, then the next
+//! task.
 
 use std::rc::Rc;
 
@@ -9,17 +10,17 @@ use rquickjs::{
 
 use crate::{files::Refused, host, modules, raw, state::State};
 
-/// Stack that programs may use before a RangeError, in bytes of linear memory: 8,000 plain calls. Beside it every
-/// call takes room on the host's own stack, which the engine cannot see. Functions that call themselves fit into 8 MiB
-/// of that; what nests inside the engine (JSON a hundred thousand deep) takes more of it, and ends at the host's limit.
+/// Stack that programs may use before a RangeError, in bytes of linear memory: 8,000 plain calls. Every call also
+/// uses the host's own stack, which the engine cannot see. Recursive functions fit into 8 MiB of that. Nesting inside
+/// the engine (JSON a hundred thousand deep) uses more, and ends at the host's limit.
 const STACK: usize = if cfg!(target_family = "wasm") {
     2 * 1024 * 1024
 } else {
-    // A test's thread has no more.
+    // A test's thread has no larger stack.
     512 * 1024
 };
 
-/// Node's part, in the order of evaluation: a file finds the ones before it by `require`.
+/// Node's part, in the order of evaluation: each file can `require` the earlier ones.
 const PRELUDE: &[(&str, &str)] = &[
     ("internal/errors", include_str!("prelude/errors.js")),
     ("internal/inspect", include_str!("prelude/inspect.js")),
@@ -56,11 +57,11 @@ pub(crate) struct Fault {
     pub(crate) traceback: String,
 }
 
-/// The surroundings that a program finds.
+/// The environment that a program runs in.
 #[derive(Debug, Default)]
 pub(crate) struct Program<'a> {
     pub(crate) code: &'a str,
-    /// The first one names it.
+    /// The first one is the program's name.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -72,8 +73,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Builds the engine, for good: what it holds refers to it in turn, and an instance ends with its memory anyway. An
-    /// error is a bug in the prelude.
+    /// Builds the engine. It is never freed, because its contents refer to it, and an instance's end frees its memory
+    /// anyway. An error is a bug in the prelude.
     pub(crate) fn new() -> std::result::Result<&'static Self, String> {
         let failed = |error: Error| format!("the engine cannot be made: {error}");
         let runtime = Runtime::new().map_err(failed)?;
@@ -124,7 +125,8 @@ impl Engine {
         })
     }
 
-    /// Runs a notebook's cell: how it ended, its value as text, and what it showed, as pairs of media type and text.
+    /// Runs a notebook's cell: returns how it ended, its value as text, and its displays, as pairs of media type and
+    /// text.
     pub(crate) fn cell(
         &self,
         code: &str,
@@ -140,7 +142,7 @@ impl Engine {
                 Ok(promise) => promise,
                 Err(error) => return (run.settle(Err(error)), None, Vec::new()),
             };
-            // Its failure is the cell's, not a promise that was forgotten.
+            // Its failure belongs to the cell and is not an unhandled rejection.
             let watched = run.hook::<_, ()>("watch", (promise.clone(),));
             let mut ended = run.settle(watched);
             let mut value = None;
@@ -166,7 +168,7 @@ impl Engine {
         })
     }
 
-    /// Compiles a module for `require` and `import`: a byte that says which kind, and the engine's bytecode.
+    /// Compiles a module for `require` and `import`: a byte for its kind, and the engine's bytecode.
     pub(crate) fn compile(&self, name: &str, source: &str) -> std::result::Result<Vec<u8>, Fault> {
         self.with(|run| {
             let file = modules::file_of(name);
@@ -190,7 +192,7 @@ impl Engine {
     }
 }
 
-/// The engine, entered.
+/// The entered engine.
 struct Run<'js, 'a> {
     ctx: Ctx<'js>,
     hooks: Object<'js>,
@@ -206,7 +208,7 @@ impl<'js> Run<'js, '_> {
         self.hooks.get::<_, Function>(name)?.call(arguments)
     }
 
-    /// From the end of the program's own text to the end of everything it set going, and of the program.
+    /// Continues from the end of the program's text until all its pending work and the program have ended.
     fn after(&self, last: Result<()>) -> Ended {
         match self.settle(last) {
             Ended::Completed => match self.hook::<_, Option<i32>>("exitCode", ()) {
@@ -218,12 +220,12 @@ impl<'js> Run<'js, '_> {
         }
     }
 
-    /// Until nothing is left that was set going.
+    /// Runs until no pending work is left.
     fn settle(&self, mut last: Result<()>) -> Ended {
         loop {
             if let Err(error) = last {
                 match self.fatal(error) {
-                    // Somebody listens to `uncaughtException`.
+                    // The program listens to `uncaughtException`.
                     Ended::Completed => {}
                     ended => return ended,
                 }
@@ -240,7 +242,7 @@ impl<'js> Run<'js, '_> {
         }
     }
 
-    /// Runs the promised work, and then the next task; false if there is none.
+    /// Runs the pending promises, and then the next task; false if there is none.
     fn turn(&self) -> Result<bool> {
         loop {
             let ticks = self.hook::<_, bool>("ticks", ())?;
@@ -259,7 +261,7 @@ impl<'js> Run<'js, '_> {
         self.hook("turn", ())
     }
 
-    /// Ends the program by `error`, which goes to the program's own handler or, without one, to standard error.
+    /// Ends the program with `error`, which goes to the program's own handler or, without one, to standard error.
     fn fatal(&self, error: Error) -> Ended {
         if let Some(code) = self.state.exit.get() {
             self.ctx.catch();
@@ -278,7 +280,7 @@ impl<'js> Run<'js, '_> {
             }
             Err(error) => Ended::Raised(self.fault(error, true)),
         };
-        // `process.exit` may be called by those who listen to `exit`.
+        // Listeners of `exit` may call `process.exit`.
         match self.hook::<_, Option<i32>>("exitCode", ()) {
             Err(_) if self.state.exit.get().is_some() => {
                 Ended::Exited(self.state.exit.get().unwrap_or(1))
@@ -320,7 +322,7 @@ fn thrown<'js>(ctx: &Ctx<'js>, error: Error) -> Value<'js> {
     ctx.catch()
 }
 
-/// An error in the prelude itself, where nothing else can say it.
+/// Describes an error in the prelude itself, where no other code can report it.
 fn describe(ctx: &Ctx<'_>, error: Error) -> String {
     let value = thrown(ctx, error);
     match value.as_exception() {
@@ -329,7 +331,7 @@ fn describe(ctx: &Ctx<'_>, error: Error) -> String {
     }
 }
 
-/// Evaluates the prelude; what it gives to [`Engine`].
+/// Evaluates the prelude; returns the object that it gives to [`Engine`].
 fn prelude<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     let native = natives(ctx, state)?;
     let builtins = Object::new(ctx.clone())?;
@@ -365,7 +367,7 @@ fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
         }};
     }
     provide!("write", |ctx, state, fd: u8, data: Value<'js>| {
-        // Somebody went on after `process.exit`: an asynchronous function can.
+        // An asynchronous function can continue after `process.exit`.
         if state.exit.get().is_some() {
             return Err(raw::throw_uncatchable(&ctx));
         }
@@ -443,7 +445,7 @@ fn natives<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'js>> {
     Ok(native)
 }
 
-/// The part of [`natives`] for files: an answer, or the code of an error as a string.
+/// The part of [`natives`] for files: each function returns a result, or an error code as a string.
 fn files<'js>(ctx: &Ctx<'js>, state: &Rc<State>, native: &Object<'js>) -> Result<()> {
     macro_rules! provide {
         ($name:literal, |$ctx:ident, $files:ident $(, $argument:ident: $type:ty)*| $body:expr) => {{

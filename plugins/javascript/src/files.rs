@@ -1,8 +1,8 @@
-//! The run's files: a tree in memory, `/` and `/tmp` there from the start.
+//! The run's files: a tree in memory in which `/` and `/tmp` always exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The reason why a path cannot be used, by the name that Node's errors have.
+/// The reason why a path cannot be used, named as in Node's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Missing,
@@ -47,7 +47,7 @@ impl Default for Files {
 }
 
 impl Files {
-    /// At most `bytes` of all files together; 0 stands for no limit but the host's.
+    /// Limits all files together to `bytes`; 0 means that only the host's limit applies.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.limit = if bytes == 0 { u64::MAX } else { bytes };
     }
@@ -80,14 +80,14 @@ impl Files {
         Ok(())
     }
 
-    /// Puts a file of the request in place, with the folders above it.
+    /// Puts a file of the request in place, and makes the folders above it.
     pub(crate) fn place(&mut self, path: &str, data: &[u8]) -> Result<(), Refused> {
         self.make_folder(parent(path), true)?;
         self.write(path, data, false)
     }
 
-    /// Makes the folders above absolute paths that are to be fetched: who names such a one means a folder of the system,
-    /// which programs do not make. Where a file is in the way, the program finds out.
+    /// Makes the folders above absolute paths that are to be fetched: such a path usually names a system folder,
+    /// which programs do not make. If a file is in the way, the program meets the error.
     pub(crate) fn expect(&mut self, fetch: &[String]) {
         for path in fetch.iter().filter(|path| path.starts_with('/')) {
             let _ = self.make_folder(parent(&normalize("/", path)), true);
@@ -179,7 +179,7 @@ impl Files {
         Ok(names)
     }
 
-    /// The folder that `path` lies in has to be there.
+    /// Checks that the folder of `path` exists.
     fn parent(&self, path: &str) -> Result<(), Refused> {
         let folder = parent(path);
         if self.folders.contains(folder) {
@@ -197,7 +197,7 @@ impl Files {
     }
 }
 
-/// The folder that `path` lies in.
+/// The folder of `path`.
 pub(crate) fn parent(path: &str) -> &str {
     match path.rfind('/') {
         None | Some(0) => "/",

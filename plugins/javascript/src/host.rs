@@ -1,5 +1,4 @@
-//! The engine's calls of the host. Outside a component, which is in tests, output is kept and time stands in a
-//! variable.
+//! The engine's calls of the host. Outside a component, that is in tests, output is kept and time is a variable.
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::bindings::rlf::plugin::process::{monotonic_now, sleep, write};
@@ -28,7 +27,7 @@ pub(crate) mod native {
         NOW.set(NOW.get() + ns);
     }
 
-    /// The output of this thread since the last time: standard output, standard error.
+    /// The output of this thread since the last call: standard output, standard error.
     #[cfg(test)]
     pub(crate) fn printed() -> (String, String) {
         let text =

@@ -1,9 +1,10 @@
 //! The interpreter `javascript`: programs run as Node would run them, by QuickJS inside this component.
 //!
-//! `init` builds the engine and everything that Node brings (`prelude/`), so that the snapshot holds it and a run
-//! begins with the program. Nothing is granted: files are those of the run, in memory; time is the host's, which is
-//! virtual; what is random follows from the program's seed. Output goes to the host as it is printed, one call for
-//! each, so that a limit which stops a program loses nothing of it: beside formatting a value that call is cheap.
+//! `init` builds the engine and everything that Node brings (`prelude/`), so that the snapshot contains it and a run
+//! begins with the program. Nothing is granted: files are those of the run, in memory; time is the host's virtual
+//! time; randomness follows from the program's seed. Output goes to the host as it is printed, one call for each
+//! print, so that a limit which stops a program loses no output. Such a call is cheap compared with formatting a
+//! value.
 //!
 //! | file | is |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The modules that `import` finds: Node's own modules, those that `compile` made, and files of the run. `require` is in the
-//! prelude, and shares what is compiled.
+//! The modules that `import` finds: Node's own modules, modules that `compile` made, and files of the run. `require`
+//! is in the prelude, and shares the compiled modules.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -20,8 +20,8 @@ use crate::{
 const SCRIPT: u8 = b'c';
 const MODULE: u8 = b'm';
 
-/// The wrapper of a program in a file of its own, as Node has it. On the first line, so that lines keep their
-/// numbers; the prelude takes its length off that line's columns.
+/// The wrapper of a program in a separate file, as in Node. It is on the first line, so that lines keep their
+/// numbers; the prelude subtracts its length from that line's columns.
 pub(crate) const WRAPPER: [&str; 2] = [
     "(function (exports, require, module, __filename, __dirname) {",
     "\n})",
@@ -36,7 +36,7 @@ pub(crate) fn set_hooks(hooks: Persistent<Object<'static>>) {
     HOOKS.set(Some(hooks));
 }
 
-/// The file that a compiled module is said to be in.
+/// The file name that a compiled module reports.
 pub(crate) fn file_of(name: &str) -> String {
     let known = [".js", ".mjs", ".cjs"]
         .iter()
@@ -51,7 +51,7 @@ pub(crate) fn file_of(name: &str) -> String {
     )
 }
 
-/// Compiles as a CommonJS module, or as an ES module where only that parses.
+/// Compiles as a CommonJS module, or as an ES module if only that parses.
 pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Vec<u8>> {
     let [before, after] = WRAPPER;
     let wrapped = format!("{before}{source}{after}");
@@ -75,7 +75,7 @@ pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, file: &str) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// A statement of an ES module begins one of its lines.
+/// Whether a line begins with a statement of ES modules.
 fn looks_like_a_module(source: &str) -> bool {
     source.lines().any(|line| {
         let line = line.trim_start();
@@ -85,7 +85,8 @@ fn looks_like_a_module(source: &str) -> bool {
     })
 }
 
-/// For `require`: the wrapped function of a CommonJS module, the namespace of an ES module, undefined for none.
+/// The value for `require`: the wrapped function of a CommonJS module, the namespace of an ES module, undefined for
+/// none.
 pub(crate) fn run<'js>(ctx: &Ctx<'js>, compiled: Option<&[u8]>) -> Result<Value<'js>> {
     match compiled.and_then(<[u8]>::split_first) {
         Some((&SCRIPT, code)) => raw::run_compiled(ctx, code),
@@ -112,7 +113,7 @@ fn finished<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<()> {
     }
 }
 
-/// Resolves what stands in `import`.
+/// Resolves the name in an `import`.
 pub(crate) struct Find(pub(crate) Rc<State>);
 
 impl Resolver for Find {
@@ -148,7 +149,7 @@ impl Resolver for Find {
     }
 }
 
-/// Loads what [`Find`] found.
+/// Loads a module that [`Find`] found.
 pub(crate) struct Load(pub(crate) Rc<State>);
 
 impl Loader for Load {

@@ -1,17 +1,17 @@
-//! The engine's functions that the binding does not offer, or only for a part of what is needed here. All `unsafe` code
-//! is in this file; every function takes a [`Ctx`], so the engine is locked and alive.
+//! Functions of the engine that the binding lacks, or offers only in part. All `unsafe` code is in this file; every
+//! function takes a [`Ctx`], so the engine is locked and alive.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
 
 use rquickjs::{Ctx, Error, Exception, Object, Result, TypedArray, Value, qjs};
 
-/// Evaluates `source` as a script, not strict, in the global scope. Source may hold any bytes, NUL too.
+/// Evaluates `source` as a script, not strict, in the global scope. The source may contain any bytes, even NUL.
 pub(crate) fn evaluate<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Result<Value<'js>> {
     eval(ctx, source, name, qjs::JS_EVAL_TYPE_GLOBAL)
 }
 
-/// As [`evaluate`], with `await` allowed outside functions: a promise of `{ value }`.
+/// Like [`evaluate`], with `await` allowed outside functions: returns a promise of `{ value }`.
 pub(crate) fn evaluate_cell<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Result<Value<'js>> {
     eval(
         ctx,
@@ -21,7 +21,7 @@ pub(crate) fn evaluate_cell<'js>(ctx: &Ctx<'js>, source: &str, name: &str) -> Re
     )
 }
 
-/// Compiles `source` and runs nothing of it.
+/// Compiles `source` without running it.
 pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, name: &str, module: bool) -> Result<Vec<u8>> {
     let kind = if module {
         qjs::JS_EVAL_TYPE_MODULE
@@ -50,8 +50,8 @@ pub(crate) fn compile(ctx: &Ctx<'_>, source: &str, name: &str, module: bool) -> 
 
 /// Runs a script made by [`compile`]; its value.
 ///
-/// Bytes from elsewhere can do as they like with the engine's memory, which is this instance's own: the sandbox is
-/// around the component, not in it.
+/// Untrusted bytes can do anything with the engine's memory, which belongs to this instance: the sandbox is around
+/// the component, not in it.
 pub(crate) fn run_compiled<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
     // SAFETY: the reader copies what it keeps. A value that is no function is an exception in `JS_EvalFunction`, which
     // takes ownership of it.
@@ -79,7 +79,7 @@ pub(crate) fn load_module<'js>(
     unsafe { rquickjs::Module::load(ctx.clone(), bytes) }
 }
 
-/// Throws what no `catch` and no `finally` of the program sees.
+/// Throws an error that no `catch` and no `finally` of the program sees.
 pub(crate) fn throw_uncatchable(ctx: &Ctx<'_>) -> Error {
     let Ok(error) = Exception::from_message(ctx.clone(), "the program ended itself") else {
         return Error::Exception;
@@ -90,7 +90,7 @@ pub(crate) fn throw_uncatchable(ctx: &Ctx<'_>) -> Error {
     ctx.throw(error)
 }
 
-/// A copy of what the array holds; an error where its buffer was taken away.
+/// A copy of the array's bytes; an error if its buffer was detached.
 pub(crate) fn bytes(array: &TypedArray<'_, u8>) -> Result<Vec<u8>> {
     // SAFETY: copied before anything of the program can run and change or free it.
     let copy = unsafe { array.as_bytes() }.map(<[u8]>::to_vec);

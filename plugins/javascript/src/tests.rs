@@ -180,7 +180,7 @@ fn files_stay_within_their_limit_and_their_tree() {
     files.limit(10);
     files.write("/a", b"12345678", false).unwrap();
     assert_eq!(files.write("/b", b"123", false), Err(Refused::Full));
-    // What is replaced makes room.
+    // Replacing a file frees its space.
     files.write("/a", b"1234567890", false).unwrap();
     assert_eq!(files.write("/a", b"1", true), Err(Refused::Full));
     files.remove("/a").unwrap();

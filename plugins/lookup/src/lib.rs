@@ -1,7 +1,7 @@
 //! The tool `lookup`: one fact, by entity and column, from a table that the operator bound as data.
 //!
-//! The columns stand in the tool's schema, so that the host refuses others before the tool runs. The
-//! table is read and indexed in `init`; a call touches one slot of a hash table and one cell.
+//! The tool's schema lists the columns, so that the host refuses others before the tool runs. The table is read and
+//! indexed in `init`; a call reads one slot of a hash table and one cell.
 //!
 //! ```toml
 //! [plugins.lookup]
@@ -94,7 +94,7 @@ impl fmt::Display for InitError {
     }
 }
 
-/// The text that the model reads if there is no such fact.
+/// The text that the model reads if the fact does not exist.
 #[derive(Debug, PartialEq)]
 enum LookupError {
     Argument(String),

@@ -1,9 +1,9 @@
-//! The nearest names to one that is unknown.
+//! The nearest known names to an unknown one.
 
 use crate::cells::Cells;
 
-/// Which letters occur in a name. Two names differ by at least as many edits as there are letters
-/// in one and not in the other, which rules nearly all of a large table out without comparing.
+/// The letters that occur in a name. Two names differ by at least as many edits as there are letters in only one of
+/// them. This excludes nearly all of a large table without comparing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Letters {
     occurring: u64,
@@ -23,7 +23,7 @@ impl Letters {
         letters
     }
 
-    /// No fewer edits than this lead from one name to the other.
+    /// A lower bound of the edits between the two names.
     fn least_distance(self, other: Self) -> u32 {
         let missing = (self.occurring & !other.occurring).count_ones();
         let added = (other.occurring & !self.occurring).count_ones();
@@ -33,8 +33,8 @@ impl Letters {
     }
 }
 
-/// Positions of at most `count` names within a third of the name's length in edits, nearest first,
-/// in the order of the table where they are equally near.
+/// Positions of at most `count` names within a third of the name's length in edits, nearest first; equally near names
+/// keep the order of the table.
 pub(crate) fn nearest(
     wanted: &str,
     names: &Cells,

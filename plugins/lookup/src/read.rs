@@ -8,7 +8,7 @@ use rlf_plugin::serde_json::{self, Map, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) columns: Vec<String>,
-    /// As long as `columns`, or shorter where columns appeared later.
+    /// Each row is as long as `columns`, or shorter if columns appeared later.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for ReadError {
 pub(crate) fn rows(files: &[(String, String)]) -> Result<Rows, ReadError> {
     let mut table = Rows::default();
     for (path, text) in files {
-        // What it is shows in its first character, whatever its name.
+        // The first character shows the format, whatever the file's name.
         let read = match text.trim_start().chars().next() {
             Some('[') => json_array(text, &mut table),
             Some('{') => json_lines(text, &mut table),

@@ -14,7 +14,7 @@ use crate::read::Rows;
 pub(crate) struct Table {
     columns: Vec<String>,
     keys: Cells,
-    /// The keys as they are compared; what the index and the nearest names are made of.
+    /// The keys in the form in which they are compared; the index and the nearest names use it.
     folded: Cells,
     letters: Vec<Letters>,
     /// Row by row, `columns.len()` cells each.
@@ -41,7 +41,7 @@ pub(crate) enum TableError {
         ignore_case: bool,
     },
     TooLarge,
-    /// A name for the tool or its arguments that cannot be one.
+    /// An invalid name for the tool or one of its arguments.
     Name(String),
 }
 
@@ -160,7 +160,7 @@ impl Table {
         Ok(())
     }
 
-    /// A key as it is compared: runs of white space are one space; lower case unless told otherwise.
+    /// A key in the form in which it is compared: runs of white space are one space; lower case by default.
     fn fold(&self, key: &str) -> String {
         let spaced = key.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.ignore_case {
@@ -180,7 +180,7 @@ impl Table {
             .map(|row| *row as usize)
     }
 
-    /// The entities whose names are nearest to one that is not there.
+    /// The entities whose names are nearest to an unknown one.
     pub(crate) fn nearest(&self, key: &str, count: usize) -> Vec<String> {
         let folded = self.fold(key);
         crate::nearest::nearest(&folded, &self.folded, &self.letters, count)
@@ -189,12 +189,12 @@ impl Table {
             .collect()
     }
 
-    /// The columns that may be asked for.
+    /// The columns that a call may name.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(String::as_str)
     }
 
-    /// The position of a column, whatever its case.
+    /// The position of a column, in any case.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns
             .iter()
@@ -233,7 +233,7 @@ fn check_names(config: &Config) -> Result<(), TableError> {
     Ok(())
 }
 
-/// With fixed keys: the same table gives the same memory, and no call asks for randomness.
+/// Hashes with fixed keys: the same table gives the same memory, and no call asks for randomness.
 fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(text.as_bytes());

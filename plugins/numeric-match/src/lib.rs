@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `match` | 1 if the answer holds exactly one number and it equals a reference, else 0 |
 //!
-//! A number is a decimal with an optional sign, thousands separators (groups of three, by `,` or a
-//! no-break or thin space), exponent and percent sign. Words, units and currency signs may stand
-//! around it; a second number makes the answer ambiguous, and it does not match: `3 or 4`, `1/3` and
-//! `2 x 21` are no answers. Comparison is exact, in fractions, unless a tolerance is set.
+//! A number is a decimal with an optional sign, thousands separators (groups of three, by `,` or a no-break or thin
+//! space), exponent and percent sign. It may be surrounded by words, units and currency signs. A second number makes
+//! the answer ambiguous, and it does not match: `3 or 4`, `1/3` and `2 x 21` are not answers. Comparison is exact, in
+//! fractions, unless a tolerance is set.
 //!
 //! ```toml
 //! [plugins.numeric-match.config]   # every key may be left out
@@ -36,7 +36,7 @@ struct Config {
     percent: Percent,
 }
 
-/// When two numbers are equal.
+/// The largest difference of numbers that count as equal.
 struct Tolerance {
     absolute: BigRational,
     relative: BigRational,
@@ -44,7 +44,7 @@ struct Tolerance {
 }
 
 fn init(config: Config) -> Result<Tolerance, String> {
-    // As written, not as the nearest binary fraction: 0.01 is one hundredth.
+    // The value as it is written, not the nearest binary fraction: 0.01 is one hundredth.
     let exact = |name: &str, value: f64| {
         number::only_number(&value.to_string(), Percent::Ignored)
             .filter(|value| !value.is_negative())

@@ -15,11 +15,11 @@ pub(crate) enum Percent {
     Ignored,
 }
 
-/// Digits that a number may have, and the largest exponent.
+/// Maximum number of digits in a number, and its largest exponent.
 const MAX_DIGITS: usize = 300;
 
-/// The number in a text that holds exactly one; none where there are more, fewer, or one that is
-/// not well formed (`1.2.3`, `12,34`).
+/// The number in a text that contains exactly one; none if there are more or fewer, or if one is not well formed
+/// (`1.2.3`, `12,34`).
 pub(crate) fn only_number(text: &str, percent: Percent) -> Option<BigRational> {
     let characters: Vec<char> = text.chars().collect();
     let mut found = None;
@@ -53,8 +53,8 @@ pub(crate) fn only_number(text: &str, percent: Percent) -> Option<BigRational> {
     found
 }
 
-/// Whether what stands before a number is its sign: a minus directly before it (currency signs may
-/// stand between), not itself after a letter or digit, or one alone at the start.
+/// Whether the text before a number is its sign: a minus directly before it (currency signs may be between) that does
+/// not follow a letter or digit, or a single one at the start.
 fn is_negative(before: &[char]) -> bool {
     let is_minus = |c: char| matches!(c, '-' | '\u{2212}' | '\u{2013}');
     let is_currency = |c: &char| matches!(c, '$' | '\u{20ac}' | '\u{a3}' | '\u{a5}');
@@ -94,7 +94,7 @@ fn decimal(characters: &[char], percent: Percent) -> Option<(BigRational, usize)
     while let Some(separator) = characters.get(length).filter(|c| is_separator(c)) {
         let count = digits_at(length + 1);
         if count == 0 {
-            // The comma of a sentence.
+            // A comma of the sentence.
             break;
         }
         let first_group_fits = grouped.is_some() || (1..=3).contains(&digits.len());
@@ -114,7 +114,7 @@ fn decimal(characters: &[char], percent: Percent) -> Option<(BigRational, usize)
             length += 1 + decimals;
         }
     }
-    // `1.2.3` and `1.5,000` are no numbers.
+    // `1.2.3` and `1.5,000` are not numbers.
     if decimals > 0
         && characters
             .get(length)

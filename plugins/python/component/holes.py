@@ -14,7 +14,7 @@ def fill():
     """Objects of every size that fill what is free below the heap's top, to be kept for good."""
     kept = [None] * _MAX_OBJECTS
     count = 0
-    # A fresh megabyte lies at the top.
+    # A fresh megabyte is at the top of the memory.
     probe = bytes(1 << 20)
     top = id(probe)
     del probe

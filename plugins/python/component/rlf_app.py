@@ -104,13 +104,13 @@ def warm(program):
     Interpreter().execute(code.Program(*fields, code.Limits(*limits)))
 
 
-# Needs what is defined above, and nothing can be imported from files any more after `prepare`.
+# It needs the definitions above, and after `prepare` nothing can be imported from files.
 import interpreter  # noqa: E402, F401
 
 this = sys.modules[__name__]
 library = next(folder for folder in sys.path if os.path.exists(folder + "/tarfile.py"))
 MISSING = rlf_driver.prepare(process, library, warm)
-# Until all this is over, componentize-py looks for them by name.
+# componentize-py looks them up by name until the build is over.
 sys.modules.update(rlf_app=this, interpreter=interpreter)
 KEPT = holes.fill()
 gc.freeze()

@@ -28,7 +28,7 @@ def run(path, case):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
         (root / arguments[0]).write_bytes(path.read_bytes())
-        # As if the program began with it; python3 has no option for it.
+        # As if the program began with it; python3 has no option for this.
         (pathlib.Path(site) / "sitecustomize.py").write_text(SEED.format(seed=case.get("seed", 0)))
         ended = subprocess.run(
             [sys.executable, *arguments],
@@ -43,7 +43,7 @@ def run(path, case):
                 "PYTHONPATH": site,
             },
         )
-        # A sandbox has the program at its root.
+        # In a sandbox the program is at the root.
         text = {name: getattr(ended, name).decode().replace(f"{root}/", "") for name in ("stdout", "stderr")}
         found = {name: (root / name).read_text(newline="") for name in case.get("fetch", ()) if (root / name).is_file()}
         return {"exit-code": ended.returncode & 0xFF, **text, **({"files": found} if found else {})}

@@ -82,7 +82,7 @@ def main():
     requests, answers = os.fdopen(3), os.fdopen(4, "w")
     library, root = tempfile.mkdtemp(), tempfile.mkdtemp()
     files.ROOT = root + "/"
-    # Collecting the whole library takes longer than all tests: what is not imported yet comes from where it lies.
+    # Collecting the whole library takes longer than all tests, so other modules are imported from their files.
     real = sys.path[1:]
     rlf_driver.prepare(Host, library)
     for line in requests:
@@ -96,7 +96,7 @@ def main():
             os.dup2(out, 1)
             os.dup2(err, 2)
             result = answer(json.loads(line))
-            # Programs may patch what the rest of this file needs; what matters is that the driver got as far as here.
+            # Programs may patch names that the rest of this file needs; it only matters that the driver got this far.
             for module, names in SOUND.items():
                 module.__dict__.update(names)
             result = json.dumps(result)

@@ -8,7 +8,7 @@ import driver
 import cases
 
 OUTCOMES = ("completed", "exited", "raised", "rejected")
-# What a program finds of the system it runs on, or how it is ended from outside.
+# Programs that read properties of their system, or that are ended from outside.
 NEEDS_A_SANDBOX = {"files_temporary", "system"}
 
 
@@ -79,7 +79,7 @@ def cell(expected):
     expected = {"outcome": "completed", "value": None, **expected}
     del expected["code"]
     if "displays" in expected:
-        # Bytes that are no UTF-8 are written as the characters of the same numbers.
+        # Bytes that are not UTF-8 are written as the characters with the same numbers.
         expected["displays"] = [
             [kind, shown if kind.startswith(("text/", "application/")) else shown.encode("latin-1").decode("latin-1")]
             for kind, shown in expected["displays"]

@@ -119,7 +119,7 @@ raise ValueError("the end")
         self.assertEqual(files, {"out/b": b"\x00\xff" * 2, "/out/./a": b"\x00\xff"})
 
     def test_the_folder_of_an_absolute_path_to_fetch_is_there(self):
-        # The tests' root is the folder that the program starts in.
+        # The tests' root is the folder in which the program starts.
         code = "import os\nopen('mnt/data/x', 'w').write('hi')\nos.mkdir('own')"
         result, *_ = self.driver.execute(code, fetch=["/mnt/data/x", "own/y", "/given/z"], files={"given": b""})
         self.assertEqual(result[1][0], [COMPLETED])

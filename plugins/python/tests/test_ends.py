@@ -134,7 +134,7 @@ PROGRAMS = {
 }
 
 if sys.version_info < (3, 13):
-    # Flushes standard error behind a traceback too.
+    # It also flushes standard error after a traceback.
     del PROGRAMS["flushes, exception"]
 
 VARIES = re.compile("0x[0-9a-f]{8,}|(?m:^    .*\n)")
@@ -173,7 +173,7 @@ def under_python3(code):
         ran = subprocess.run(
             [sys.executable, "main.py"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"LANG": "C.UTF-8"}
         )
-    # The driver gives a program's own path as it was named.
+    # The driver shows a program's path as it was given.
     return ran.returncode, ran.stdout, VARIES.sub("", ran.stderr).replace(f"{folder}/", "")
 
 

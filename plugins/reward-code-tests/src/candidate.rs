@@ -1,8 +1,8 @@
-//! A candidate's runs: its code, then the steps of the plan, each answered as it is done.
+//! A candidate's runs: its code, then the steps of the plan, each answered as soon as it is done.
 //!
-//! All steps share one program, as the field runs them, so that what one leaves the next finds. Where
-//! a step ends the program (it loops, it exits), another program goes on behind it: what was answered
-//! stands, what loops counts as failed.
+//! All steps share one program, as is usual in the field, so that each step sees the effects of the ones before. If a
+//! step ends the program (it loops, it exits), another program continues after it: earlier answers stay, and a step
+//! that loops counts as failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::plan::{MODULE, Plan};
 
 const CODE: &str = "candidate.py";
 const RESULTS: &str = "results";
-/// Begins every line of the protocol; what else a candidate prints is its own.
+/// Begins every line of the protocol; everything else that a candidate prints is its own output.
 const MARK: char = '\u{1e}';
 
 /// The progress of a candidate so far.
@@ -24,11 +24,11 @@ pub(crate) struct Candidate {
     values: BTreeMap<usize, Value>,
     /// Steps that ended without a value.
     failed: BTreeMap<usize, Test>,
-    /// Statements that a program did not survive.
+    /// Statements that ended their program.
     skipped: BTreeSet<usize>,
-    /// The code itself did not get to its end.
+    /// The reason why the code itself did not run to its end.
     pub(crate) broken: Option<Test>,
-    /// It does not even parse.
+    /// Whether the code does not even parse.
     pub(crate) rejected: bool,
     pub(crate) programs: usize,
     finished: bool,
@@ -42,7 +42,7 @@ impl Candidate {
         }
     }
 
-    /// Steps that are still to be run, in order.
+    /// Steps that must still run, in order.
     fn wanted(&self, plan: &Plan) -> Vec<usize> {
         let open = |step: &usize| {
             if plan.steps[*step] {
@@ -54,7 +54,7 @@ impl Candidate {
         (0..plan.steps.len()).filter(open).collect()
     }
 
-    /// Whether another program could still find something out.
+    /// Whether another program could still give a result.
     pub(crate) fn is_open(&self, plan: &Plan, attempts: usize) -> bool {
         !self.finished
             && self.broken.is_none()
@@ -62,7 +62,7 @@ impl Candidate {
             && self.wanted(plan).iter().any(|step| plan.steps[*step])
     }
 
-    /// The program that goes on where the last one ended.
+    /// The program that continues after the last one.
     pub(crate) fn program(
         &self,
         plan: &Plan,
@@ -82,7 +82,7 @@ impl Candidate {
         .limits(limits)
     }
 
-    /// Reads what a program reported.
+    /// Reads a program's report.
     pub(crate) fn learn(&mut self, plan: &Plan, report: &Report) {
         self.programs += 1;
         let wanted = self.wanted(plan);

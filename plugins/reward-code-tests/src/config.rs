@@ -14,11 +14,11 @@ pub(crate) struct Config {
     pub(crate) weak: Weak,
     /// CPU time and virtual time of one program.
     pub(crate) wall_ms: u32,
-    /// Memory of one program; 0 for all that the interpreter's own limits allow.
+    /// Memory of one program; 0 for the whole limit of the interpreter.
     pub(crate) memory_bytes: u64,
-    /// Programs that one candidate may take for its calls: after a call that never ends, the next one goes on behind it.
+    /// Programs for one candidate's calls: after a call that never ends, the next program continues after it.
     pub(crate) attempts: usize,
-    /// Tests of a row that count, from its first; 0 for all.
+    /// Number of a row's tests that count, from the first one; 0 for all.
     pub(crate) max_tests: usize,
     /// Programs of one grade call, as `limits.nested_calls` allows them.
     pub(crate) programs: usize,
@@ -47,7 +47,7 @@ pub(crate) enum Extraction {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", crate = "rlf_plugin::serde")]
 pub(crate) enum Weak {
-    /// They run beside the candidate.
+    /// They run in the candidate's process.
     Run,
     /// They do not run, and count as failed.
     Fail,
@@ -71,7 +71,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Limits of a program that judges: the time of two that are judged, whatever they return.
+    /// Limits of a program that judges: twice the time of a candidate's program.
     pub(crate) fn judging(&self) -> Limits {
         Limits {
             wall_ms: self.wall_ms.saturating_mul(2),
@@ -89,7 +89,7 @@ impl Config {
     }
 }
 
-/// Refuses what would make every grade wrong.
+/// Refuses settings that would make every grade wrong.
 pub(crate) fn init(config: Config) -> Result<Config, String> {
     for (key, value) in [
         ("wall_ms", config.wall_ms as usize),

@@ -1,4 +1,4 @@
-//! From an answer to the candidate's code.
+//! Finds the candidate's code in an answer.
 
 use crate::config::Extraction;
 
@@ -6,11 +6,11 @@ use crate::config::Extraction;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Code {
     pub(crate) source: String,
-    /// Whether it stood in a block of its own. The whole of an answer may be prose.
+    /// Whether the code was in a fenced block. The whole of an answer may be prose.
     pub(crate) fenced: bool,
 }
 
-/// The code in an answer, or nothing where there is none.
+/// The code in an answer; none if there is none.
 pub(crate) fn extract(answer: &str, how: Extraction) -> Option<Code> {
     let blocks = if how == Extraction::Answer {
         Vec::new()
@@ -50,8 +50,8 @@ struct Block {
     source: String,
 }
 
-/// The fenced blocks of CommonMark: three or more backticks or tildes, closed by as many. One that is not
-/// closed goes to the end, as where the model had no room left.
+/// The fenced blocks of CommonMark: three or more backticks or tildes, closed by as many. A block that is not closed
+/// continues to the end, for example if the model ran out of tokens.
 fn blocks(answer: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = answer.lines();

@@ -1,4 +1,4 @@
-//! One grade call: the row is taken apart once, every candidate of the group runs beside the others.
+//! One grade call: the row is parsed once, and all candidates of the group run side by side.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::row::{Python, Row, Stream, Tests};
 use crate::streams;
 use crate::weak::WeakRun;
 
-/// Bytes of files, and again of output, from all candidates of a round: well under what one call may be answered
-/// (`hostcall_bytes`), and read, which takes many times as much, under the memory of a call.
+/// Maximum bytes of files, and again of output, from all candidates of a round. This is well below the limit of an
+/// answer (`hostcall_bytes`); reading takes many times as much, but stays below the memory of a call.
 const RETURNED: u64 = 3 << 20;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Grades a group; an error of the whole is the row's, the operator's or the machine's, and excludes all of it.
+/// Grades a group. An error of the whole comes from the row, the operator or the machine, and excludes the group.
 pub(crate) fn group(
     config: &Config,
     task: &Task,
@@ -56,7 +56,7 @@ pub(crate) fn group(
             return Ok(Graded::nothing().terms(config));
         };
         let mut graded = graded.next().expect("one for each code")?;
-        // Prose is no code; what somebody marked as code is, even if it does not parse.
+        // Prose is not code; a block that is marked as code is, even if it does not parse.
         graded.extracted |= code.fenced;
         Ok(graded.terms(config))
     };
@@ -66,7 +66,7 @@ pub(crate) fn group(
 struct Group<'a> {
     config: &'a Config,
     row: &'a Row,
-    /// The programs of those that have any.
+    /// The programs of the candidates that have code.
     codes: &'a [String],
     seed: u64,
 }
@@ -85,8 +85,8 @@ impl Group<'_> {
         }
     }
 
-    /// Limits of each of so many programs. What all of them leave comes back together, and must fit whatever they
-    /// do: one candidate must not spoil the call for the others.
+    /// Limits of each of this many programs. Their output comes back together, and must always fit, because one
+    /// candidate must not break the call for the others.
     fn limits(&self, programs: usize) -> Limits {
         Limits {
             file_bytes: (RETURNED / programs as u64).min(1 << 20),
@@ -95,7 +95,7 @@ impl Group<'_> {
         }
     }
 
-    /// The number of programs that are left for each candidate, or an error if they are too few.
+    /// The number of programs left for each candidate, or an error if they are too few.
     fn share(&self, spent: usize, needed: usize) -> Result<usize> {
         let most = self.config.programs;
         let candidates = self.codes.len();
@@ -110,7 +110,7 @@ impl Group<'_> {
         Ok(share)
     }
 
-    /// Candidates against a plan, for which `spent` programs have run.
+    /// Grades candidates with a plan for which `spent` programs have run.
     fn planned(
         &self,
         plan: &Plan,
@@ -127,7 +127,7 @@ impl Group<'_> {
         }
         let runs_weak = usize::from(!weak.is_empty() && config.weak == Weak::Run);
         let called = usize::from(!plan.asserts.is_empty());
-        // One to compile; one to judge all of them.
+        // One program to compile; one to judge all candidates.
         let spent = spent + called + usize::from(python.is_some());
         let share = self.share(spent, called + runs_weak)?;
         let attempts = config.attempts.min(share - runs_weak);
@@ -236,7 +236,7 @@ impl Group<'_> {
         tests
     }
 
-    /// The end of each assertion, for each candidate: compared here where that is plain, else by the judge.
+    /// The outcome of each assertion, for each candidate: compared here if the values are plain, else by the judge.
     fn judged(
         &self,
         plan: &Plan,
@@ -246,7 +246,7 @@ impl Group<'_> {
         failures: &mut BTreeMap<usize, String>,
     ) -> Result<Vec<Vec<Test>>> {
         let mut asked: BTreeMap<usize, Values> = BTreeMap::new();
-        // Settled; or what it is unless the judge says that it holds.
+        // `Ok` is final; `Err` is the outcome unless the judge says that the assertion holds.
         let mut tests: Vec<Vec<std::result::Result<Test, Test>>> = Vec::new();
         for (number, candidate) in candidates.iter().enumerate() {
             let mut of_this = Vec::new();
@@ -309,8 +309,8 @@ impl Group<'_> {
         Ok(settled.collect())
     }
 
-    /// One program for each candidate and test: what reads a stream may do so in ways that only a process of
-    /// its own serves.
+    /// Runs one program for each candidate and test: the code may read a stream in ways that only a separate process
+    /// supports.
     fn streams(&self, streams: &[Stream]) -> Result<Vec<Result<Graded>>> {
         let config = self.config;
         let most = if config.max_tests == 0 {
@@ -354,17 +354,17 @@ impl Group<'_> {
     }
 }
 
-/// The end of a program.
+/// The result of running a program.
 enum Ran {
     Report(Box<Report>),
-    /// It left more behind than it may, or broke its interpreter, which was sound when the row was taken apart.
+    /// It left more output than allowed, or broke its interpreter, which worked when the row was parsed.
     Broke,
 }
 
-/// Bytes that are handed to the host at once: half of what `hostcall_bytes` allows unless the operator says otherwise.
+/// Maximum bytes passed to the host at once: half of the default of `hostcall_bytes`.
 const HANDED: usize = 8 << 20;
 
-/// As many programs from the first as may be handed over at once, one at least; and the others.
+/// Splits the programs: as many as may be passed at once, at least one; and the rest.
 fn handed(programs: &[Program]) -> (&[Program], &[Program]) {
     let mut bytes = 0;
     let fits = programs.iter().take_while(|program| {
@@ -376,7 +376,7 @@ fn handed(programs: &[Program]) -> (&[Program], &[Program]) {
     programs.split_at(fits.count().max(1).min(programs.len()))
 }
 
-/// Runs programs. What was nobody's doing is an error, not a failed test.
+/// Runs programs. An infrastructure failure is an error, not a failed test.
 fn run(programs: &[Program]) -> Vec<Result<Ran>> {
     let ran = |ran: std::result::Result<Report, Error>| match ran {
         Ok(report) if matches!(report.ended, Ended::Unavailable | Ended::Cancelled) => {
@@ -386,7 +386,7 @@ fn run(programs: &[Program]) -> Vec<Result<Ran>> {
             ))
         }
         Ok(report) => Ok(Ran::Report(Box::new(report))),
-        // More than may be taken from a program is the candidate's doing, more than may be given to one the row's.
+        // Too much output is the candidate's fault, too much input the row's.
         Err(Error::Exhausted(text)) if text.contains("programs.file_bytes") => Err(format!(
             "a test of the row is too large for a program: {text}; raise `file_bytes` in [plugins.INTERPRETER.programs], \
              or lower `max_tests` in the config of this reward"

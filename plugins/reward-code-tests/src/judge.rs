@@ -1,8 +1,8 @@
-//! Judging with Python where that is needed: the tests walked through once more, with the candidates' values
-//! in the holes, in an interpreter that runs nothing of theirs.
+//! Judges with Python if that is needed: runs the tests once more, with the candidates' values in the holes, in an
+//! interpreter that runs no candidate's code.
 //!
-//! One program serves the whole group. A value can be made so that what is done with it takes for
-//! ever; then the one who sent it has failed, and another program goes on with the others.
+//! One program serves the whole group. A value can be made so that using it takes forever. Then its candidate has
+//! failed, and another program continues with the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use crate::row::Python;
 /// The values that one candidate returned, by step.
 pub(crate) type Values = BTreeMap<usize, Value>;
 
-/// Which assertions hold, by candidate; at most `programs` are run. A candidate that is not in it could not be judged
-/// with those.
+/// The assertions that hold, by candidate; at most `programs` are run. A candidate that is missing here could not be
+/// judged within that number.
 pub(crate) fn judge(
     row: &Python,
     asked: &BTreeMap<usize, Values>,
@@ -57,8 +57,9 @@ pub(crate) fn judge(
                 verdicts.insert(candidate, holding);
             }
         }
-        // They come in order, so that the first one was being judged when a program ended that says nothing of any. One that
-        // did has spent its time on others: whoever is left begins the next.
+        // Verdicts come in order. A program that ends without a verdict was judging its first candidate, so that one
+        // failed. If it gave verdicts, its time went to others, and the first remaining candidate starts the next
+        // program.
         if verdicts.len() == before
             && let Some(stuck) = open.pop_first()
         {

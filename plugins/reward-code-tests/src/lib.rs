@@ -1,4 +1,4 @@
-//! The reward `reward-code-tests`: a candidate's Python code against hidden tests, which it never meets.
+//! The reward `reward-code-tests`: runs a candidate's Python code against hidden tests, which the code never sees.
 //!
 //! | term | is |
 //! |---|---|

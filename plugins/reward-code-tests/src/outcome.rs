@@ -9,18 +9,18 @@ use crate::config::{Config, Scoring};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Test {
     Passed,
-    /// Something else than expected.
+    /// Another value than the expected one.
     Wrong,
     /// An exception.
     Raised,
-    /// The returned value is no plain data.
+    /// The returned value is not plain data.
     Refused,
     TimedOut,
     /// Out of memory, of stack or of output.
     Exceeded,
-    /// The program was over before its time: `sys.exit`, `os._exit`.
+    /// The program ended early: `sys.exit`, `os._exit`.
     Exited,
-    /// Its turn never came: the code did not load, or the candidate's programs were spent.
+    /// It did not run: the code did not load, or the candidate's programs were used up.
     Unreached,
 }
 
@@ -34,7 +34,7 @@ const KINDS: [(Test, &str); 7] = [
     (Test::Unreached, "unreached"),
 ];
 
-/// The outcome of a program that did not get to its end.
+/// The outcome of a program that did not run to its end.
 pub(crate) fn cut_short(report: &Report) -> Test {
     match report.ended {
         Ended::Timeout => Test::TimedOut,
@@ -46,11 +46,11 @@ pub(crate) fn cut_short(report: &Report) -> Test {
     }
 }
 
-/// All that is known of one candidate.
+/// All results of one candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Graded {
     pub(crate) tests: Vec<Test>,
-    /// Number of tests that ran beside the candidate.
+    /// Number of tests that ran in the candidate's process.
     pub(crate) weak: usize,
     /// Whether there was code that parses.
     pub(crate) extracted: bool,

@@ -1,4 +1,4 @@
-//! Tests taken apart: the steps that a candidate's run evaluates, and what is compared with them.
+//! Parsed tests: the steps that a candidate's run evaluates, and the values that they are compared with.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ const VALUES: &str = include_str!("python/values.py");
 const SPLIT: &str = include_str!("python/split.py");
 const CALLS: &str = include_str!("python/calls.py");
 
-/// The name that programs of this plugin import a module by.
+/// The name under which programs of this plugin import a module.
 pub(crate) const MODULE: &str = "rlf_calls";
 
 /// The steps that every candidate of a group runs, and how its answers are judged.
@@ -24,7 +24,7 @@ pub(crate) const MODULE: &str = "rlf_calls";
 pub(crate) struct Plan {
     pub(crate) asserts: Vec<Assertion>,
     pub(crate) weak: Vec<WeakTest>,
-    /// Whether a step has a value; others only do something.
+    /// Whether each step has a value; the others are only run.
     pub(crate) steps: Vec<bool>,
     source: String,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Plan {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
 pub(crate) struct Assertion {
-    /// The steps whose values it needs.
+    /// The steps whose values the assertion needs.
     pub(crate) holes: Vec<usize>,
     compare: Compare,
     #[serde(default)]
     expected: Value,
 }
 
-/// A test that could not be taken apart.
+/// A test that could not be split into steps.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, crate = "rlf_plugin::serde")]
 pub(crate) struct WeakTest {
@@ -54,7 +54,7 @@ enum Compare {
     Unequal,
     True,
     False,
-    /// Equal as JSON knows it.
+    /// Equality as in JSON.
     Json,
     Judge,
 }
@@ -66,17 +66,17 @@ enum Answer {
     Plan(Plan),
 }
 
-/// The verdict on an assertion whose values are there.
+/// The verdict on an assertion whose values are known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     Holds,
     Fails,
-    /// The judge must say.
+    /// The judge must decide.
     Open,
 }
 
 impl Plan {
-    /// Takes the tests of a row apart, in an interpreter that never sees a candidate.
+    /// Splits the tests of a row, in an interpreter that never sees a candidate.
     pub(crate) fn split(row: &Python, config: &Config, seed: u64) -> Result<Self, String> {
         let program = splitter(row, seed)
             .arguments(["main.py"])
@@ -118,7 +118,7 @@ impl Plan {
         for (step, case) in cases.iter().take(most).enumerate() {
             let arguments: Vec<String> = case.arguments.iter().map(literal).collect();
             let called = format!("{function}({})", arguments.join(", "));
-            // A method of the class that such rows are solved in.
+            // A method of the class in which such rows are solved.
             let method = format!("Solution().{called}");
             let choice = format!(
                 "{method} if hasattr(globals().get('Solution'), {function:?}) else {called}"
@@ -134,12 +134,12 @@ impl Plan {
         plan
     }
 
-    /// The module that runs the steps beside a candidate, compiled.
+    /// The compiled module that runs the steps beside a candidate.
     pub(crate) fn compile(&self) -> Result<Compiled, String> {
         let names: Vec<String> = (0..self.steps.len())
             .map(|step| format!("_step_{step}"))
             .collect();
-        // One module, so that one is compiled and one is loaded.
+        // One module, so that only one is compiled and loaded.
         let harness = CALLS.replace("from rlf_values import Refused, encode\n", VALUES);
         let source = format!(
             "{harness}\n{}\nSTEPS = [{}]\n",
@@ -157,7 +157,7 @@ impl Plan {
     }
 }
 
-/// The program that takes a row apart, and that judges.
+/// The program that splits a row, and that judges.
 pub(crate) fn splitter(row: &Python, seed: u64) -> Program {
     let split = SPLIT.replace("from rlf_values import Refused, build, encode\n", VALUES);
     let row = serde_json::to_vec(row).expect("texts can be written as JSON");
@@ -166,7 +166,7 @@ pub(crate) fn splitter(row: &Python, seed: u64) -> Program {
         .seed(seed)
 }
 
-/// The gate's refusal as text, and what an operator can do about it.
+/// The gate's refusal as text, with the operator's remedy.
 pub(crate) fn told(error: &rlf_plugin::Error) -> String {
     match error {
         rlf_plugin::Error::NotFound(text) => {
@@ -184,12 +184,12 @@ pub(crate) fn told(error: &rlf_plugin::Error) -> String {
 }
 
 impl Assertion {
-    /// Whether it may hold although some of its values are missing: `f(1) == 1 or f(2) == 2`.
+    /// Whether the assertion may hold although some of its values are missing: `f(1) == 1 or f(2) == 2`.
     pub(crate) fn may_do_without(&self) -> bool {
         self.compare == Compare::Judge
     }
 
-    /// Judges by the value of its only hole.
+    /// Judges with the value of its only hole.
     pub(crate) fn verdict(&self, value: &Value) -> Verdict {
         let known = match self.compare {
             Compare::Judge => None,
@@ -217,7 +217,7 @@ impl Assertion {
         }
     }
 
-    /// As rows with a function's name are judged: a tuple is a list, and an only output may stand in a list.
+    /// Equality for rows with a function's name: a tuple is a list, and a single output may be inside a list.
     fn equals_json(&self, value: &Value) -> bool {
         let Ok(value) = Plain::read(&crate::value::without_tuples(value)) else {
             return false;
@@ -259,7 +259,7 @@ fn literal(value: &Value) -> String {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        // JSON's escapes are Python's but for halves of surrogate pairs, which are none here.
+        // JSON's escapes are Python's except for halves of surrogate pairs, which cannot occur here.
         Value::Number(_) | Value::String(_) => value.to_string(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(literal).collect();

@@ -1,4 +1,4 @@
-//! A row's statement about right code, in the forms that data sets have.
+//! The tests in a row, in the forms that data sets use.
 
 use rlf_plugin::serde::Serialize;
 use rlf_plugin::serde_json::{self, Map, Value};
@@ -6,14 +6,14 @@ use rlf_plugin::serde_json::{self, Map, Value};
 /// The tests of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Goes before the candidate's code: imports, helpers, what the prompt began.
+    /// Text before the candidate's code: imports, helpers, the beginning from the prompt.
     pub(crate) prelude: String,
     /// The code that the candidate was asked to continue, used if its own code does not define the function.
     pub(crate) prompt: Option<Prompt>,
     pub(crate) tests: Tests,
 }
 
-/// A function that was begun.
+/// A function whose beginning is in the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) text: String,
@@ -24,13 +24,13 @@ pub(crate) struct Prompt {
 pub(crate) enum Tests {
     /// Python that asserts.
     Python(Python),
-    /// A function and what it gives, as JSON.
+    /// A function and its expected results, as JSON.
     Calls { function: String, cases: Vec<Call> },
-    /// A program: what it reads and what it prints.
+    /// Runs of a program: its input and its output.
     Streams(Vec<Stream>),
 }
 
-/// As `python/split.py` reads it.
+/// A row in Python, as `python/split.py` reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(crate = "rlf_plugin::serde")]
 pub(crate) struct Python {
@@ -88,7 +88,7 @@ impl Row {
             let entry = string(entry, "entry_point")?;
             let test = string(&row["test"], "test")?;
             let calls = row.get("check").and_then(Value::as_str).unwrap_or("check");
-            // Ours and the field's: the tests define `check`, and it is called with the candidate.
+            // Our form and the usual one: the tests define `check`, and it is called with the candidate.
             let test = if test.contains(&format!("def {calls}(")) {
                 format!("{test}\n\n{calls}({entry})\n")
             } else {
@@ -191,7 +191,7 @@ impl Row {
         })
     }
 
-    /// The program that a candidate's code is, without tests.
+    /// The program of a candidate's code, without tests.
     pub(crate) fn program(&self, code: &str) -> String {
         let begun = match &self.prompt {
             Some(prompt) if !prompt.is_repeated(code) => &*prompt.text,
@@ -224,7 +224,7 @@ impl Prompt {
                 .is_some_and(|rest| rest.trim_start().starts_with('='))
     }
 
-    /// The text before the function's beginning, and the rest.
+    /// The text before the function's start, and the rest.
     fn halves(&self) -> Option<(&str, &str)> {
         let mut at = 0;
         for line in self.text.split_inclusive('\n') {
@@ -271,7 +271,7 @@ fn texts(value: &Value, key: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Tests that are `{input, output}`.
+/// Reads tests of the form `{input, output}`.
 fn streams(tests: &Value) -> Result<Option<Vec<Stream>>, String> {
     let Value::Array(items) = tests else {
         return Ok(None);
@@ -298,7 +298,7 @@ fn streams(tests: &Value) -> Result<Option<Vec<Stream>>, String> {
         .map(Some)
 }
 
-/// Text, or lines of it.
+/// A text, or a list of its lines.
 fn lines(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -310,7 +310,7 @@ fn lines(value: &Value) -> Option<String> {
     }
 }
 
-/// Arguments as a list, or as JSON texts, one a line; the output as a value or as JSON text.
+/// Reads arguments as a list, or as JSON texts, one a line; the output as a value or as JSON text.
 fn call((number, (input, output)): (usize, (&Value, &Value))) -> Result<Call, String> {
     let call = match (input, output) {
         (Value::Array(arguments), output) => Call {
@@ -360,7 +360,7 @@ fn is_rounded(value: &Value) -> bool {
     }
 }
 
-/// A name that can stand in a program's source.
+/// Checks a name that becomes part of a program's source.
 fn identifier(name: &str) -> Result<String, String> {
     let plain = |name: &str| {
         !name.is_empty()

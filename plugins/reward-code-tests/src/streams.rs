@@ -1,11 +1,11 @@
-//! Programs that read and print: each test is a run of the candidate's code as it is.
+//! Programs that read and print: each test is one run of the unchanged code.
 
 use rlf_plugin::execute::{Limits, Program, Report};
 
 use crate::outcome::{Test, cut_short};
 use crate::row::Stream;
 
-/// The candidate as a program of its own.
+/// The candidate as a separate program.
 pub(crate) fn program(code: &str, stream: &Stream, limits: Limits, seed: u64) -> Program {
     Program::new("python", code)
         .stdin(stream.input.clone())
@@ -13,8 +13,8 @@ pub(crate) fn program(code: &str, stream: &Stream, limits: Limits, seed: u64) ->
         .limits(limits)
 }
 
-/// The result of one run. Its output counts only if it got to its end, be it by `sys.exit()`. An error where the
-/// right output is longer than what is kept of any: nobody could pass that.
+/// The result of one run. Its output counts only if the program ran to its end, also by `sys.exit()`. It is an error
+/// if the expected output is longer than the output that is kept, because no candidate could pass.
 pub(crate) fn test(report: &Report, stream: &Stream) -> Result<Test, String> {
     use rlf_plugin::execute::Outcome;
     let ended = matches!(
@@ -43,7 +43,7 @@ pub(crate) fn test(report: &Report, stream: &Stream) -> Result<Test, String> {
     }
 }
 
-/// White space at the ends of lines and empty lines at the end are nobody's answer; all else is compared as it is.
+/// White space at the ends of lines and empty lines at the end do not count; everything else is compared exactly.
 fn same(printed: &str, expected: &str) -> bool {
     let lines = |text: &str| -> Vec<String> {
         let trimmed = text.trim_end();

@@ -1,5 +1,5 @@
-//! Tests without an interpreter, and tests with the machine's own `python3`, which stands in for one: the tests
-//! that need it say so where it is missing. Candidates that cheat are graded through the host, in `tests/tests/code_tests`.
+//! Tests without an interpreter, and tests that use the machine's `python3` instead; these report if it is missing.
+//! Candidates that cheat are graded through the host, in `tests/tests/code_tests`.
 
 mod forms;
 mod natively;

@@ -1,7 +1,7 @@
-//! Plain data as `python/values.py` writes it, and when Python calls two of them equal.
+//! Plain data as `python/values.py` writes it, and Python's equality of two such values.
 //!
-//! Equality is that of keys: numbers of one value have one key whatever their type, sets and
-//! dictionaries are sorted. What needs more than that (a `Decimal`, two `Counter`s) is for the judge, an interpreter.
+//! Equality is that of keys: numbers of equal value have one key whatever their type, and sets and dictionaries are
+//! sorted. Types that need more (a `Decimal`, two `Counter`s) are left to the judge, an interpreter.
 
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, Num, Zero};
@@ -14,7 +14,7 @@ enum Key {
     Ellipsis,
     Number(Number),
     Text(String),
-    /// Text with halves of surrogate pairs, in UTF-8's own way.
+    /// Text with halves of surrogate pairs, encoded as UTF-8 would.
     Surrogates(Vec<u8>),
     Bytes(Vec<u8>),
     List(Vec<Key>),
@@ -26,7 +26,7 @@ enum Key {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Number {
     Whole(BigInt),
-    /// The bits of a float that is no whole number.
+    /// The bits of a float that is not a whole number.
     Fraction(u64),
     Complex(Box<(Number, Number)>),
 }
@@ -34,9 +34,10 @@ enum Number {
 /// Properties of a value besides its key.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Traits {
-    /// A NaN is somewhere in it: equal to nothing that came from elsewhere.
+    /// Whether it contains a NaN, which equals no value from elsewhere.
     nan: bool,
-    /// A mapping or view that equals a plain one with the same items, but has ways of its own with its like.
+    /// Whether it is a mapping or view that equals a plain one with the same items, but compares differently with its
+    /// own type.
     dictlike: bool,
 }
 
@@ -47,12 +48,12 @@ pub(crate) struct Plain {
     traits: Traits,
 }
 
-/// The reason why data was not read.
+/// The reason why data cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Unread {
-    /// It is not what `values.py` writes.
+    /// The data does not have the form that `values.py` writes.
     Malformed,
-    /// It is of a type whose equality is left to Python.
+    /// The type's equality is left to Python.
     Judge,
 }
 
@@ -63,7 +64,7 @@ impl Plain {
         Ok(Self { key, traits })
     }
 
-    /// `self == other`, where it can be told here.
+    /// `self == other`, if it can be decided here.
     pub(crate) fn equals(&self, other: &Self) -> Option<bool> {
         if self.traits.nan || other.traits.nan {
             return Some(false);
@@ -180,7 +181,7 @@ fn bytes(data: &Value) -> Result<Vec<u8>, Unread> {
     digits.iter().map(byte).collect()
 }
 
-/// With lists for tuples, at every depth: JSON has no tuples, so a row in it cannot ask for one.
+/// The value with lists instead of tuples, at every depth: JSON has no tuples, so a row in JSON cannot require one.
 pub(crate) fn without_tuples(data: &Value) -> Value {
     match data {
         Value::Array(list) => {

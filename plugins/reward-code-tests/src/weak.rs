@@ -1,4 +1,4 @@
-//! Tests that cannot be kept from the candidate, run beside it.
+//! Tests that must run in the candidate's process.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,7 +13,7 @@ const HARNESS: &str = include_str!("python/weak.py");
 /// One candidate's run of the weak tests.
 #[derive(Debug)]
 pub(crate) struct WeakRun {
-    /// Goes with every verdict. Its candidate was written before anyone knew it.
+    /// A word that is part of every verdict. The candidate was written before the word was known.
     word: String,
     wanted: Vec<usize>,
 }
@@ -47,7 +47,7 @@ impl WeakRun {
             .limits(limits)
     }
 
-    /// The end of each of the wanted tests.
+    /// The outcome of each of the wanted tests.
     pub(crate) fn read(&self, report: &Report) -> Vec<Test> {
         let printed = [&*report.stdout.head, &*report.stdout.tail].concat();
         let printed = String::from_utf8_lossy(&printed);

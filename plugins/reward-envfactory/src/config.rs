@@ -10,7 +10,7 @@ pub(crate) struct Config {
     pub(crate) uncalled: Uncalled,
 }
 
-/// The weight of the trace; that of the state is what is left to 1.
+/// The weight of the trace; the rest to 1 is the weight of the state.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(
     untagged,
@@ -39,7 +39,7 @@ impl Default for Tau {
 }
 
 impl Tau {
-    /// Steps are counted from 0.
+    /// The weight at this step of training; steps are counted from 0.
     pub(crate) fn at(self, grading: &Grading) -> f64 {
         match self {
             Self::Fixed(tau) => tau,
@@ -53,7 +53,7 @@ impl Tau {
     }
 }
 
-/// Refuses weights that are none.
+/// Refuses invalid weights.
 pub(crate) fn init(config: Config) -> Result<Config, String> {
     let weights = match config.tau {
         Tau::Fixed(tau) => [tau, tau],

@@ -1,5 +1,4 @@
-//! The reward `reward-envfactory`: gold calls that were made and states that were reached, as EnvFactory grades
-//! them.
+//! The reward `reward-envfactory`: grades gold calls and final states as EnvFactory does.
 //!
 //! Formula: "EnvFactory: Scaling Tool-Use Agents via Executable Environments Synthesis and Robust RL" (arXiv
 //! 2605.18703).
@@ -17,22 +16,22 @@
 //!
 //! # Calls
 //!
-//! Each gold call in turn takes the first call of the trajectory that is not taken yet and matches it, so that
-//! order does not matter. A call matches that has the same name, and every gold argument that is not masked with an
-//! equal value; more arguments do no harm, and a masked one may be left out. Numbers are equal within 1e-6 of the
-//! larger one, in lists and objects too. A number and a text of that number differ, as they do to the tool's
-//! schema; so do `null` and nothing, and `true` and 1. As published the choice is greedy: where a gold call that
-//! compares fewer arguments stands before a similar one, it may take the only call that the other could have used.
+//! Each gold call in turn takes the first matching call of the trajectory that is still free, so the order does not
+//! matter. A call matches if it has the same name and equal values for every gold argument that is not masked.
+//! Further arguments do not matter, and a masked one may be left out. Numbers are equal within 1e-6 of the larger
+//! one, in lists and objects too. A number and a text of that number differ, as in the tool's schema; so do `null`
+//! and a missing value, and `true` and 1. As published, the choice is greedy: if a gold call that compares fewer
+//! arguments comes before a similar one, it may take the only call that the other could have used.
 //!
-//! Calls count as the model made them, whether they ended well, badly or were not run.
+//! Calls count as the model made them, whether they succeeded, failed or were not run.
 //!
 //! # States
 //!
 //! States are JSON values; the order of keys does not matter, and numbers are compared by value (1 is 1.0, as in
-//! Python; `true` is not 1, unlike in Python). A server that was never called is in its initial state: what the
-//! trajectory's final state says of it, else the reference's `initial`. As published (`uncalled = "mismatch"`) it
-//! never matches, even where the task is to leave it alone. A server was called if a call has a name that begins
-//! with the server's and `-`; of two servers the longer name counts.
+//! Python; `true` is not 1, unlike in Python). A server that was never called is in its initial state: the state that
+//! the trajectory's final state has for it, else the reference's `initial`. As published (`uncalled = "mismatch"`) it
+//! never matches, even if the task must not change it. A server was called if the name of a call begins with the
+//! server's name and `-`; of two such servers the longer name counts.
 //!
 //! # Reference
 //!
@@ -42,8 +41,8 @@
 //!  "initial": {"Files": {"/a": "text"}}}
 //! ```
 //!
-//! `calls` and `state` may be empty but not left out; `masked` may be left out, and `initial` where the final state
-//! names every server.
+//! `calls` and `state` may be empty but not left out; `masked` may be left out, and so may `initial` if the final
+//! state names every server.
 //!
 //! ```toml
 //! [plugins.envfactory.config]       # every key may be left out
@@ -51,9 +50,9 @@
 //! uncalled = "initial"              # or "mismatch", as published
 //! ```
 //!
-//! A τ with `from` and `to` goes straight from one to the other over the steps of training, and is `from` in the
-//! first and `to` in the last one. Outside training (another split than `train`, or a run without planned steps) it
-//! is `to`, so that evaluations of one run can be compared.
+//! A τ with `from` and `to` changes linearly over the steps of training: it is `from` in the first step and `to` in
+//! the last one. Outside training (another split than `train`, or a run without planned steps) it is `to`, so that
+//! evaluations of one run can be compared.
 
 mod config;
 mod reference;

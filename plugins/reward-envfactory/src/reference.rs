@@ -8,15 +8,15 @@ pub(crate) struct Reference<'r> {
     pub(crate) calls: Vec<GoldCall<'r>>,
     /// End states by server.
     pub(crate) state: &'r Map<String, Value>,
-    /// States at the start, of the servers that it names.
+    /// Initial states of the servers that it names.
     pub(crate) initial: Option<&'r Map<String, Value>>,
 }
 
-/// A call that has to be made.
+/// A call that must be made.
 #[derive(Debug)]
 pub(crate) struct GoldCall<'r> {
     pub(crate) name: &'r str,
-    /// Those that are compared.
+    /// The arguments that are compared.
     pub(crate) arguments: Vec<(&'r str, &'r Value)>,
 }
 

@@ -1,4 +1,4 @@
-//! The states that the servers ended in against those that they should have.
+//! Compares the final states of the servers with the expected ones.
 
 use rlf_plugin::Trajectory;
 use rlf_plugin::serde_json::{self, Map, Value};
@@ -58,7 +58,7 @@ fn final_state(trajectory: &Trajectory) -> Result<Map<String, Value>, String> {
     })
 }
 
-/// Whether a call's name is this server's and `-` and a tool; no other server's longer name fits.
+/// Whether a call's name is this server's name, `-` and a tool; a longer server name that fits is preferred.
 fn was_called<'s>(server: &str, calls: &[Call<'_>], known: impl Iterator<Item = &'s str>) -> bool {
     let of = |server: &str, name: &str| {
         name.strip_prefix(server)

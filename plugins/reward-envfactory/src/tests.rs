@@ -168,7 +168,7 @@ fn a_server_that_was_never_called_is_as_it_was() {
     let trajectory = || ended(called(&[("A-B-f", json!({}))]), json!({ "A": 1, "A-B": 2 }));
     let state = |uncalled| terms(json!({ "uncalled": uncalled }), gold.clone(), trajectory())[2];
     assert_eq!(state("initial"), 1.0);
-    // Published: only what was called can match, and `A-B-f` is a tool of `A-B`.
+    // Published: only a called server can match, and `A-B-f` is a tool of `A-B`.
     assert_eq!(state("mismatch"), 1.0 / 3.0);
 }
 
@@ -196,7 +196,7 @@ fn tau_goes_from_trace_to_state_over_the_steps_of_training() {
             steps,
             seed: 0,
         };
-        // No call, and all states reached: what is left is 1 - tau.
+        // No call, and all states reached: the score is 1 - tau.
         let task = testing::task(reference());
         let trajectory = ended(testing::trajectory(), reached());
         let scores = Plugin::grade(&task, &[trajectory], &grading).unwrap();

@@ -1,4 +1,4 @@
-//! The calls that were made against those that were to be made.
+//! Compares the calls that were made with the gold calls.
 
 use rlf_plugin::serde_json::{self, Map, Value};
 use rlf_plugin::{MalformedCall, ToolCall, Trajectory};
@@ -25,7 +25,7 @@ pub(crate) fn calls(trajectory: &Trajectory) -> Vec<Call<'_>> {
         .collect()
 }
 
-/// Failed calls, which could not be run; tags of reasoning that do not pair are not among them.
+/// Failed calls, which could not be run; unpaired tags of reasoning are not counted.
 pub(crate) fn malformed(trajectory: &Trajectory) -> usize {
     let is_call = |malformed: &&MalformedCall| {
         malformed.diagnostic != "unclosed-think" && malformed.text != "</think>"
@@ -34,7 +34,7 @@ pub(crate) fn malformed(trajectory: &Trajectory) -> usize {
     malformed.filter(is_call).count()
 }
 
-/// Whether every gold call has a call of its own.
+/// Whether every gold call has a different matching call.
 pub(crate) fn holds(calls: &[Call<'_>], gold: &[GoldCall<'_>]) -> bool {
     let mut free: Vec<&Call<'_>> = calls.iter().collect();
     gold.iter().all(|gold| {

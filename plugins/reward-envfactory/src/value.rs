@@ -1,13 +1,13 @@
-//! When two JSON values are the same.
+//! Equality of JSON values.
 
 use rlf_plugin::serde_json::{Number, Value};
 
-/// Equal, numbers by value.
+/// Whether both are equal, with numbers compared by value.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     same(left, right, &equal_numbers)
 }
 
-/// Equal, numbers within 1e-6 of the larger one.
+/// Whether both are equal, with numbers within 1e-6 of the larger one.
 pub(crate) fn close(left: &Value, right: &Value) -> bool {
     same(left, right, &|left, right| {
         equal_numbers(left, right)
@@ -43,7 +43,7 @@ fn equal_numbers(left: &Number, right: &Number) -> bool {
     }
 }
 
-/// The number if it is a whole one that cannot have lost digits on its way.
+/// The number if it is whole and cannot have lost digits.
 fn whole(number: &Number) -> Option<i128> {
     let integer = number.as_i64().map(i128::from);
     let integer = integer.or_else(|| number.as_u64().map(i128::from));

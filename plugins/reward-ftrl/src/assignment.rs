@@ -1,10 +1,10 @@
-//! The assignment problem: rows to columns, one to one, so that the sum of weights is greatest.
+//! The assignment problem: rows to columns, one to one, with the greatest sum of weights.
 //!
 //! Kuhn's Hungarian algorithm with potentials, one shortest augmenting path per row: in time O(r² c) with r the
 //! smaller side (Jonker and Volgenant 1987, without their initialisation).
 
-/// The column of each row; none for rows that get none, there being fewer columns. Weights are finite, rows of one
-/// length.
+/// The column of each row; none for rows without one, if there are fewer columns. Weights are finite, and rows have
+/// the same length.
 pub(crate) fn assign(weights: &[Vec<f64>]) -> Vec<Option<usize>> {
     let columns = weights.first().map_or(0, Vec::len);
     if weights.len() <= columns {
@@ -19,12 +19,12 @@ pub(crate) fn assign(weights: &[Vec<f64>]) -> Vec<Option<usize>> {
     assigned
 }
 
-/// The column of each row at the least cost, where rows are not more than columns.
+/// The column of each row at the least cost; there are at most as many rows as columns.
 ///
 /// Reduced costs, cost - potential of row - potential of column, stay at or above 0, and are 0 where a row has its column.
 fn narrow(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
     let mut row_potential = vec![0.0; rows];
-    // The column behind the last one is where the path of a new row begins.
+    // The path of a new row begins at the column after the last one.
     let start = columns;
     let mut column_potential = vec![0.0; columns + 1];
     let mut row_of: Vec<Option<usize>> = vec![None; columns + 1];
@@ -60,7 +60,7 @@ fn narrow(rows: usize, columns: usize, cost: impl Fn(usize, usize) -> f64) -> Ve
             }
             at = nearest;
         }
-        // Back along the path, every column takes the row of the one before.
+        // Back along the path, every column gets the row of the previous one.
         while at != start {
             row_of[at] = row_of[previous[at]];
             at = previous[at];

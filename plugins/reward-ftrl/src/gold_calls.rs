@@ -1,4 +1,4 @@
-//! Turn-level credit from gold calls: the trajectory's calls and those of a solution, matched one to one.
+//! Turn-level credit from gold calls: the trajectory's calls are matched one to one with the calls of a solution.
 
 use rlf_plugin::serde_json::{self, Map, Value};
 use rlf_plugin::{Event, Trajectory};
@@ -6,8 +6,8 @@ use rlf_plugin::{Event, Trajectory};
 use crate::assignment::assign;
 use crate::reference::GoldCall;
 
-/// Weight that prefers earlier calls among assignments that weigh the same. It is less than any difference
-/// between two similarities of calls with fewer than ten thousand arguments.
+/// Weight that prefers earlier calls among assignments of equal weight. It is smaller than any difference between two
+/// similarities of calls with fewer than ten thousand arguments.
 const EARLIER: f64 = 1e-9;
 
 /// The value of a trajectory's calls.
@@ -69,7 +69,7 @@ pub(crate) fn matched(trajectory: &Trajectory, gold: &[GoldCall]) -> Matched {
     Matched { term, turns }
 }
 
-/// 0 for two names, else (1 + share of equal arguments) / 2.
+/// 0 for different names, else (1 + share of equal arguments) / 2.
 fn similarity(name: &str, arguments: &Map<String, Value>, gold: &GoldCall) -> f64 {
     if name != gold.name {
         return 0.0;

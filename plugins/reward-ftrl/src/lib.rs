@@ -1,8 +1,8 @@
 //! The reward `reward-ftrl`: tool calls that yielded the sub-answers of a question, as FTRL grades them.
 //!
-//! Formulas: "Feedback-Driven Tool-Use Improvements in Large Language Models via Automated Build Environments"
-//! (arXiv 2508.08791), and the code published with it. A task has sub-answers by tool; a call solves the first one
-//! left of its tool that its observation holds, and that one is then gone.
+//! Formulas: "Feedback-Driven Tool-Use Improvements in Large Language Models via Automated Build Environments" (arXiv
+//! 2508.08791), and the code published with it. A task has sub-answers by tool. A call solves the first remaining
+//! sub-answer of its tool that its observation contains, and this one is then removed.
 //!
 //! | term | is |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `solve_p` | solved / calls, 0 to 1; 1 where no call was made |
 //! | `solve_r` | solved / sub-answers, 0 to 1 |
 //! | `final` | the reward of the last turn if it made no call, -0.5 to 1; 0 if it made one |
-//! | `step` | the reward of the last turn, whatever it was: what a sample of one turn is trained on |
-//! | `step_mean` | the mean reward of all turns; 0 where there is none |
+//! | `step` | the reward of the last turn, of any kind: samples of one turn are trained on it |
+//! | `step_mean` | the mean reward of all turns; 0 without turns |
 //! | `matched` | only with gold calls in the reference: 2 x the sum of all similarities / (calls + gold calls), 0 to 1 |
 //!
 //! | credit of a turn | is |
@@ -19,9 +19,8 @@
 //! | `step` | the reward of the turn, see below |
 //! | `matched` | only with gold calls, of turns with a call: the mean similarity of its calls to the gold calls they got, 0 to 1 |
 //!
-//! Where a task has no sub-answer at all, `solve_r` is 1, and `solve_f1` is 1 without a call and 0 with one; FTRL's
-//! evaluation refuses such tasks. The metrics `calls`, `solved` and `sub_answers` are the numbers behind the
-//! shares.
+//! If a task has no sub-answer, `solve_r` is 1, and `solve_f1` is 1 without a call and 0 with one; FTRL's evaluation
+//! refuses such tasks. The metrics `calls`, `solved` and `sub_answers` are the numbers of the shares.
 //!
 //! # The reward of a turn
 //!
@@ -37,14 +36,14 @@
 //! | nothing was left to solve | 0.5 | | | |
 //! | any other | 0 | | | |
 //!
-//! `"published"` is what FTRL trains on, and it is not quite the F1 of its evaluation: 1 stands where the number of
-//! sub-answers would. The others are the alternatives in its code. A call that could not be parsed costs -0.3 only
-//! in a turn without a good one; beside a good one it is not counted at all. The answer is worth more the less is
-//! left: given without any call, where four sub-answers are, it is worth 0.2. Half a point for a wrong answer is
-//! the code's, for a row whose `solve_rate` is 1; here that is a task of which no sub-answer is left.
+//! `"published"` is the reward that FTRL trains on. It is not quite the F1 of its evaluation: it has 1 instead of the
+//! number of sub-answers. The others are alternatives in FTRL's code. A call that could not be parsed costs -0.3 only
+//! in a turn without a good call; beside a good call it does not count. The answer is worth more if fewer sub-answers
+//! are left: without any call, with four sub-answers left, it is worth 0.2. The code gives half a point for a wrong
+//! answer in a row whose `solve_rate` is 1; here that is a task without remaining sub-answers.
 //!
-//! p counts calls that ended, in whatever way, and calls of tools that are not there. Calls that the host did not
-//! run, in a last turn without `last_turn_calls = "grade"`, count nowhere: their turn's reward is 0.
+//! p counts calls that ended, in any way, and calls of tools that do not exist. Calls that the host did not run, in a
+//! last turn without `last_turn_calls = "grade"`, count nowhere: the reward of their turn is 0.
 //!
 //! # Matching
 //!
@@ -58,17 +57,16 @@
 //! | an empty turn | has no text but special tokens | has nothing outside reasoning and calls |
 //! | a call that is not parsed | any tag of a call in the text, or the parser's word | the parser's word |
 //!
-//! Both ignore case and thousands commas. Published is exact (what it finds in the text of a turn, FTRL finds),
-//! which includes that the model may be paid for text of its own that a tool repeats. What differs is what the host
-//! makes of a turn before any reward sees it: FTRL runs a call that stands inside reasoning, and of a call that is
-//! not closed it may still read the JSON. And a structured result is looked at as compact JSON, where FTRL's has a
-//! space behind `:`.
+//! Both ignore case and thousands commas. Published matching is exact: it finds in a turn's text exactly what FTRL
+//! finds. So the model may be rewarded for its own text that a tool repeats. The host's parsing of a turn, before any
+//! reward, differs: FTRL runs a call inside reasoning, and it may still read the JSON of a call that is not closed.
+//! And a structured result is searched as compact JSON, while FTRL's has a space after `:`.
 //!
 //! # Two ways to use it
 //!
-//! Over whole trajectories, weigh `solve_f1` and `final`, or give each turn its credit `step`. As FTRL trains, on
-//! samples of one turn: each task's prompt holds the turns before, its `unsolved` what they left, `max_turns` is 1
-//! and `last_turn_calls` is `"grade"`; then weigh `step`.
+//! Over whole trajectories, weigh `solve_f1` and `final`, or give each turn its credit `step`. To train as FTRL does,
+//! use samples of one turn: each task's prompt contains the earlier turns, its `unsolved` the sub-answers that they
+//! left, `max_turns` is 1 and `last_turn_calls` is `"grade"`; then weigh `step`.
 //!
 //! # Reference
 //!
@@ -77,10 +75,10 @@
 //!  "calls": [{"name": "business_locator", "arguments": {"port": "Seattle Port"}}]}
 //! ```
 //!
-//! `answer` and `calls` may be left out. Gold calls and the trajectory's are matched one to one so that the sum of
-//! similarities is greatest: a retry takes the place of the try before it, and a repetition gets nothing. Calls of
-//! one name have similarity (1 + share) / 2, with the share of their arguments, by name, that are in both and
-//! equal; calls of two names have 0. Here calls count as the model wrote them, run or not.
+//! `answer` and `calls` may be left out. Gold calls and the trajectory's calls are matched one to one with the
+//! greatest sum of similarities: a retry can replace the attempt before it, and a repetition gets nothing. Calls with
+//! the same name have similarity (1 + share) / 2, where share is the part of their arguments, by name, that are in
+//! both and equal; calls with different names have 0. Here calls count as the model wrote them, run or not.
 //!
 //! ```toml
 //! [plugins.ftrl.config]     # every key may be left out

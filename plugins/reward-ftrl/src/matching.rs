@@ -1,5 +1,5 @@
-//! When a text holds what is sought. Both ways come down to the same: texts are normalised, and one is
-//! looked for inside the other; strictly, normalised texts are words with a space around each.
+//! Decides whether a text contains another. Both ways normalise the texts and search one inside the other; in the
+//! strict way, normalised texts are words with a space around each.
 
 use rlf_plugin::serde::Deserialize;
 use rlf_plugin::serde_json::{self, Value};
@@ -7,7 +7,7 @@ use rlf_plugin::{CallResult, Content, Ended, MalformedCall, ModelTurn};
 
 use crate::words::words;
 
-/// The marks that FTRL's check looks for in a turn that made no call.
+/// The marks that FTRL's check searches for in a turn that made no call.
 const TAGS: [&str; 3] = ["<tool_call>", "</tool_call>", "<tool_parsed_response>"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -26,7 +26,7 @@ impl Matching {
         }
     }
 
-    /// The parts of a sub-answer, each of which an observation has to hold.
+    /// The parts of a sub-answer; an observation must contain all of them.
     pub(crate) fn parts(self, sub_answer: &str) -> Result<Vec<String>, String> {
         let parts = sub_answer.split(", ").map(|part| self.normalize(part));
         match self {
@@ -42,7 +42,7 @@ impl Matching {
         }
     }
 
-    /// The text that the model's answer has to hold.
+    /// The text that the model's answer must contain.
     pub(crate) fn answer(self, answer: &str) -> Result<String, String> {
         let sought = self.normalize(answer);
         if self == Self::Strict && sought.is_empty() {
@@ -51,7 +51,7 @@ impl Matching {
         Ok(sought)
     }
 
-    /// The text that a call showed, to look for sub-answers in; none where nothing may be found.
+    /// The text that a call showed, in which sub-answers are searched; none if nothing may be found.
     pub(crate) fn observed(self, outcome: &CallResult) -> Option<String> {
         let observation = outcome.observation.as_ref();
         let content = observation.map_or(&[][..], |observation| &observation.content);
@@ -69,7 +69,7 @@ impl Matching {
         }
     }
 
-    /// Whether a turn without a good call says nothing.
+    /// Whether a turn without a good call is empty.
     pub(crate) fn is_empty(self, turn: &ModelTurn) -> bool {
         match self {
             Self::Published => spoken(turn).is_empty(),
@@ -77,13 +77,14 @@ impl Matching {
         }
     }
 
-    /// Whether a turn without a good call holds what was to be one.
+    /// Whether a turn without a good call contains a failed attempt at one.
     pub(crate) fn is_broken(self, turn: &ModelTurn) -> bool {
         let tagged = || TAGS.iter().any(|tag| turn.text.contains(tag));
         turn.malformed.iter().any(is_call) || (self == Self::Published && tagged())
     }
 
-    /// Whether a turn without any call holds the answer; `taken` is what the host took for the answer, if this turn has it.
+    /// Whether a turn without any call contains the answer; `taken` is the answer that the host took, if it is in
+    /// this turn.
     pub(crate) fn is_right(self, turn: &ModelTurn, taken: Option<&str>, sought: &str) -> bool {
         match self {
             Self::Published => self.normalize(spoken(turn)).contains(sought),
@@ -111,7 +112,7 @@ fn text(content: &Content) -> Option<&str> {
     }
 }
 
-/// A turn as FTRL reads it: all of it but the tokens that end it.
+/// A turn as FTRL reads it: all of it except the tokens that end it.
 fn spoken(turn: &ModelTurn) -> &str {
     let end = |text: &'_ str, token| {
         strip(text).len()
@@ -126,12 +127,12 @@ fn spoken(turn: &ModelTurn) -> &str {
     strip(&text[..end(text, "<|im_end|>")])
 }
 
-/// `str.strip()` of Python, which knows four separators more than Unicode's white space.
+/// Python's `str.strip()`, which removes four separators more than Unicode's white space.
 fn strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
-/// Every word with a space on both sides, so that what is found in it is whole words.
+/// Every word with a space on both sides, so that a search finds whole words only.
 fn spaced(words: &[String]) -> String {
     if words.is_empty() {
         return String::new();
@@ -139,7 +140,7 @@ fn spaced(words: &[String]) -> String {
     format!(" {} ", words.join(" "))
 }
 
-/// The names and values of JSON as one text, without what JSON writes around and into them; other text as it is.
+/// The names and values of JSON as one text, without JSON's quotes and escapes; other text unchanged.
 fn read(text: &str) -> String {
     let begins = text.trim_start().starts_with(['{', '[', '"']);
     match serde_json::from_str::<Value>(text) {

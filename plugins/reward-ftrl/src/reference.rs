@@ -4,16 +4,16 @@ use rlf_plugin::serde_json::{Map, Value};
 
 use crate::matching::Matching;
 
-/// A task's reference, ready to be looked for.
+/// A task's reference, prepared for the search.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
-    /// The text that the answer has to hold; none where the task has no answer.
+    /// The text that the answer must contain; none if the task has no answer.
     pub(crate) answer: Option<String>,
     pub(crate) unsolved: Vec<Tool>,
     pub(crate) calls: Option<Vec<GoldCall>>,
 }
 
-/// Sub-answers that are left of one tool, in order; each is the parts that an observation has to hold.
+/// Remaining sub-answers of one tool, in order; an observation must contain all parts of one.
 #[derive(Debug, Clone)]
 pub(crate) struct Tool {
     pub(crate) name: String,
@@ -66,7 +66,7 @@ fn sub_answers(list: &Value, matching: Matching) -> Result<Vec<Vec<String>>, Str
     parts.collect()
 }
 
-/// A text; a number is the text that it is written as.
+/// A text; a number becomes the text in which it is written.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

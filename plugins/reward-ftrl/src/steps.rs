@@ -1,4 +1,4 @@
-//! A trajectory turn by turn: what its calls solved, and what each turn is worth.
+//! A trajectory turn by turn: the sub-answers that its calls solved, and the value of each turn.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::reference::{Reference, Tool};
 pub(crate) struct Step {
     /// Index of the turn among the trajectory's events.
     pub(crate) event: u32,
-    /// Whether it made a call, run or not.
+    /// Whether it made a call, whether or not the host ran it.
     pub(crate) acted: bool,
     calls: usize,
     solved: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Episode {
     pub(crate) steps: Vec<Step>,
-    /// Their number at the start.
+    /// Number of sub-answers at the start.
     pub(crate) sub_answers: usize,
 }
 
@@ -97,7 +97,7 @@ impl Episode {
         share(2 * self.solved(), self.calls() + self.sub_answers)
     }
 
-    /// The reward of the last turn if it is such a one, else 0.
+    /// The reward of the last turn if `is` accepts it, else 0.
     pub(crate) fn last(&self, is: impl Fn(&Step) -> bool) -> f64 {
         let last = self.steps.last().filter(|step| is(step));
         last.map_or(0.0, |step| step.reward)
@@ -109,7 +109,7 @@ impl Episode {
     }
 }
 
-/// All of nothing is 1.
+/// A share of nothing is 1.
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         1.0
@@ -122,14 +122,14 @@ fn left(unsolved: &[Tool]) -> usize {
     unsolved.iter().map(|tool| tool.left.len()).sum()
 }
 
-/// Calls that are well formed, of tools that are not there: FTRL runs them, and they fail.
+/// Well-formed calls of tools that do not exist: FTRL runs them, and they fail.
 fn unknown_tools(turn: &ModelTurn) -> usize {
     let unknown = |diagnostic: &str| diagnostic == "unknown-tool";
     let malformed = turn.malformed.iter();
     malformed.filter(|call| unknown(&call.diagnostic)).count()
 }
 
-/// Takes away the first sub-answer left of this tool that the observation holds.
+/// Removes the first remaining sub-answer of this tool that the observation contains.
 fn solves(unsolved: &mut [Tool], name: &str, observed: Option<&str>) -> bool {
     let (Some(tool), Some(observed)) =
         (unsolved.iter_mut().find(|tool| tool.name == name), observed)

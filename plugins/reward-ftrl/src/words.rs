@@ -1,7 +1,7 @@
-//! The words and numbers of a text, for matching whole ones: `2` is not in `12`, nor in `1.2`, `2,000` or `-2`.
+//! The words and numbers of a text, for matching whole words: `2` is not in `12`, `1.2`, `2,000` or `-2`.
 
-/// Lower-case words in order. A number is one word, sign and decimals included, without thousands commas and without
-/// zeros at its decimals' end. Scripts without spaces have a word per character, so that a name in a sentence is found.
+/// Lower-case words in order. A number is one word with its sign and decimals, without thousands commas and trailing
+/// zeros of the decimals. Scripts without spaces have one word per character, so that a name in a sentence is found.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.to_lowercase().chars().collect();
     let digit = |at: usize| chars.get(at).is_some_and(char::is_ascii_digit);
@@ -49,7 +49,7 @@ impl Words {
         self.current.ends_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Whether the current word is the leading digits of a number with thousands commas.
+    /// Whether the current word consists of the leading digits of a number with thousands commas.
     fn ends_in_group(&self) -> bool {
         let digits = self.current.strip_prefix('-').unwrap_or(&self.current);
         let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -57,7 +57,7 @@ impl Words {
     }
 }
 
-/// Whether a sign or a decimal point behind this begins a number: not in `2007-11`, nor in `a-1`.
+/// Whether a sign or a decimal point after this character begins a number: not in `2007-11`, nor in `a-1`.
 fn begins_number(before: Option<char>) -> bool {
     before.is_none_or(|c| c.is_whitespace() || "([{<:=,;$\"'`".contains(c))
 }

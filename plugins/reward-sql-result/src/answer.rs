@@ -1,7 +1,7 @@
 //! The query in an answer.
 
-/// The last block fenced as `sql`; where there is none, the last one fenced without a language; where there is none,
-/// all of it. None where that is blank.
+/// The last block fenced as `sql`; without one, the last block fenced without a language; without any, the whole
+/// answer. None if that is blank.
 pub(crate) fn query(answer: &str) -> Option<&str> {
     let blocks = blocks(answer);
     let last = |wanted: fn(&str) -> bool| {
@@ -15,7 +15,7 @@ pub(crate) fn query(answer: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Fenced blocks: their language and what is in them. One that does not end goes to the end.
+/// Fenced blocks: their language and their text. A block without an end continues to the end of the answer.
 fn blocks(answer: &str) -> Vec<(&str, &str)> {
     let fenced = answer.split("```").skip(1).step_by(2);
     fenced.map(block).collect()
@@ -24,7 +24,7 @@ fn blocks(answer: &str) -> Vec<(&str, &str)> {
 fn block(text: &str) -> (&str, &str) {
     match text.split_once('\n') {
         Some((first, rest)) if !first.trim().contains(char::is_whitespace) => (first.trim(), rest),
-        // In one line: a language is only what is known for one.
+        // A block on one line: the first word is a language only if it is a known one.
         _ => match text.split_once(char::is_whitespace) {
             Some((language, query)) if is_sql(language) => (language, query),
             _ => ("", text),

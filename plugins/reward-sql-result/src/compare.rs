@@ -1,4 +1,4 @@
-//! When two results are the same.
+//! Equality of results.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Bytes of the longest text or blob in it.
+    /// Bytes of its longest text or blob.
     pub(crate) fn longest(&self) -> usize {
         let values = self.rows.iter().flatten();
         let bytes = values.map(|value| match value {
@@ -24,16 +24,16 @@ impl Table {
     }
 }
 
-/// Fractions may differ by this share of the larger one: sums in another order do.
+/// Fractions may differ by this share of the larger one, because sums in another order do.
 const RELATIVE: f64 = 1e-6;
 
-/// And by this much, for what should be 0.
+/// Fractions may also differ by this much, for values that should be 0.
 const ABSOLUTE: f64 = 1e-9;
 
-/// Rows to which a partner is looked for one by one, where sorting did not give them theirs.
+/// Maximum number of rows whose partners are searched one by one, if sorting did not pair them.
 const MATCHED: usize = 500;
 
-/// The same columns and rows; in the same order, if `ordered`.
+/// Whether columns and rows are equal; in the same order, if `ordered`.
 pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
     if expected.columns != found.columns || expected.rows.len() != found.rows.len() {
         return false;
@@ -49,7 +49,7 @@ pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
     if left.iter().zip(&right).all(|(a, b)| same_row(a, b)) {
         return true;
     }
-    // Fractions that count as equal may have been sorted apart, and the rest of their rows with them.
+    // Fractions that count as equal may have been sorted apart, and their rows with them.
     let fractions = |rows: &[Vec<Value>]| {
         rows.iter()
             .flatten()
@@ -58,7 +58,7 @@ pub(crate) fn equal(expected: &Table, found: &Table, ordered: bool) -> bool {
     left.len() <= MATCHED && (fractions(expected) || fractions(found)) && matched(&left, &right)
 }
 
-/// Whether every row can have a partner of its own: augmenting paths (Kuhn 1955).
+/// Whether every row can have a different partner: augmenting paths (Kuhn 1955).
 fn matched(left: &[&Vec<Value>], right: &[&Vec<Value>]) -> bool {
     let edges: Vec<Vec<usize>> = left
         .iter()
@@ -110,7 +110,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// NULL, numbers, texts, blobs: any total order does, as long as equal values are neighbours.
+/// A total order of NULL, numbers, texts and blobs. Any order works if equal values are neighbours.
 fn order(a: &[Value], b: &[Value]) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,

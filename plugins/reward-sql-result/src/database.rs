@@ -1,4 +1,4 @@
-//! A task's database: bytes that every query gets a copy of.
+//! A task's database: bytes of which every query gets a copy.
 
 use rlf_plugin::data::{self, Entry};
 use rlf_plugin::error_message;
@@ -13,10 +13,10 @@ use crate::{
 /// The slot that databases are bound to.
 const SLOT: &str = "databases";
 
-/// The endings that a file may have after the database's name.
+/// The file-name endings that may follow the database's name.
 const ENDINGS: [&str; 5] = ["", ".sqlite", ".db", ".sqlite3", ".sql"];
 
-/// Memory of SQLite beside two copies of the database, in bytes: to sort, to group, to make a result.
+/// Memory of SQLite besides two copies of the database, in bytes: for sorting, grouping and results.
 const WORKING_BYTES: usize = 48 << 20;
 
 /// A serialised SQLite database.
@@ -26,7 +26,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// The one that a task names or makes.
+    /// The database that a task names or makes.
     pub(crate) fn new(reference: &Reference, limits: &Limits) -> Result<Self, String> {
         match (&reference.schema, &reference.database) {
             (Some(script), None) => Self::from_script(script, limits),
@@ -69,7 +69,7 @@ impl Database {
     }
 
     fn from_file(mut image: Vec<u8>, path: &str, limits: &Limits) -> Result<Self, String> {
-        // A write-ahead log needs files beside the database; what is in the file is whole without it.
+        // A write-ahead log needs files beside the database; the file's content is complete without it.
         if let Some(versions) = image.get_mut(18..20) {
             versions.fill(1);
         }
@@ -83,7 +83,7 @@ impl Database {
         let made = || -> rusqlite::Result<Vec<u8>> {
             let mut connection = Connection::open_in_memory()?;
             connection.execute_batch("PRAGMA temp_store = memory")?;
-            // The script is the task's own; how large its database may be, the memory of a call says.
+            // The script belongs to the task; the memory of a call limits the size of its database.
             query::limit(&mut connection, limits)?;
             connection.execute_batch(script)?;
             Ok(connection.serialize(MAIN_DB)?.to_vec())
@@ -92,12 +92,12 @@ impl Database {
         Ok(Self { image })
     }
 
-    /// Runs a query on a copy of its own.
+    /// Runs a query on a separate copy.
     pub(crate) fn query(&self, sql: &str, limits: &Limits) -> Result<Table, Stopped> {
         let opened = || -> rusqlite::Result<Connection> {
             let mut connection = Connection::open_in_memory()?;
             self.bound(&connection)?;
-            // A script without a table leaves no byte.
+            // A script without a table produces an empty image.
             if !self.image.is_empty() {
                 connection.deserialize_read_exact(MAIN_DB, &*self.image, self.image.len(), true)?;
             }
@@ -110,8 +110,8 @@ impl Database {
         query::run(&connection, sql, limits)
     }
 
-    /// Everything in memory, and no more of it than there should be. The limit is of all connections and can only be
-    /// lowered; every query of a call has the same one, because a call has one database.
+    /// Keeps everything in memory, and limits it. The limit is shared by all connections and can only be lowered.
+    /// Every query of a call has the same limit, because a call has one database.
     fn bound(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.execute_batch(&format!(
             "PRAGMA temp_store = memory; PRAGMA hard_heap_limit = {};",
@@ -119,7 +119,7 @@ impl Database {
         ))
     }
 
-    /// No value in it is longer.
+    /// An upper bound of the length of a value in it.
     pub(crate) fn bytes(&self) -> usize {
         self.image.len()
     }

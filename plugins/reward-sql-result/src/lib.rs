@@ -1,28 +1,30 @@
-//! The reward `reward-sql-result`: the answer's query gives what the reference query gives, on the same database.
+//! The reward `reward-sql-result`: the answer's query gives the same result as the reference query, on the same
+//! database.
 //!
 //! | term | is |
 //! |---|---|
 //! | `match` | 1 if both results are equal, else 0 |
 //! | `executes` | 1 if the query is one statement that reads, and ran within its limits, else 0 |
 //!
-//! Equal are results with the same number of columns, whatever their names, and the same rows, each as often: in the
-//! same order where the reference query orders its result (an ORDER BY outside all parentheses), in any order where it
-//! does not. NULL equals NULL, text is compared character for character, `1` equals `1.0`, and fractions may differ by
-//! a millionth of their size. The text `'1'` is not the number `1`.
+//! Results are equal if they have the same number of columns, whatever their names, and the same rows, each as often.
+//! The order of rows counts if the reference query orders its result (an ORDER BY outside all parentheses). NULL
+//! equals NULL, text is compared character for character, `1` equals `1.0`, and fractions may differ by a millionth
+//! of their size. The text `'1'` is not the number `1`.
 //!
-//! A task's reference is an object with the reference query under `sql`, and its database: under `schema` a script that
-//! makes it, or under `database` the name of one in the data slot `databases` (`NAME`, `NAME.sqlite`, `NAME.db`,
-//! `NAME.sql`, or one of these in a folder `NAME`). The query is the last block fenced as `sql` in the answer, the last
-//! one fenced without a language where there is none, or else the whole answer; no answer scores 0 on both.
+//! A task's reference is an object with the reference query under `sql`, and its database: under `schema` a script
+//! that makes it, or under `database` the name of a database in the data slot `databases` (`NAME`, `NAME.sqlite`,
+//! `NAME.db`, `NAME.sql`, or one of these in a folder `NAME`). The query is the last block fenced as `sql` in the
+//! answer; without one, the last block fenced without a language, or else the whole answer. No answer scores 0 on
+//! both terms.
 //!
-//! Each query sees a copy of the database of its own, in memory, and can only read: SQLite asks for leave to do
-//! anything, and has it for reading. Where a query would run without end it is stopped, and scores 0. A reference query
-//! that fails or is stopped is an error, which excludes the group, as is a task without a database.
+//! Each query sees its own copy of the database, in memory, and can only read: SQLite asks for permission for every
+//! action, and gets it for reading only. A query that would run without end is stopped, and scores 0. A reference
+//! query that fails or is stopped is an error, which excludes the group, and so is a task without a database.
 //!
-//! SQLite counts steps of its virtual machine, and one step can be a function that takes long. So a value that the answer's
-//! query makes may be twice as long as the database or as the longest value of the expected result, whichever is longer, but
-//! always 64 KiB and never more than `max_bytes`. A query that spends the call's CPU time or memory in spite of that
-//! scores 0 as well: `[beyond_limits]` in `plugin.toml` says so to the host.
+//! SQLite counts steps of its virtual machine, and one step can be a function that takes long. So values in the
+//! answer's query are limited: to twice the length of the database or of the longest value of the expected result,
+//! whichever is longer, but always to at least 64 KiB and never to more than `max_bytes`. A query that still exhausts
+//! the call's CPU time or memory scores 0 as well: `[beyond_limits]` in `plugin.toml` tells the host so.
 //!
 //! ```toml
 //! [plugins.reward-sql-result.config]   # every key may be left out
@@ -31,8 +33,8 @@
 //! max_bytes = 4_194_304   # of a result, and of one value of the reference query
 //! ```
 //!
-//! A group's queries share the budget of one call: with more steps goes a larger `limits.cpu_ms`, with a larger
-//! database a larger `limits.memory_bytes`, which has to hold two copies of it and 64 MiB.
+//! A group's queries share the budget of one call. More steps need a larger `limits.cpu_ms`; a larger database needs
+//! a larger `limits.memory_bytes`, which must hold two copies of it and 64 MiB.
 
 mod answer;
 mod compare;
@@ -109,10 +111,10 @@ fn sql_result(task: &Task, group: &[Trajectory], limits: &Limits) -> Vec<Result<
     }
 }
 
-/// Bytes that a value of the answer's query may always have, if `max_bytes` is no less.
+/// Bytes that a value of the answer's query may always have, if `max_bytes` is not smaller.
 const VALUE_BYTES: usize = 64 << 10;
 
-/// The result of the reference query, found once for a group.
+/// The result of the reference query, computed once for a group.
 struct Expected {
     database: Database,
     result: Table,
@@ -139,7 +141,7 @@ impl Expected {
         // Twice, because text in UTF-16 can become longer.
         let values = 2 * self.result.longest().max(self.database.bytes());
         let limits = Limits {
-            // One row more settles that it is another result.
+            // One more row proves that the result differs.
             rows: expected,
             value_bytes: values.max(VALUE_BYTES).min(limits.value_bytes),
             ..*limits

@@ -25,24 +25,24 @@ pub(crate) struct Limits {
     pub(crate) rows: usize,
     /// Size of the result.
     pub(crate) bytes: usize,
-    /// Size of one value, wherever in the query it comes up.
+    /// Size of one value at any point of the query.
     pub(crate) value_bytes: usize,
 }
 
 /// The reason why a query gave no result.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Stopped {
-    /// It is none that may run here, or none at all.
+    /// It is not a query that may run here, or not a query.
     Refused(String),
     /// It ran longer than its limit.
     Steps(u64),
-    /// It gave more rows than its limit: so many.
+    /// It gave this many rows, more than its limit.
     Rows(usize),
     /// Its result is larger than its limit.
     Bytes(usize),
     /// One value in it is larger than its limit.
     ValueBytes(usize),
-    /// It sorts, groups or keeps more than SQLite may hold.
+    /// It sorts, groups or keeps more data than SQLite may hold.
     Memory,
 }
 
@@ -70,10 +70,10 @@ impl fmt::Display for Stopped {
 /// Steps between two checks of the limit.
 const STRIDE: u64 = 1000;
 
-/// Limits of SQLite that no query asks to be larger. A function is one step however long it takes, and nested queries
-/// and expressions are compiled by recursion, on a stack that is the sandbox's.
+/// Limits of SQLite that are large enough for every query. A function is one step however long it takes, and nested
+/// queries and expressions are compiled by recursion, on the sandbox's stack.
 const FIXED: [(Limit, i32); 5] = [
-    // `LIKE` takes the pattern's length times the text's.
+    // `LIKE` takes time proportional to the pattern's length times the text's.
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 250),
     (Limit::SQLITE_LIMIT_FUNCTION_ARG, 127),
     (Limit::SQLITE_LIMIT_EXPR_DEPTH, 250),
@@ -81,7 +81,7 @@ const FIXED: [(Limit, i32); 5] = [
     (Limit::SQLITE_LIMIT_ATTACHED, 0),
 ];
 
-/// Limits a connection, whoever uses it.
+/// Sets the limits of a connection.
 pub(crate) fn limit(connection: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, limits.value_bytes as i32)?;
     for (limit, value) in FIXED {
@@ -95,7 +95,7 @@ pub(crate) fn limit(connection: &mut Connection, limits: &Limits) -> rusqlite::R
     )
 }
 
-/// Reading, and nothing else: neither writes nor other databases, pragmas or extensions.
+/// Allows only reading: no writes, other databases, pragmas or extensions.
 pub(crate) fn read_only(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
@@ -108,7 +108,7 @@ pub(crate) fn read_only(connection: &mut Connection) -> rusqlite::Result<()> {
     }))
 }
 
-/// Functions that reach outside the query.
+/// Whether a function reaches outside the query.
 fn is_dangerous(function: &str) -> bool {
     [
         "load_extension",
@@ -168,7 +168,7 @@ pub(crate) fn run(connection: &Connection, sql: &str, limits: &Limits) -> Result
     Ok(table)
 }
 
-/// Text that is not UTF-8 is kept as a blob: no text equals it, and another such one can.
+/// Text that is not UTF-8 is kept as a blob: it equals no valid text, but can equal another such text.
 fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,

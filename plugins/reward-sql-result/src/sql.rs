@@ -1,6 +1,6 @@
-//! As much of SQLite's lexical rules as it takes to see where a statement ends and what stands outside parentheses.
+//! The part of SQLite's lexical rules that shows where a statement ends and which text is outside parentheses.
 
-/// A word, or one character of anything else, outside comments and literals.
+/// A word, or any other single character, outside comments and literals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
     Word(&'a str),
@@ -9,8 +9,8 @@ enum Token<'a> {
     Quoted,
 }
 
-/// Whether the result is ordered: ORDER BY outside all parentheses. That of a subquery, a common table expression, a
-/// window or an aggregate function stands inside some.
+/// Whether the result is ordered: ORDER BY outside all parentheses. Inside parentheses it belongs to a subquery, a
+/// common table expression, a window or an aggregate function.
 pub(crate) fn orders(sql: &str) -> bool {
     let mut depth = 0_usize;
     let mut after_order = false;
@@ -28,7 +28,7 @@ pub(crate) fn orders(sql: &str) -> bool {
     false
 }
 
-/// Whether more than semicolons and comments follows the first semicolon.
+/// Whether anything except semicolons and comments follows the first semicolon.
 pub(crate) fn is_several(sql: &str) -> bool {
     let mut ended = false;
     for token in Tokens(sql) {
@@ -81,7 +81,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii()
 }
 
-/// Length of the literal at the beginning of `text`; its mark doubled is one of its characters.
+/// Length of the literal at the start of `text`; a doubled mark is one of its characters.
 fn quoted(text: &str, mark: char) -> usize {
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((at, c)) = chars.next() {

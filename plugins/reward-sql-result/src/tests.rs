@@ -22,7 +22,7 @@ fn graded(reference: Value, answer: &str) -> Result<(f64, f64), String> {
     Ok((score.get("match").unwrap(), score.get("executes").unwrap()))
 }
 
-/// The score of a hostile query where the reference is harmless.
+/// The score of a hostile query with a harmless reference.
 fn hostile(query: &str) -> (f64, f64) {
     grade("SELECT count(*) FROM city", query)
 }
@@ -73,7 +73,7 @@ fn rows_count_as_often_as_they_come() {
         grade(reference, "SELECT DISTINCT country FROM city"),
         DIFFERS
     );
-    // As many rows, and as many different ones.
+    // The same number of rows, and of different rows.
     assert_eq!(
         grade(
             reference,
@@ -150,7 +150,7 @@ fn null_is_null_and_nothing_else() {
         grade("SELECT people FROM city WHERE id = 4", "SELECT ''"),
         DIFFERS
     );
-    // SQLite puts NULL first; in any order it is one of the rows.
+    // SQLite puts NULL first; without an order it is one of the rows.
     assert_eq!(
         grade(
             "SELECT people FROM city",
@@ -292,7 +292,7 @@ fn a_query_without_end_is_stopped() {
 
 #[test]
 fn a_huge_result_is_cut_off() {
-    // It runs, until it has given a row too many.
+    // It runs until it has returned one row too many.
     assert_eq!(
         hostile("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"),
         DIFFERS
@@ -309,7 +309,7 @@ fn a_huge_result_is_cut_off() {
     }
 }
 
-/// A function is one step of SQLite's, however long it takes. Stopped by the size of what it is given, or done soon.
+/// A function is one step of SQLite, however long it takes. It is stopped by the size of its input, or ends soon.
 #[test]
 fn no_single_value_costs_much() {
     for query in [
@@ -327,7 +327,7 @@ fn no_single_value_costs_much() {
     ] {
         assert_eq!(hostile(query), FAILS, "{query}");
     }
-    // Long texts that a task asks for can be made.
+    // The task's own query can make long texts.
     let long = "SELECT group_concat(hex(zeroblob(20000))) FROM city";
     assert_eq!(grade(long, long), MATCHES);
     assert_eq!(
@@ -350,7 +350,7 @@ fn sorting_and_grouping_end_where_there_is_no_more_memory() {
     }
 }
 
-/// A recursion of SQLite's that ends the sandbox's stack would be the reward's own end.
+/// A recursion in SQLite that overflows the sandbox's stack would end the reward itself.
 #[test]
 fn nesting_without_measure_is_refused_while_it_is_read() {
     let nested = |depth: usize, open: &str, inner: &str, close: &str| {
@@ -503,7 +503,7 @@ fn databases_are_found_by_name_as_files_and_as_scripts() {
     let mut made = rusqlite::Connection::open_in_memory().unwrap();
     made.execute_batch(SCHEMA).unwrap();
     let mut image = made.serialize(rusqlite::MAIN_DB).unwrap().to_vec();
-    // As a database says whose writer kept a write-ahead log.
+    // The value in a database whose writer kept a write-ahead log.
     image[18..20].fill(2);
     testing::bind("databases", "cities.sqlite", image);
     testing::bind("databases", "inner/inner.sql", SCHEMA);

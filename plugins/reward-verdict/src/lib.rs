@@ -1,4 +1,4 @@
-//! The reward `reward-verdict`: what the trajectory's environment judged of its end, and gave on the way.
+//! The reward `reward-verdict`: the environment's verdict on the end of the trajectory, and its step rewards.
 //!
 //! | term | is |
 //! |---|---|
@@ -32,7 +32,7 @@ fn verdict(_task: &Task, trajectory: &Trajectory) -> Result<Terms, String> {
     let terms = Terms::new()
         .term("success", f64::from(u8::from(verdict.success)))
         .term("score", verdict.score)
-        // No rewards at all sum to -0.
+        // An empty sum is -0.
         .term(
             "steps",
             steps.iter().fold(0.0, |sum, (_, reward)| sum + reward),

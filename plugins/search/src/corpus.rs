@@ -1,4 +1,4 @@
-//! The forms in which corpora come.
+//! The file formats of corpora.
 
 use rlf_plugin::serde_json::{self, Map, Value};
 
@@ -33,7 +33,7 @@ fn read(text: &str, passages: &mut Vec<Passage>) -> Result<(), String> {
         }
         return Ok(());
     }
-    // One object spread over lines is a whole; objects that end with their line are JSON lines.
+    // One object spread over lines is one value; objects that end with their line are JSON lines.
     let first = text
         .lines()
         .find(|line| !line.trim().is_empty())
@@ -84,7 +84,7 @@ fn passage(row: Value) -> Result<Passage, String> {
     })
 }
 
-/// A text, or sentences, which bring their own spaces or get one.
+/// A text, or sentences joined by their own spaces or by one space.
 fn joined(body: &Value) -> Option<String> {
     match body {
         Value::String(text) => Some(text.clone()),

@@ -7,10 +7,10 @@
 //! idf(w) = ln(1 + (N - n + 0.5) / (n + 0.5))
 //! ```
 //!
-//! with f the times w occurs in it and n the passages out of N that have w. The `bm25` crate makes the
-//! words and the second factor; its own scorer walks hash maps with random keys, so that equal scores
-//! come in any order, and compares every word of every candidate. Here each word has the list of its
-//! passages, and ties keep the order of the corpus.
+//! with f the number of times w occurs in it and n the number of passages, of N, that contain w. The `bm25` crate
+//! computes the words and the second factor. Its own scorer iterates over hash maps with random keys, so equal scores
+//! come in any order, and it compares every word of every candidate. Here each word has the list of its passages, and
+//! ties keep the order of the corpus.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ use crate::corpus::Passage;
 /// Hashed words, as the `bm25` crate makes them.
 type Word = u32;
 
-/// Passages by the words in them, in a few large arrays: what a call has to itself, and what the host has
-/// to look through after it, is counted in pages, and nothing else lies between these.
+/// Passages by their words, in a few large arrays. The memory of a call, and the memory that the host checks after
+/// it, are counted in pages, so nothing else should be between these arrays.
 pub(crate) struct Index {
     embedder: Embedder<Word>,
     /// Titles and texts of all passages, one after the other.
@@ -33,7 +33,7 @@ pub(crate) struct Index {
     words: Vec<Word>,
     /// The end of each word's postings.
     postings_end: Vec<u32>,
-    /// Per word the passages that have it, in corpus order.
+    /// For each word, the passages that contain it, in corpus order.
     having: Vec<u32>,
     /// The second factor of the formula for each of them.
     weights: Vec<f32>,
@@ -59,7 +59,7 @@ impl Index {
             .build();
         let mut postings: BTreeMap<Word, Vec<(u32, f32)>> = BTreeMap::new();
         for (number, text) in texts.iter().enumerate() {
-            // A word that occurs twice comes twice, with the same weight.
+            // A word that occurs twice is listed twice, with the same weight.
             let mut words: Vec<(Word, f32)> = embedder
                 .embed(text)
                 .iter()
@@ -117,7 +117,7 @@ impl Index {
         }
     }
 
-    /// The passages that have a word, with the second factor of the formula.
+    /// The passages that contain a word, with the second factor of the formula.
     fn postings(&self, word: Word) -> impl ExactSizeIterator<Item = (u32, f32)> {
         let range = self.words.binary_search(&word).map_or(0..0, |at| {
             let start = at

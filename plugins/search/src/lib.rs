@@ -1,8 +1,7 @@
 //! The tool `search`: titled passages of a corpus, the best matches first.
 //!
-//! Words are split, stemmed and weighed by the `bm25` crate; passages are indexed in `init`, so a call
-//! only adds up the weights of the query's words. Equal scores keep the order of the corpus: the same
-//! query always has the same answer.
+//! The `bm25` crate splits, stems and weighs words; passages are indexed in `init`, so a call only adds the weights
+//! of the query's words. Equal scores keep the order of the corpus, so the same query always has the same answer.
 //!
 //! ```toml
 //! [plugins.search]
@@ -108,7 +107,7 @@ fn search(Search { query, top_k }: Search, library: &Library) -> Result<String, 
 
 plugin!(init: init, tools: [search]);
 
-/// The bounds of `top_k` are the operator's, so they are not in the struct.
+/// The operator sets the bounds of `top_k`, so they are not in the struct.
 fn describe(mut definition: ToolDefinition, library: &Library) -> ToolDefinition {
     if let Some(description) = &library.config.description {
         definition.description.clone_from(description);
@@ -126,7 +125,7 @@ fn describe(mut definition: ToolDefinition, library: &Library) -> ToolDefinition
     definition
 }
 
-/// At most this many characters, cut after a whole word where there is one, and marked.
+/// At most this many characters, cut after a whole word if there is one, and marked.
 fn cut(text: &str, characters: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(characters) else {
         return text.to_owned();

@@ -145,7 +145,8 @@ fn what_cannot_be_used_says_why_and_where() {
     assert!(refused(RIVERS, json!({ "b": 2 })).contains("b is 0 to 1"));
 }
 
-/// HotpotQA's corpus, where it is at hand. What 955 of 994 titles find is ours, measured and kept.
+/// HotpotQA's corpus, if it is present. The number of titles that find their passage, 955 of 994, was measured with
+/// this index.
 #[test]
 fn the_titles_of_a_real_corpus_find_their_passages() {
     let Some(path) = data::data("hotpotqa/corpus.json") else {

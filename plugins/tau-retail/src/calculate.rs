@@ -1,4 +1,4 @@
-//! The tool `calculate`: digits, `+ - * / ( ) .` and spaces, read as Python reads an expression.
+//! The tool `calculate`: digits, `+ - * / ( ) .` and spaces, parsed like a Python expression.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -11,7 +11,7 @@
 use crate::number::{Number, NumberError};
 use crate::python;
 
-/// Parentheses, signs and powers inside each other.
+/// Maximum nesting of parentheses, signs and powers.
 const MAX_DEPTH: usize = 100;
 
 const SYNTAX: NumberError = "invalid syntax";
@@ -143,7 +143,7 @@ impl Parser<'_> {
         let text = std::str::from_utf8(digits).map_err(|_| SYNTAX)?;
         self.rest = rest;
         if text.contains('.') {
-            // Also refuses a lone point and a second one.
+            // This also refuses a single point and a second one.
             return text.parse().map(Number::Float).map_err(|_| SYNTAX);
         }
         let zeros = text.len() > 1 && text.starts_with('0') && !text.bytes().all(|b| b == b'0');

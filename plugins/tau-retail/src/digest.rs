@@ -1,9 +1,8 @@
-//! The hash of a database that differs from the bound one in a few records.
+//! The hash of a database that differs from the bound one in only a few records.
 //!
-//! tau-bench hashes one long text: the whole database, printed by Python as nested tuples. That text
-//! and where each record stands in it are kept from `init`, together with the state of SHA-256 every
-//! few kilobytes. A session's hash starts at the state before its first changed record and goes
-//! through the rest of the text, changed records replaced.
+//! tau-bench hashes one long text: the whole database, printed by Python as nested tuples. `init` keeps that text,
+//! the position of each record in it, and the state of SHA-256 every few kilobytes. A session's hash starts at the
+//! state before its first changed record and continues through the rest of the text, with changed records replaced.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::python;
 use crate::table::Table;
 
-/// Bytes between two kept states: less than what is hashed anyway, at 100 bytes each.
+/// Bytes between two kept states, which take 100 bytes each: less than the text that is hashed anyway.
 const STRIDE: usize = 16 << 10;
 
 /// The printed database.
@@ -51,17 +50,17 @@ impl Printed {
         }
     }
 
-    /// An order as it was printed; the row must exist.
+    /// The printed form of an order; the row must exist.
     pub(crate) fn order(&self, row: usize) -> &str {
         &self.text[self.orders[row].clone()]
     }
 
-    /// A user as it was printed; the row must exist.
+    /// The printed form of a user; the row must exist.
     pub(crate) fn user(&self, row: usize) -> &str {
         &self.text[self.users[row].clone()]
     }
 
-    /// The hash with some records replaced: rows, ascending, with what is printed there instead.
+    /// The hash with some records replaced: rows in ascending order, each with its new text.
     pub(crate) fn hash(&self, orders: &[(usize, String)], users: &[(usize, String)]) -> String {
         let at = |spans: &[Range<usize>], row: usize| spans[row].clone();
         let changed = orders
@@ -93,7 +92,7 @@ impl Printed {
     }
 }
 
-/// Prints the pairs of a table; returns where each row's record stands.
+/// Prints the pairs of a table; returns the position of each row's record.
 fn print_table(text: &mut String, table: &Table) -> Vec<Range<usize>> {
     let mut spans = Vec::with_capacity(table.len());
     text.push('(');

@@ -1,7 +1,7 @@
-//! A task's instruction as the user's one message.
+//! A task's instruction as the single message of the user.
 //!
-//! tau-bench tells a model that plays the user who it is: "Your name is .. You want ..". Without
-//! such a model the user says all of it at once, in the first person. The rules are fixed:
+//! tau-bench tells a model that plays the user who it is: "Your name is .. You want ..". Without such a model the
+//! user says all of it at once, in the first person. The rules are fixed:
 //!
 //! | word | becomes |
 //! |---|---|
@@ -10,16 +10,15 @@
 //! | you are, you were, you aren't, you weren't, are you, were you | I am, I was, I am not, I wasn't, am I, was I |
 //! | you're, you've, you'll, you'd | I am, I've, I'll, I'd |
 //!
-//! A word is what stands between white space, less the punctuation around it: addresses, ids and
-//! mail addresses are none of these words. What stands in braces is data and stays as it is. A
-//! first letter that is upper case stays upper case. [`CLOSING`] follows, so that an agent whose
-//! policy asks for the user's confirmation has it.
+//! A word is the text between white space, without the punctuation around it; addresses, ids and mail addresses are
+//! not among these words. Text in braces is data and stays unchanged. An upper-case first letter stays upper case.
+//! [`CLOSING`] follows, because the agent's rules ask for the user's confirmation.
 
 /// Ends the message.
 pub(crate) const CLOSING: &str = "Please do all of this now. I confirm every change in advance, so \
                                   there is no need to ask me; just tell me when it is done.";
 
-/// Prepositions, and verbs that are no nouns: after them, `you` is the object.
+/// Prepositions, and verbs that are not nouns: after them, `you` is the object.
 const BEFORE_OBJECT: [&str; 29] = [
     "about",
     "against",
@@ -52,18 +51,18 @@ const BEFORE_OBJECT: [&str; 29] = [
     "without",
 ];
 
-/// The message of a user whose instruction this is.
+/// The message of a user with this instruction.
 pub(crate) fn message(instruction: &str) -> String {
     let mut message = first_person(instruction);
     if !message.is_empty() {
-        // A paragraph of its own: not every instruction ends with a full stop.
+        // A separate paragraph, because not every instruction ends with a full stop.
         message.push_str("\n\n");
     }
     message.push_str(CLOSING);
     message
 }
 
-/// The instruction in the first person, white space as it was, less that around it.
+/// The instruction in the first person. White space is kept, except around it.
 pub(crate) fn first_person(instruction: &str) -> String {
     let mut out = String::with_capacity(instruction.len());
     let mut chunks = instruction

@@ -1,16 +1,16 @@
-//! Numbers as Python computes them: prices and balances become text that is hashed, so that the
-//! difference between `100` and `100.0` is one that counts.
+//! Numbers as Python computes them: prices and balances become text that is hashed, so the difference between `100`
+//! and `100.0` matters.
 
 use rlf_plugin::serde_json;
 
-/// A whole number or a float. A whole number beyond 128 bits goes on as a float.
+/// A whole number or a float. A whole number beyond 128 bits becomes a float.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
     Whole(i128),
     Float(f64),
 }
 
-/// The reason why there is no result, in Python's words.
+/// The reason why no result exists, in Python's words.
 pub(crate) type NumberError = &'static str;
 
 const DIVISION_BY_ZERO: NumberError = "division by zero";
@@ -26,7 +26,7 @@ impl Number {
         }
     }
 
-    /// One operation: on whole numbers where both are and the result fits, else on floats.
+    /// One operation: on whole numbers if both are whole and the result fits, else on floats.
     fn combine(
         self,
         other: Self,
@@ -117,7 +117,7 @@ impl Number {
         }
     }
 
-    /// To cents, of the exact binary value, ties to even. A whole number stays one.
+    /// Rounds the exact binary value to cents, ties to even. A whole number stays whole.
     pub(crate) fn round_cents(self) -> Self {
         match self {
             Self::Float(float) if float.is_finite() => {

@@ -1,4 +1,4 @@
-//! Values as Python writes them: `json.dumps` for what the agent reads, `str` for what is hashed.
+//! Values as Python writes them: `json.dumps` for text that the agent reads, `str` for text that is hashed.
 
 use std::fmt::Write;
 
@@ -60,7 +60,7 @@ fn write_json_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// `str` of the value after every object became a tuple of pairs sorted by key, and every list a tuple.
+/// `str` of the value after replacing every object by a tuple of pairs sorted by key, and every list by a tuple.
 pub(crate) fn write_tuple(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("None"),
@@ -97,12 +97,12 @@ pub(crate) fn separator(position: usize) -> &'static str {
     if position == 0 { "" } else { ", " }
 }
 
-/// The end of a tuple: a tuple of a single item keeps a comma.
+/// The end of a tuple: a tuple of a single item has a comma.
 pub(crate) fn closing(length: usize) -> &'static str {
     if length == 1 { ",)" } else { ")" }
 }
 
-/// `repr` of a string: in single quotes, unless it has some and no double ones.
+/// `repr` of a string: in single quotes, unless it contains some and no double quotes.
 pub(crate) fn write_text(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -131,9 +131,9 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push(quote);
 }
 
-/// Whether Python shows a character as it is: all but separators, controls, format characters and
-/// what is unassigned. The standard library's debug escapes follow the same categories; combining
-/// marks are escaped only at the start of a text, so that a letter goes before.
+/// Whether Python shows a character unescaped: all except separators, controls, format characters and unassigned
+/// ones. The standard library's debug escapes follow the same categories. Combining marks are escaped only at the
+/// start of a text, so a letter is put before them.
 fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return matches!(character, ' '..='~');
@@ -150,8 +150,7 @@ fn write_number(out: &mut String, number: &Number) {
     }
 }
 
-/// `repr` of a float: the shortest digits that are read back as it, with an exponent below 1e-4
-/// and from 1e16 on.
+/// `repr` of a float: the shortest digits that parse back to it, with an exponent below 1e-4 and from 1e16 on.
 pub(crate) fn write_float(out: &mut String, value: f64) {
     if value.is_nan() {
         return out.push_str("nan");

@@ -1,5 +1,5 @@
-//! The fields that tools read of an order, a user and a product. The records themselves stay JSON, so that
-//! they are shown and hashed with every key they came with, in its order.
+//! The fields of an order, a user and a product that tools read. The records themselves stay JSON, so that they are
+//! shown and hashed with all their keys in the original order.
 
 #![allow(
     clippy::struct_field_names,
@@ -80,7 +80,7 @@ pub(crate) struct Variant {
     pub(crate) options: Value,
 }
 
-/// Reads a record. `init` and `restore` refuse what cannot be read, so that no later reading fails.
+/// Reads a record. `init` and `restore` refuse unreadable records, so no later reading fails.
 pub(crate) fn read<'a, T: Deserialize<'a>>(record: &'a Value) -> Result<T, Error> {
     T::deserialize(record).map_err(internal)
 }

@@ -1,5 +1,5 @@
-//! Short episodes, made from whatever database is bound: each takes the first record, by id, that
-//! fits, and says by the policy's words what must be different at the end.
+//! Short episodes, made from the bound database: each uses the first suitable record, by id, and states the expected
+//! end by the store's rules.
 
 use rlf_plugin::environment::Scenario;
 use rlf_plugin::serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::number::Number;
 use crate::records::{Order, User};
 use crate::shop::Shop;
 
-/// Those for which the database has a fitting record.
+/// The scenarios for which the database has a suitable record.
 pub(crate) fn all(shop: &Shop) -> Vec<Scenario> {
     let scenarios = [
         Some(nothing_found()),
@@ -49,7 +49,7 @@ fn one(id: &str, record: Value) -> Map<String, Value> {
     Map::from_iter([(id.to_owned(), record)])
 }
 
-/// The first order that fits, with its id and its user.
+/// The first suitable order, with its id and its user.
 fn first_order<'w>(
     shop: &'w Shop,
     fits: impl Fn(&Order<'w>, &User<'w>) -> bool,
@@ -140,7 +140,7 @@ fn refused_reason(shop: &Shop) -> Option<Scenario> {
     Some(scenario("another-reason-is-refused", calls, unchanged()))
 }
 
-/// The refund goes where the payment came from; a second return is refused.
+/// The refund goes to the payment's source; a second return is refused.
 fn return_item(shop: &Shop) -> Option<Scenario> {
     let (id, record, order, _) = first_order(shop, |order, user| {
         let first = order.payment_history.first();

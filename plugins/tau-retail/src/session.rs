@@ -17,7 +17,7 @@ use crate::tools::{self, Done, Stop};
 /// The whole message with which a user ends the conversation.
 pub(crate) const STOP: &str = "###STOP###";
 
-/// Changed with every change of [`Snapshot`].
+/// The version of [`Snapshot`], which changes with its format.
 const VERSION: u32 = 1;
 
 /// The task that `open` takes.
@@ -33,10 +33,10 @@ struct Task {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum User {
-    /// Nobody answers: the first message says everything, and the agent's first words are its last.
+    /// No user answers: the first message says everything, and the agent's first text is its last.
     #[default]
     Solo,
-    /// A model that the host asks. It has the instruction; the session does not give it away.
+    /// A model that the host asks. It has the instruction, which the session does not reveal.
     Model,
 }
 
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Whether the agent said this, letters in any case and commas left out, in one of its messages.
+    /// Whether the agent said this in one of its messages. Case and commas are ignored.
     fn has_said(&self, output: &str, answer: Option<&str>) -> bool {
         let output = output.to_lowercase();
         let said = self.said.iter().map(String::as_str).chain(answer);

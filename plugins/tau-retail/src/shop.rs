@@ -16,7 +16,7 @@ use crate::tool::Tool;
 /// The slot of `plugin.toml`.
 const SLOT: &str = "retail";
 
-/// The store before anything happened in it.
+/// The store before any conversation.
 #[derive(Debug)]
 pub(crate) struct Shop {
     pub(crate) orders: Table,
@@ -33,7 +33,7 @@ pub(crate) struct Shop {
     pub(crate) wiki: String,
 }
 
-/// The reason why the data cannot be used: the file, and what is wrong in it.
+/// The reason why the data cannot be used: the file, and its error.
 #[derive(Debug)]
 pub(crate) struct ShopError {
     file: &'static str,
@@ -47,7 +47,7 @@ impl fmt::Display for ShopError {
 }
 
 impl Shop {
-    /// Reads the five files of the slot; others are left alone.
+    /// Reads the five files of the slot and ignores others.
     pub(crate) fn load() -> Result<Self, ShopError> {
         let orders = table("orders.json", |order| Order::deserialize(order).map(drop))?;
         let products = table("products.json", |product| {
@@ -88,7 +88,7 @@ fn table(name: &'static str, check: Check) -> Result<Table, ShopError> {
     })
 }
 
-/// Every order has its user and its products, so that no call meets one that has not.
+/// Checks that every order's user and products exist, so that no call finds one missing.
 fn connect(orders: &Table, products: &Table, users: &Table) -> Result<(), ShopError> {
     for (id, record) in orders.sorted() {
         let Ok(order) = Order::deserialize(record) else {

@@ -1,4 +1,4 @@
-//! One session's database: the shared one, and over it the records that the session changed.
+//! One session's database: the shared one, and the records that the session changed.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Store {
         self.users.extend(changes.user);
     }
 
-    /// The changed records by id. One that reads as it did at first is not among them.
+    /// The changed records by id, without those that equal their original again.
     pub(crate) fn changed(&self) -> (Map<String, Value>, Map<String, Value>) {
         let Shop { orders, users, .. } = self.shop;
         let (changed_orders, changed_users) = self.printed();
@@ -104,8 +104,8 @@ impl Store {
         (orders, users)
     }
 
-    /// Every record the session holds, by id: those too that read as at first with their keys in
-    /// another order, which the agent can see.
+    /// All records that the session holds, by id. They include records that equal the original except for the order
+    /// of their keys, which the agent can see.
     pub(crate) fn held(&self) -> (BTreeMap<&str, &Value>, BTreeMap<&str, &Value>) {
         let Shop { orders, users, .. } = self.shop;
         let by_id = self
@@ -119,7 +119,7 @@ impl Store {
         (by_id.collect(), users_by_id.collect())
     }
 
-    /// Takes what [`held`](Self::held) gave; refuses what is no such record.
+    /// Takes the records that [`held`](Self::held) returned; refuses invalid ones.
     pub(crate) fn hold(
         &mut self,
         orders: BTreeMap<String, Value>,

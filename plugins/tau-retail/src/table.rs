@@ -11,7 +11,7 @@ pub(crate) type Check = fn(&Value) -> Result<(), serde_json::Error>;
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Row>,
-    /// Rows in the order of the file, in which a search meets them.
+    /// Rows in the order of the file, which is the order of a search.
     order: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ struct Row {
     record: Value,
 }
 
-/// The reason why a file is no such table.
+/// The reason why a file is not a valid table.
 #[derive(Debug)]
 pub(crate) struct TableError {
     id: Option<String>,
@@ -38,7 +38,7 @@ impl fmt::Display for TableError {
 }
 
 impl Table {
-    /// From a JSON object of records, each of which `check` can read.
+    /// Reads a JSON object of records, all of which `check` must accept.
     pub(crate) fn parse(json: &str, check: Check) -> Result<Self, TableError> {
         let records = serde_json::from_str::<Map<String, Value>>(json);
         let records = records.map_err(|error| TableError { id: None, error })?;

@@ -1,5 +1,5 @@
-//! A small store made for these tests, and the ways into a session that they share. Tests of the
-//! published data are skipped without it.
+//! A small store for these tests, and helpers that open its sessions. Tests of the published data are skipped without
+//! it.
 
 mod calculate;
 #[path = "../../../tests/src/data.rs"]
@@ -160,7 +160,7 @@ pub(crate) fn call(session: &mut Session, name: &str, arguments: Value) -> (Stri
     shown(&session.call(name, arguments).unwrap())
 }
 
-/// A call that is refused, leaves everything as it was, and says this after `Error: `.
+/// Makes a call that must be refused, change nothing, and say this after `Error: `.
 pub(crate) fn refused(session: &mut Session, name: &str, arguments: Value, reason: &str) {
     let before = session.state();
     let expected = (format!("Error: {reason}"), true);
@@ -180,7 +180,7 @@ pub(crate) fn published() -> Option<PathBuf> {
     data::data("tau-retail")
 }
 
-/// Binds the published data and runs `init`; the tasks, which stay outside.
+/// Binds the published data and runs `init`; returns the tasks, which are not bound.
 pub(crate) fn init_published() -> Option<Vec<Value>> {
     let folder = published()?;
     for name in [

@@ -1,7 +1,7 @@
 //! Calls of the tools: what each shows and changes.
 //!
-//! A tool reads the session's store and says what is to change; it changes nothing itself. So a
-//! refused call leaves the store as it was, whatever it had found out before.
+//! A tool reads the session's store and returns its changes; it changes nothing itself. So a refused call leaves the
+//! store unchanged, at whatever point it was refused.
 
 mod delivered;
 mod edit;
@@ -37,9 +37,9 @@ impl Done {
 /// The reason why a call did nothing.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// For the model to read. `Error: ` goes before it.
+    /// A message for the model, shown after `Error: `.
     Refused(String),
-    /// For the host.
+    /// An error for the host.
     Failed(Error),
 }
 
@@ -53,7 +53,7 @@ fn refused(reason: impl Into<String>) -> Stop {
     Stop::Refused(reason.into())
 }
 
-/// A record that `init` or `restore` took in and that is not what they took it for.
+/// The error for a record that `init` or `restore` accepted and that is invalid all the same.
 fn broken(what: &str) -> Stop {
     Stop::Failed(internal(format!("a record has no {what}")))
 }

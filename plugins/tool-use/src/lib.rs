@@ -9,10 +9,10 @@
 //! | `excess` | how many of them were more than `at_most` |
 //! | `repeated` | how many had the name and arguments of an earlier one |
 //!
-//! A call is valid if the tool answered it, be it that it failed ("no such city"). It is not if it
-//! could not be parsed, its arguments did not fit, or it ran into a limit. What was the plugin's or
-//! the host's doing (a trap, something unavailable) and a call in the last turn, which is not run,
-//! count neither way. Each judged call also gets `valid` 1 or 0 as credit of its own event.
+//! A call is valid if the tool answered it, even with a failure ("no such city"). It is invalid if it could not be
+//! parsed, its arguments did not fit, or it ran into a limit. Faults of the plugin or the host (a trap, something
+//! unavailable) do not count, and neither does a call in the last turn, which is not run. Each graded call also gets
+//! `valid` 1 or 0 as credit of its own event.
 //!
 //! ```toml
 //! [plugins.tool-use.config]   # every key may be left out

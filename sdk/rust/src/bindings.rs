@@ -1,10 +1,9 @@
 //! Bindings that wit-bindgen generates for the contract in `wit/`.
 //!
-//! The contract's worlds all export `lifecycle`, and wit-bindgen cannot generate one export twice in
-//! a crate. So each export has a world of its own here; a
-//! component that exports two of them has the world of the contract.
+//! The contract's worlds all export `lifecycle`, and wit-bindgen cannot generate one export twice in a crate. So each
+//! export has its own world here. A component that exports two of them has the contract's world.
 
-// Generated: raw pointers of the canonical ABI, no documentation of its own beyond the contract's.
+// Generated code: raw pointers of the canonical ABI, and no documentation beyond the contract's.
 #![allow(
     unsafe_code,
     missing_docs,

@@ -1,14 +1,13 @@
 //! Read-only data that the operator bound to a slot of this plugin.
 //!
-//! A plugin names its slots in `plugin.toml` (`data = ["corpus"]`); which file or folder stands
-//! behind one is the operator's business. Data is best read once, in `init`: what `init` leaves in
-//! memory is where every call starts from.
+//! A plugin names its slots in `plugin.toml` (`data = ["corpus"]`); the operator decides which file or folder is
+//! bound to each. Data is best read once, in `init`: every call starts from the memory that `init` leaves.
 
 pub use crate::bindings::lifecycle::rlf::plugin::data::Entry;
 
 use crate::Error;
 
-/// Bytes asked for at a time: large enough that the number of host calls does not matter.
+/// Bytes requested at a time: large enough that the number of host calls does not matter.
 const CHUNK: u32 = 1 << 20;
 
 /// The files of a slot, sorted by path. A slot bound to a single file has one entry.
@@ -40,7 +39,7 @@ pub fn read(slot: &str, entry: &Entry) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// One whole file of a slot as text. A byte order mark is left out.
+/// One whole file of a slot as text, without its byte order mark.
 pub fn read_text(slot: &str, entry: &Entry) -> Result<String, Error> {
     let text = String::from_utf8(read(slot, entry)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -1,19 +1,19 @@
-//! Environments, which have a state and which a model acts in through tools.
+//! Environments: they have a state, and a model acts in them through tools.
 //!
-//! A session is a value of a type that implements [`Environment`]. The host makes one per trajectory
-//! with `open`, hands it what the model does with `call` and `say`, and judges it with `verify`.
+//! A session is a value of a type that implements [`Environment`]. The host makes one per trajectory with `open`,
+//! passes it the model's actions with `call` and `say`, and grades it with `verify`.
 //!
-//! Three promises let the host move, repeat and check a session, and
-//! [`testing::check_scenarios`](crate::testing::check_scenarios) tests them on the scenarios that an environment brings:
+//! Three promises let the host move, repeat and check a session.
+//! [`testing::check_scenarios`](crate::testing::check_scenarios) tests them on the environment's own scenarios:
 //!
-//! - the seed given to `open` decides everything random, so the same calls give the same observations;
-//!   draw from a generator whose position is part of the snapshot,
-//! - a session rebuilt from its snapshot cannot be told from the one it was taken of,
+//! - the seed given to `open` decides everything random, so the same calls give the same observations; use a
+//!   generator whose position is part of the snapshot,
+//! - a session rebuilt from its snapshot behaves exactly like the original,
 //! - `state`, `snapshot` and `verify` change nothing.
 //!
-//! After a trap or a timeout the host rebuilds the session as it was before the call. An `Err` from
-//! `call` undoes what the call had changed too, and is told to the model in few words, if at all: what the
-//! model should read and react to is a failed observation, [`Step::failed`].
+//! After a trap or a timeout the host rebuilds the session as it was before the call. An `Err` from `call` also
+//! undoes the call's changes. The model sees only a short message about it, if any. Text that the model should read
+//! and react to belongs in a failed observation, [`Step::failed`].
 //!
 //! ```
 //! use rlf_plugin::environment::{self, Environment, Start, Step};
@@ -103,16 +103,16 @@ use crate::{CallContext, Error, Hints, ToolDefinition, Verdict};
 
 /// One session of an environment.
 pub trait Environment: Sized + 'static {
-    /// The value that `init` made; shared by all sessions, never changed. `()` for a plugin without `init`.
+    /// The value that `init` made; all sessions share it and cannot change it. `()` for a plugin without `init`.
     type Shared: 'static;
 
-    /// Starts a task. `seed` decides everything random. The start's messages go before the model's first turn.
+    /// Starts a task. `seed` decides everything random. The messages of the start precede the model's first turn.
     fn open(shared: &'static Self::Shared, task: Value, seed: u64) -> Result<(Self, Start), Error>;
 
-    /// Rebuilds a session from what `snapshot` gave.
+    /// Rebuilds a session from a value that `snapshot` returned.
     fn restore(shared: &'static Self::Shared, snapshot: &[u8]) -> Result<Self, Error>;
 
-    /// The model called a tool. An `Err` changes nothing.
+    /// Handles a tool call by the model. An `Err` undoes its changes.
     fn call(
         &mut self,
         name: &str,
@@ -120,24 +120,23 @@ pub trait Environment: Sized + 'static {
         context: &CallContext,
     ) -> Result<Step, Error>;
 
-    /// The model spoke without calling a tool. By default that ends the episode.
+    /// Handles a text by the model without a tool call. By default it ends the episode.
     fn say(&mut self, text: &str, context: &CallContext) -> Result<Step, Error> {
         let _ = (text, context);
         Ok(Step::terminated())
     }
 
-    /// Canonical state: equal states give equal values. The order of keys does not matter; that of
-    /// lists does, so sort what has none of its own.
+    /// Canonical state: equal states give equal values. The order of keys does not matter, but that of lists does:
+    /// sort a list whose order means nothing.
     fn state(&self) -> Value;
 
-    /// All that `restore` needs beside the shared value: state, task, position of the random generator.
+    /// All that `restore` needs besides the shared value: state, task, position of the random generator.
     fn snapshot(&self) -> Result<Vec<u8>, Error>;
 
-    /// Judges the current state by the task's reference, which no session sees earlier. The score is
-    /// in `0..=1`.
+    /// Grades the current state against the task's reference, which no session sees earlier. The score is in `0..=1`.
     fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, Error>;
 
-    /// Short episodes that the environment can be checked with.
+    /// Short episodes that test the environment.
     fn scenarios(shared: &'static Self::Shared) -> Vec<Scenario> {
         let _ = shared;
         Vec::new()
@@ -147,7 +146,7 @@ pub trait Environment: Sized + 'static {
 /// A short episode with a known end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// Names it in reports.
+    /// Its name in reports.
     pub id: String,
     /// The task that the session is opened with.
     pub task: Value,
@@ -159,9 +158,9 @@ pub struct Scenario {
     pub expect: Value,
 }
 
-/// The definition of a tool whose arguments are this struct, as `#[tool]` makes it. A tool without
-/// arguments has [`NoArguments`](crate::tool::NoArguments). What a tool shows of the state is not
-/// [`Hints::DETERMINISTIC`]: the same call shows something else after the next.
+/// The definition of a tool whose arguments are this struct, as `#[tool]` makes it. A tool without arguments uses
+/// [`NoArguments`](crate::tool::NoArguments). A tool that shows the state is not [`Hints::DETERMINISTIC`]: the same
+/// call may show another result later.
 pub fn tool<Args: JsonSchema>(
     name: &str,
     description: &str,
@@ -170,7 +169,7 @@ pub fn tool<Args: JsonSchema>(
     crate::tool::define::<Args>(name, description, hints)
 }
 
-/// Reads a call's arguments; what does not fit is the error `invalid-arguments`.
+/// Reads a call's arguments; the error is `invalid-arguments` if they do not fit.
 pub fn arguments<Args: DeserializeOwned>(arguments: Map<String, Value>) -> Result<Args, Error> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| Error::InvalidArguments(error.to_string()))

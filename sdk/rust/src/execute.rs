@@ -1,9 +1,9 @@
-//! Running programs, for plugins that the operator opens the gate `execute` to.
+//! Running programs, for plugins to which the operator opens the gate `execute`.
 //!
-//! A plugin asks for it in `plugin.toml` (`gates = ["execute"]`); which interpreters stand behind it is the
-//! operator's business (`execute = ["python"]`). Each program runs in a fresh instance of one, under limits of
-//! its own, and finds nothing but what it is given. One call runs so many programs, all told, and no more
-//! (`nested_calls`, 64 unless the operator says otherwise), all of them before the caller's deadline.
+//! A plugin asks for the gate in `plugin.toml` (`gates = ["execute"]`); the operator decides which interpreters it
+//! may use (`execute = ["python"]`). Each program runs in a fresh instance, under its own limits, and has only the
+//! inputs that it is given. One call runs at most 64 programs in total, unless the operator sets another number
+//! (`nested_calls`), all of them before the caller's deadline.
 //!
 //! ```
 //! use rlf_plugin::execute::{self, Program};
@@ -25,8 +25,8 @@ pub use crate::bindings::execute::rlf::plugin::code::{
 
 use crate::{Ended, Error};
 
-/// Compiles a module that programs can import by its name, once for all of them. The inner error is
-/// what is wrong with the source.
+/// Compiles a module that programs can import by its name, once for all of them. The inner error describes an error
+/// in the source.
 pub fn compile(
     language: &str,
     name: &str,
@@ -41,7 +41,7 @@ pub fn compile(
     }
 }
 
-/// Runs the programs side by side; one result for each, in order. A program that ran has a report, however it
+/// Runs the programs side by side; one result for each, in order. Every program that ran has a report, however it
 /// ended.
 pub fn run(programs: &[Program]) -> Vec<Result<Report, Error>> {
     #[cfg(target_family = "wasm")]
@@ -57,7 +57,7 @@ pub fn run_one(program: Program) -> Result<Report, Error> {
         .unwrap_or_else(|| Err(Error::Internal("the host gave no answer".to_owned())))
 }
 
-/// All that the operator allows.
+/// The highest limits that the operator allows.
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Default for Limits {
 }
 
 impl Program {
-    /// A program that is given nothing, under the limits that the operator sets for its interpreter.
+    /// A program without inputs, under the limits that the operator sets for its interpreter.
     pub fn new(language: impl Into<String>, code: impl Into<String>) -> Self {
         Self {
             language: language.into(),
@@ -85,21 +85,21 @@ impl Program {
         }
     }
 
-    /// With arguments as it finds them: the first one names it.
+    /// Sets the program's arguments: the first one is its name.
     #[must_use]
     pub fn arguments<A: Into<String>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments = arguments.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With this to read from standard input.
+    /// Sets its standard input.
     #[must_use]
     pub fn stdin(mut self, data: impl Into<Vec<u8>>) -> Self {
         self.stdin = data.into();
         self
     }
 
-    /// With one more file, which lies there when it starts.
+    /// Adds a file that exists when the program starts.
     #[must_use]
     pub fn file(mut self, path: impl Into<String>, data: impl Into<Vec<u8>>) -> Self {
         self.files.push(File {
@@ -109,28 +109,28 @@ impl Program {
         self
     }
 
-    /// With one more file to return after the run, if it is there.
+    /// Adds a file to return after the run, if it exists.
     #[must_use]
     pub fn fetch(mut self, path: impl Into<String>) -> Self {
         self.fetch.push(path.into());
         self
     }
 
-    /// With one more module to import.
+    /// Adds a module that the program can import.
     #[must_use]
     pub fn module(mut self, module: &Compiled) -> Self {
         self.modules.push(module.clone());
         self
     }
 
-    /// With another seed of everything random.
+    /// Sets another seed of everything random.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Under these limits.
+    /// Sets its limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -139,7 +139,7 @@ impl Program {
 }
 
 impl Report {
-    /// The report of a program that printed this and completed, for tests.
+    /// The report of a program that printed this text and completed, for tests.
     pub fn printed(stdout: impl Into<Vec<u8>>) -> Self {
         let captured = |head: Vec<u8>| Captured {
             head,
@@ -156,13 +156,13 @@ impl Report {
         }
     }
 
-    /// Whether the program ran off its end.
+    /// Whether the program ran to its end.
     pub fn completed(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Completed))
     }
 
-    /// The exception that ended the program, if it did not complete: an exception that it raised or that
-    /// its source did not parse.
+    /// The exception that ended the program, if it did not complete: an exception that it raised, or a syntax error
+    /// in its source.
     pub fn exception(&self) -> Option<&Exception> {
         match &self.outcome {
             Some(Outcome::Raised(exception) | Outcome::Rejected(exception)) => Some(exception),
@@ -170,7 +170,7 @@ impl Report {
         }
     }
 
-    /// A file that was fetched.
+    /// A file that the run returned.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         let named =
             |file: &&File| file.path.trim_start_matches('/') == path.trim_start_matches('/');
@@ -179,7 +179,7 @@ impl Report {
 }
 
 impl Captured {
-    /// As text, with a mark where something was left out.
+    /// The stream as text, with a mark where a part was left out.
     pub fn text(&self) -> String {
         let head = String::from_utf8_lossy(&self.head);
         let tail = String::from_utf8_lossy(&self.tail);

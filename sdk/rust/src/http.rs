@@ -1,8 +1,8 @@
-//! HTTP, for plugins that the operator opens the gate `http` to.
+//! HTTP, for plugins to which the operator opens the gate `http`.
 //!
-//! A plugin asks for it in `plugin.toml` (`gates = ["http"]`); which hosts stand behind it, how much may
-//! be sent and how long it may take is the operator's business. Secrets are named, never held: the host
-//! puts one in, towards the host that it is bound to alone.
+//! A plugin asks for the gate in `plugin.toml` (`gates = ["http"]`); the operator decides which hosts it may reach,
+//! how much it may send and how long it may take. A plugin names secrets and never holds them: the host inserts a
+//! secret only in requests to the host that it is bound to.
 
 pub use crate::bindings::http::rlf::plugin::http::{HeaderValue, Request, Response};
 

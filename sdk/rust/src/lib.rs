@@ -2,11 +2,10 @@
 //!
 //! # Why
 //!
-//! A plugin is a WebAssembly component that exports the contract in `wit/`. This crate is all an
-//! author needs to see of that: a tool is a function with a typed, documented argument struct, a
-//! reward is a function from a task and a trajectory to named terms, an environment is a type with one
-//! method for each thing that can happen to a session. Name, description and JSON Schema come from the
-//! code; a failed `Result` becomes an observation that the model can react to.
+//! A plugin is a WebAssembly component that exports the contract in `wit/`. Authors see only this crate: a tool is a
+//! function with a typed, documented argument struct, a reward is a function from a task and a trajectory to named
+//! terms, an environment is a type with one method for each event of a session. Name, description and JSON Schema
+//! come from the code; a failed `Result` becomes an observation that the model can react to.
 //!
 //! ```
 //! use rlf_plugin::{plugin, tool};
@@ -39,7 +38,7 @@
 //! # }
 //! ```
 //!
-//! # What stands where
+//! # Where to find things
 //!
 //! | to | see |
 //! |---|---|
@@ -55,8 +54,8 @@
 //!
 //! # What it must not know
 //!
-//! Nothing of the host: neither wasmtime nor a model nor a path. What a plugin may reach, the
-//! operator grants; what is not in the contract does not exist here.
+//! Nothing of the host: neither wasmtime nor a model nor a path. The operator grants what a plugin may reach;
+//! everything outside the contract is unknown here.
 
 #[doc(hidden)]
 pub mod bindings;
@@ -98,7 +97,7 @@ pub use serde_json;
 
 use std::fmt::Display;
 
-/// An error for logs: something of the plugin's own that is not the caller's doing.
+/// An `internal` error for logs: a fault of the plugin itself, not of its caller.
 pub fn internal(reason: impl Display) -> Error {
     Error::Internal(reason.to_string())
 }

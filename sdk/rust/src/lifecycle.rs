@@ -37,10 +37,9 @@
 //! # }
 //! ```
 //!
-//! The host takes a snapshot of the memory that `init` leaves and starts every call from it: build
-//! indexes here. A call cannot change the state for a later one. `init` must not print, open files
-//! or ask for the time: handles do not survive a snapshot, and the host then runs `init` before
-//! every call instead.
+//! The host takes a snapshot of the memory that `init` leaves and starts every call from it: build indexes here. A
+//! call cannot change the state for a later one. `init` must not print, open files or ask for the time. Handles do
+//! not survive a snapshot, so the host would then run `init` before every call instead.
 
 use std::any::{Any, type_name};
 use std::cell::RefCell;
@@ -57,8 +56,8 @@ thread_local! {
     static STATE: RefCell<Option<Rc<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// A function that can stand after `init:` in [`plugin!`](crate::plugin): `fn(Config) -> Result<State, E>`,
-/// or `fn() -> Result<State, E>` for a plugin without configuration.
+/// A function that can follow `init:` in [`plugin!`](crate::plugin): `fn(Config) -> Result<State, E>`, or `fn() ->
+/// Result<State, E>` for a plugin without configuration.
 pub trait Init<Parameters> {
     /// The state that calls borrow.
     type State: Any;
@@ -97,7 +96,7 @@ where
     }
 }
 
-/// Runs an `init` function and keeps its state for the calls to come.
+/// Runs an `init` function and keeps its state for later calls.
 #[doc(hidden)]
 pub fn initialise<P, I: Init<P>>(init: I, config: &str) -> Result<(), Error> {
     let state: Rc<dyn Any> = Rc::new(init.run(config)?);
@@ -105,8 +104,8 @@ pub fn initialise<P, I: Init<P>>(init: I, config: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// As [`initialise`], with a state that lives as long as the plugin: sessions outlive the call that
-/// opens them, so they cannot borrow from anything shorter.
+/// Like [`initialise`], with a state that lives as long as the plugin: sessions outlive the call that opens them, so
+/// they cannot borrow from a shorter-lived value.
 #[doc(hidden)]
 pub fn initialise_world<W, P, I>(init: I, config: &str) -> Result<(), Error>
 where
@@ -124,7 +123,7 @@ pub fn shared<W: Any>() -> Result<&'static W, Error> {
     state::<&'static W>().map(|shared| *shared)
 }
 
-/// Stands in for `init` in a plugin that has none: any key of a configuration is a mistake.
+/// Replaces `init` in a plugin that has none: any key of a configuration is an error.
 #[doc(hidden)]
 pub fn refuse_configuration(config: &str) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::InvalidArguments(format!("configuration: {text}")));

@@ -13,7 +13,7 @@ pub fn write(level: Level, message: &str) {
     crate::testing::log(level, message);
 }
 
-/// Whether a line at this level would be kept; ask before building an expensive one.
+/// Whether a line at this level would be kept; call it before building an expensive line.
 pub fn enabled(level: Level) -> bool {
     #[cfg(target_family = "wasm")]
     return crate::bindings::lifecycle::rlf::plugin::log::enabled(level);
@@ -24,12 +24,12 @@ pub fn enabled(level: Level) -> bool {
     }
 }
 
-/// Writes a line for tracing through a plugin.
+/// Writes a line that traces a plugin's steps.
 pub fn trace(message: &str) {
     write(Level::Trace, message);
 }
 
-/// Writes a line for finding out what a plugin does.
+/// Writes a line for debugging a plugin.
 pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
@@ -44,7 +44,7 @@ pub fn warn(message: &str) {
     write(Level::Warn, message);
 }
 
-/// Writes a line about something that broke.
+/// Writes a line about a failure.
 pub fn error(message: &str) {
     write(Level::Error, message);
 }

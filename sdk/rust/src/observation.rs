@@ -27,7 +27,7 @@ impl Observation {
         Self::from_content(Content::Text(text.into()))
     }
 
-    /// One part of text that says what failed and how to mend it.
+    /// One part of text that says what failed and how to correct it.
     pub fn failure(text: impl Into<String>) -> Self {
         Self {
             failed: true,

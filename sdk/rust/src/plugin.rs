@@ -1,4 +1,4 @@
-//! From an author's functions to the exports of a component.
+//! Turns an author's functions into the exports of a component.
 
 mod environment;
 
@@ -12,7 +12,7 @@ use crate::{CallContext, Error, Grading, Observation, Score, Task, ToolDefinitio
 pub use environment::{EnvironmentPlugin, Environments};
 
 thread_local! {
-    // Built once, after `init`, so that the snapshot holds them and calls only look names up.
+    // Built once, after `init`, so that the snapshot contains them and calls only look names up.
     static DEFINITIONS: RefCell<Option<Vec<ToolDefinition>>> = const { RefCell::new(None) };
 }
 
@@ -24,7 +24,7 @@ pub trait ToolPlugin {
     #[doc(hidden)]
     fn run_init(config: &str) -> Result<(), Error>;
 
-    /// Reads the configuration, runs the author's `init` and works out the tools' definitions.
+    /// Reads the configuration, runs the author's `init` and builds the tools' definitions.
     fn init(config: &str) -> Result<(), Error> {
         Self::run_init(config)?;
         let definitions = define(Self::TOOLS)?;
@@ -32,7 +32,7 @@ pub trait ToolPlugin {
         Ok(())
     }
 
-    /// The tools' definitions; none before `init` where they depend on it.
+    /// The tools' definitions; none before `init` if they depend on it.
     fn list_tools() -> Vec<ToolDefinition> {
         DEFINITIONS.with_borrow(|kept| match kept {
             Some(definitions) => definitions.clone(),
@@ -40,7 +40,7 @@ pub trait ToolPlugin {
         })
     }
 
-    /// One call of the tool of this name.
+    /// Makes one call of the tool with this name.
     fn call(name: &str, arguments: &str, context: &CallContext) -> Result<Observation, Error> {
         let position = DEFINITIONS.with_borrow_mut(|kept| {
             if kept.is_none() {
@@ -115,8 +115,8 @@ impl<P: RewardPlugin> bindings::reward::exports::rlf::plugin::reward::Guest for 
     }
 }
 
-/// Makes this crate a plugin: `plugin!(tools: [first, second])`, `plugin!(reward: name)` or
-/// `plugin!(environment: Session)`, each with `init: function` before it where it has one.
+/// Makes this crate a plugin: `plugin!(tools: [first, second])`, `plugin!(reward: name)` or `plugin!(environment:
+/// Session)`, each preceded by `init: function` if it has one.
 ///
 /// Declares a type `Plugin`, which native tests call through [`testing`](crate::testing), and, in a
 /// build for WebAssembly, the component's exports. Once per crate.
@@ -207,10 +207,10 @@ macro_rules! plugin {
     };
     (@environment ($init:expr) ($shared:expr) $session:ty) => {
         /// This crate's environment, as the host sees it.
-        // Not public: then the session, which is a part of its interface, would have to be.
+        // Not public: otherwise the session, a part of its interface, would have to be public too.
         struct Plugin;
 
-        // Natively, tests alone use it, and through it all that a session does.
+        // Natively only tests use it, and through it all functions of a session.
         const _: Plugin = Plugin;
 
         impl $crate::EnvironmentPlugin for Plugin {

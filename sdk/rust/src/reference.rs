@@ -1,4 +1,4 @@
-//! The forms in which data sets write down the right answer.
+//! The forms in which data sets write correct answers.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub enum ReferenceError {
     /// The reference is not JSON.
     NotJson(String),
-    /// The reference is JSON of a form that names no answer.
+    /// The reference is JSON in a form without an answer.
     Form(String),
     /// The reference is a list without answers.
     Empty,

@@ -13,15 +13,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! A reward knows nothing of weights and gates: it measures, and the operator's configuration
-//! weighs its terms, each between 0 and 1 where that makes sense. It may also take `&Grading` (split,
-//! step, seed) and the state of an `init` function, and return a `Result`: an `Err` excludes the
-//! trajectory from its group, it does not score it 0. With `&[Trajectory]` in place of
+//! A reward knows nothing of weights and gates: it measures, and the operator's configuration weighs its terms. A
+//! term should be between 0 and 1 if that makes sense. A reward may also take `&Grading` (split, step, seed) and the
+//! state of an `init` function, and return a `Result`: an `Err` excludes the trajectory from its group and does not
+//! score it 0. With `&[Trajectory]` instead of `&Trajectory` it grades the whole group at once and returns a `Vec`,
+//! in order.
 //! `&Trajectory` it grades the whole group at once and returns a `Vec`, in order.
-//!
-//! Scores read structured turns, never raw text: [`Trajectory::answer`](crate::Trajectory) was
-//! extracted by the host from the model's own words, and what came from a tool stands in
-//! [`Event::Outcome`], so text that a tool returned cannot earn a reward for the model.
+//! Scores read structured turns, never raw text. The host extracted [`Trajectory::answer`](crate::Trajectory) from
+//! the model's own words, and the output of tools is in [`Event::Outcome`]. So text that a tool returned cannot earn
+//! a reward for the model.
 
 use std::fmt::Display;
 
@@ -33,7 +33,7 @@ use crate::{
     Trajectory,
 };
 
-/// A reward, as `#[reward]` makes it from a function.
+/// A reward that `#[reward]` makes from a function.
 pub trait Reward {
     /// One result per trajectory of the group, in order.
     fn grade(
@@ -52,12 +52,12 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// No terms yet.
+    /// A score without terms.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a term, finite. Configurations refer to it as `plugin.name`.
+    /// Adds a term, which must be finite. Configurations refer to it as `plugin.name`.
     #[must_use]
     pub fn term(mut self, name: impl Into<String>, value: f64) -> Self {
         self.named.push((name.into(), value));
@@ -71,7 +71,7 @@ impl Terms {
         self
     }
 
-    /// Adds a number for the trainer's logs that is no part of the reward.
+    /// Adds a number for the trainer's logs that is not part of the reward.
     #[must_use]
     pub fn metric(mut self, name: impl Into<String>, value: f64) -> Self {
         self.metrics.push((name.into(), value));
@@ -89,7 +89,7 @@ impl Terms {
 
 /// A value that a reward function may return for one trajectory.
 pub trait IntoScore {
-    /// The score, or why the trajectory is excluded.
+    /// The score, or the reason why the trajectory is excluded.
     fn into_score(self) -> Result<Score, Error>;
 }
 
@@ -134,7 +134,7 @@ impl Task {
         crate::accepted_answers(&self.reference_value()?)
     }
 
-    /// A named value of the data set's, if it is there and is JSON.
+    /// A named value of the task's data set, if it exists and is JSON.
     pub fn extra_value(&self, name: &str) -> Option<Value> {
         let (_, json) = self.extra.iter().find(|(candidate, _)| candidate == name)?;
         serde_json::from_str(json).ok()
@@ -153,13 +153,13 @@ impl Trajectory {
         })
     }
 
-    /// The reason why there is no final state or no verdict, if there was an environment to give them.
+    /// The reason why an environment gave no final state or no verdict.
     pub fn unjudged(&self) -> Option<String> {
         self.extra_value("unjudged")
     }
 
-    /// The environment's rewards on the way, in order: the index of an event, and the reward of the call that ended there, or
-    /// of the words that were said there.
+    /// The environment's step rewards, in order: the index of an event, and the reward of the call that ended there,
+    /// or of the text that was said there.
     pub fn step_rewards(&self) -> Vec<(u32, f64)> {
         let said: Option<Vec<(u32, f64)>> = self.extra_value("step-rewards-of-words");
         let called = (0_u32..).zip(&self.events).filter_map(|(index, event)| {
@@ -173,13 +173,13 @@ impl Trajectory {
         rewards
     }
 
-    /// A value that the host adds to the contract's records, by name.
+    /// A value, by name, that the host adds to the contract's records.
     fn extra_value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         let (_, json) = self.extra.iter().find(|(candidate, _)| candidate == name)?;
         serde_json::from_str(json).ok()
     }
 
-    /// The ends of the calls, in order.
+    /// The outcomes of the calls, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = &CallResult> {
         self.events.iter().filter_map(|event| {
             if let Event::Outcome(outcome) = event {

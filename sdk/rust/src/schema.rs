@@ -1,4 +1,4 @@
-//! JSON Schemas short enough to stand in a prompt.
+//! JSON Schemas that are short enough for a prompt.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// The schema of a struct of arguments: draft 2020-12, in one piece, without what only a code
-/// generator reads (`$schema`, `title`, the numeric `format`s).
+/// The schema of a struct of arguments: draft 2020-12, in one piece, without the keywords that only code generators
+/// read (`$schema`, `title`, the numeric `format`s).
 pub(crate) fn for_arguments<A: JsonSchema>() -> Result<Value, Error> {
     let generator = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -18,7 +18,7 @@ pub(crate) fn for_arguments<A: JsonSchema>() -> Result<Value, Error> {
     let mut schema = generator.into_root_schema_for::<A>().to_value();
     simplify(&mut schema);
     if let Some(root) = schema.as_object_mut() {
-        // The description of the whole is the tool's own.
+        // The tool's own description replaces the one of the struct.
         root.shift_remove("description");
     }
     if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -81,7 +81,7 @@ fn simplify(schema: &mut Value) {
                 .for_each(simplify);
         }
     }
-    // One order, whatever the generator's: what a thing is, its parts, which of them it needs.
+    // A fixed order, whatever the generator's: the type, its parts, the required parts.
     for key in ["required", "additionalProperties"] {
         if let Some(value) = object.shift_remove(key) {
             object.insert(key.to_owned(), value);

@@ -1,6 +1,6 @@
 //! Running a plugin natively, in the author's own tests.
 //!
-//! Data, logs and calls are per thread, and a test has a thread of its own.
+//! Data, logs and calls are per thread, and each test has its own thread.
 
 mod environment;
 mod scenarios;
@@ -54,14 +54,14 @@ pub(crate) fn invoke(request: &ToolRequest) -> Result<ToolResponse, Error> {
     })
 }
 
-/// The definitions of other tools: none, because tests know only what answers for them.
+/// The definitions of other tools: none, because a test has only their answers.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn tools() -> Vec<crate::ToolDefinition> {
     Vec::new()
 }
 
-/// Answers for the interpreters in this test. What [`execute::compile`](crate::execute::compile) makes there is the
-/// source itself, so that whatever answers finds it among the program's modules.
+/// Sets the answers of the interpreters in this test. [`execute::compile`](crate::execute::compile) returns the
+/// source itself there, so the answering function finds it among the program's modules.
 pub fn execute_with(interpreter: impl FnMut(&Program) -> Result<Report, Error> + 'static) {
     INTERPRETER.set(Some(Box::new(interpreter)));
 }
@@ -90,7 +90,7 @@ pub(crate) fn compile(name: &str, source: &str) -> Result<Result<Compiled, Excep
     })
 }
 
-/// Answers for the network in this test, as hosts that the operator opens would.
+/// Sets the answers of the network in this test, in place of the hosts that the operator opens.
 pub fn answer_with(network: impl FnMut(&Request) -> Result<Response, Error> + 'static) {
     NETWORK.set(Some(Box::new(network)));
 }
@@ -115,7 +115,7 @@ pub fn bind(slot: &str, path: &str, bytes: impl Into<Vec<u8>>) {
     });
 }
 
-/// Takes out what was written to the log in this test.
+/// Removes and returns the lines that were logged in this test.
 pub fn logged() -> Vec<(Level, String)> {
     LOGGED.with_borrow_mut(std::mem::take)
 }
@@ -125,7 +125,7 @@ pub fn init<P: ToolPlugin>(config: Value) -> Result<(), Error> {
     P::init(&config.to_string())
 }
 
-/// Calls a tool as the host would, arguments and name included; the seed of the call is 0.
+/// Calls a tool by its name with arguments, as the host would; the seed of the call is 0.
 pub fn call<P: ToolPlugin>(name: &str, arguments: Value) -> Result<Observation, Error> {
     P::call(name, &arguments.to_string(), &context())
 }
@@ -200,7 +200,7 @@ pub fn task(reference: Value) -> Task {
     }
 }
 
-/// A trajectory in which nothing happened yet; it ends as `max-turns` until [`Trajectory::answered`].
+/// A trajectory without events; it ends as `max-turns` until [`Trajectory::answered`].
 pub fn trajectory() -> Trajectory {
     Trajectory {
         id: "test".to_owned(),
@@ -227,7 +227,7 @@ fn turn(visible: &str) -> ModelTurn {
 
 /// Builders for trajectories in tests.
 impl Trajectory {
-    /// A turn that calls a tool, and how the call ended.
+    /// Adds a turn that calls a tool, and the outcome of the call.
     #[must_use]
     pub fn called(mut self, name: &str, arguments: Value, ended: Ended) -> Self {
         let call_id = format!("test/{}/0", self.turns().count());
@@ -254,7 +254,7 @@ impl Trajectory {
         self
     }
 
-    /// A turn with a call that could not be parsed.
+    /// Adds a turn with a call that could not be parsed.
     #[must_use]
     pub fn malformed(mut self, text: &str, diagnostic: &str) -> Self {
         let malformed = MalformedCall {
@@ -268,14 +268,14 @@ impl Trajectory {
         self
     }
 
-    /// A turn of text only.
+    /// Adds a turn of text only.
     #[must_use]
     pub fn said(mut self, text: &str) -> Self {
         self.events.push(Event::Turn(turn(text)));
         self
     }
 
-    /// A last turn that gives the answer.
+    /// Adds a last turn that gives the answer.
     #[must_use]
     pub fn answered(mut self, answer: &str) -> Self {
         self.events.push(Event::Turn(turn(answer)));

@@ -8,12 +8,12 @@
 //!   comments of the fields are their descriptions); a tool without such a parameter has no arguments,
 //! - hints from `read_only`, `idempotent`, `deterministic`, `open_world`; `pure` is the first three.
 //!
-//! A parameter `&CallContext` gets the facts of the call (seed, turn, attempt); any other `&T` gets
-//! the state that `init` returned. The return value is any [`IntoObservation`](crate::IntoObservation).
+//! A parameter `&CallContext` receives the facts of the call (seed, turn, attempt); any other `&T` receives the state
+//! that `init` returned. The return value is any [`IntoObservation`](crate::IntoObservation).
 //!
-//! Where a definition depends on configuration or data, `refine = path` names a function that
-//! changes it once, after `init`: `fn(ToolDefinition, &State) -> ToolDefinition`. With a refined
-//! schema the arguments are usually taken as `serde_json::Map<String, Value>`.
+//! If a definition depends on configuration or data, `refine = path` names a function that changes it once, after
+//! `init`: `fn(ToolDefinition, &State) -> ToolDefinition`. With a refined schema the arguments are usually a
+//! `serde_json::Map<String, Value>`.
 //!
 //! ```
 //! use rlf_plugin::{ToolDefinition, plugin, tool};
@@ -59,16 +59,16 @@ use serde::de::DeserializeOwned;
 
 use crate::{CallContext, Error, Hints, Observation, ToolDefinition};
 
-/// A tool, as `#[tool]` makes it from a function.
+/// A tool that `#[tool]` makes from a function.
 pub trait Tool {
-    /// The definition that the model reads. Depends on component, configuration and data only.
+    /// The definition that the model reads. It depends only on component, configuration and data.
     fn definition() -> Result<ToolDefinition, Error>;
 
-    /// One call, its arguments a JSON object that fits the schema.
+    /// Makes one call; `arguments` is a JSON object that fits the schema.
     fn call(arguments: &str, context: &CallContext) -> Result<Observation, Error>;
 }
 
-/// The two functions of one tool, so that tools of different types stand in one list.
+/// The two functions of one tool, so that tools of different types fit in one list.
 #[doc(hidden)]
 pub struct Entry {
     pub(crate) definition: fn() -> Result<ToolDefinition, Error>,

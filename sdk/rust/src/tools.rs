@@ -1,10 +1,9 @@
-//! Other tools, for plugins that the operator opens the gate `tools` to.
+//! Other tools, for plugins to which the operator opens the gate `tools`.
 //!
-//! A plugin asks for it in `plugin.toml` (`gates = ["tools"]`); which tools stand behind it is the
-//! operator's business. A call made here is answered as a model's would be (checked arguments, the
-//! tool's own limits, an observation), ends at the caller's deadline and counts against its CPU time.
-//! One call makes 64 others at the most, all told, unless the operator says otherwise, and calls nest
-//! three deep.
+//! A plugin asks for the gate in `plugin.toml` (`gates = ["tools"]`); the operator decides which tools it may call. A
+//! call made here is handled like a model's call (checked arguments, the tool's own limits, an observation), ends at
+//! the caller's deadline and counts against its CPU time. One call makes at most 64 others in total, unless the
+//! operator sets another number, and calls nest three deep.
 
 pub use crate::bindings::tools::rlf::plugin::tools::{Request, Response};
 
@@ -28,8 +27,8 @@ pub fn invoke(requests: &[Request]) -> Vec<Result<Response, Error>> {
     requests.iter().map(crate::testing::invoke).collect()
 }
 
-/// Makes one call. What it shows is in the observation, also where it failed; a call that shows nothing is the
-/// error `unavailable`.
+/// Makes one call. Its result is in the observation, also if it failed; a call that shows nothing is the error
+/// `unavailable`.
 pub fn invoke_one(name: &str, arguments: &Value) -> Result<Observation, Error> {
     let request = Request {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Whatever a model and its tools say, training sees the tokens that generation saw.
+//! For any text of a model and its tools, training sees the tokens that generation saw.
 
 #![no_main]
 

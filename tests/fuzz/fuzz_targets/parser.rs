@@ -1,4 +1,4 @@
-//! Any text is a turn, and calls are to tools that exist.
+//! Any text parses as a turn, and calls name tools that exist.
 
 #![no_main]
 

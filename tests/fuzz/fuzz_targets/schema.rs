@@ -1,4 +1,4 @@
-//! Schemas of strangers and arguments of models are accepted or refused.
+//! Untrusted schemas and model-written arguments are accepted or refused.
 
 #![no_main]
 

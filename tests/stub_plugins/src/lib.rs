@@ -1,6 +1,6 @@
-//! Tiny components, written out in WAT against the contract in `wit/` and made in microseconds, so
-//! that these tests need no guest toolchain. Records are laid out by hand, as the canonical ABI
-//! says: a string or a list is (pointer, length), a variant its case and then its payload.
+//! Tiny components, written in WAT against the contract in `wit/` and made in microseconds, so that these tests need
+//! no guest toolchain. Records are laid out by hand according to the canonical ABI: a string or a list is (pointer,
+//! length), a variant is its case followed by its payload.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ pub const IDEMPOTENT: u8 = 2;
 /// A bit of `hints` in the contract.
 pub const DETERMINISTIC: u8 = 4;
 
-/// One tool of a stub: what it says of itself, and WAT that leaves a pointer to its result.
+/// One tool of a stub: its definition, and WAT that leaves a pointer to its result.
 pub struct StubTool {
     /// Its name.
     pub name: &'static str,
@@ -28,7 +28,7 @@ pub const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// Returns the arguments as text.
 pub const ECHO: &str = "(call $text (local.get $arguments) (local.get $arguments_len))";
-/// Returns the arguments as a structured part, which is no JSON with its last byte gone.
+/// Returns the arguments as a structured part without their last byte, which is not valid JSON.
 pub const BROKEN_JSON: &str = "(drop (call $text (local.get $arguments)
     (i32.sub (local.get $arguments_len) (i32.const 1))))
     (i32.store8 (i32.const 2048) (i32.const 1)) (i32.const 1024)";
@@ -78,28 +78,28 @@ const PRELUDE: &str = r#"
     (i32.const 1024))
 "#;
 
-/// WAT that a stub has beside what every stub has.
+/// WAT that one stub adds to the parts of every stub.
 #[derive(Default)]
 pub struct Beside {
-    /// Before everything else in the component: imports, lowered.
+    /// Text before everything else in the component: lowered imports.
     pub component: &'static str,
     /// Arguments of the core module.
     pub with: &'static str,
     /// Imports of the core module.
     pub imports: &'static str,
-    /// What else the core module defines.
+    /// Further definitions of the core module.
     pub module: &'static str,
 }
 
-/// A component of world `tool-plugin` without its `lifecycle`. Tools are told apart by the first
-/// letter of their names.
+/// A component of WIT world `tool-plugin` without its `lifecycle`. The first letters of the tools' names tell them
+/// apart.
 pub fn tools(tools: &[StubTool]) -> Vec<u8> {
     tools_beside(&Beside::default(), tools)
 }
 
-/// The same with more than any stub has.
+/// The same, with further WAT.
 pub fn tools_beside(beside: &Beside, tools: &[StubTool]) -> Vec<u8> {
-    // Texts from 8192 on, then the definitions at 4096, 48 bytes each.
+    // Texts begin at 8192, definitions at 4096, 48 bytes each.
     let (mut texts, mut definitions) = (String::new(), Vec::new());
     let mut place = |text: &str| {
         let at = 8192 + texts.len();
@@ -156,8 +156,8 @@ pub fn tools_beside(beside: &Beside, tools: &[StubTool]) -> Vec<u8> {
     )
 }
 
-/// A component of world `reward-plugin` without its `lifecycle`: gives each trajectory the terms
-/// `em` = `value` and `f1` = 0.5, and returns `surplus` scores more than there are trajectories.
+/// A component of WIT world `reward-plugin` without its `lifecycle`: gives each trajectory the terms `em` = `value`
+/// and `f1` = 0.5, and returns `surplus` more scores than there are trajectories.
 pub fn reward(value: &str, surplus: i32) -> Vec<u8> {
     component(
         "rlf:plugin/reward@0.1.0",
@@ -278,7 +278,7 @@ const REWARD_TYPES: &str = r#"
   (export $score "score" (type $score0))
 "#;
 
-/// A function of the core module, lifted: its name, parameters and result.
+/// A lifted function of the core module: its name, parameters and result.
 fn lifted(name: &str, signature: &str) -> String {
     format!(
         r#"(func ${name} {signature}

@@ -1,4 +1,4 @@
-//! The reward and the interpreter, loaded.
+//! The loaded reward and interpreter.
 
 use crate::KINDS;
 use std::collections::BTreeMap;
@@ -18,13 +18,13 @@ use serde_json::Value;
 use xtask::guests::Family;
 use xtask::project::Project;
 
-/// A reward that is asked about groups of answers.
+/// A reward that grades groups of answers.
 pub(crate) struct Bench {
     stack: RewardStack,
 }
 
 impl Bench {
-    /// With these lines more in the reward's policy.
+    /// Adds these lines to the reward's grants.
     pub(crate) fn new(policy: &str) -> Self {
         let project = Project::find().expect("tests run inside a checkout");
         let plugins = xtask::plugins::ready(&project, Family::FirstParty)
@@ -102,7 +102,7 @@ impl Bench {
         self.stack.grade(&task, &group, &grading).await
     }
 
-    /// Grades answers, none of which may be excluded.
+    /// Grades answers; fails the test if one is excluded.
     pub(crate) async fn grade(&self, reference: &Value, answers: &[&str]) -> Vec<Score> {
         let graded = self.try_grade(reference, answers).await;
         graded

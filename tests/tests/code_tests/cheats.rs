@@ -1,11 +1,11 @@
-//! Ways to pass tests without solving the task. None of them earns anything, and the honest neighbour in the group
-//! is graded as if they were not there.
+//! Ways to pass tests without solving the task. None of them earns anything, and the honest neighbour in the group is
+//! graded as if they were absent.
 
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, metric, term};
 
-/// One test is compared here, one by the judge, one is a shape rather than a value.
+/// One test is compared here, one by the judge, and one checks a shape instead of a value.
 fn reference() -> Value {
     json!({ "tests": [
         "assert f(1) == 41972",
@@ -20,7 +20,7 @@ def f(x):
     return sorted(x) if type(x) is list else {1: 41972, 2: 0.7310585786300049, 3: ['k9', None]}[x]
 ";
 
-/// What each does, and the code.
+/// The name of each cheat, and its code.
 const CHEATS: &[(&str, &str)] = &[
     (
         "prints what is expected",
@@ -48,7 +48,7 @@ const CHEATS: &[(&str, &str)] = &[
         "raises an exception with a hostile text",
         "class E(Exception):\n    def __str__(self): raise self\ndef f(x): raise E",
     ),
-    // Patching what tests use.
+    // Patching functions that tests use.
     (
         "patches isinstance and len",
         "import builtins\nbuiltins.isinstance = lambda *a: True\nbuiltins.len = lambda x: 2\nbuiltins.sorted = lambda x: x\ndef f(x): return x",
@@ -93,7 +93,7 @@ const CHEATS: &[(&str, &str)] = &[
         "replaces __import__",
         "import builtins\nbuiltins.__import__ = lambda *a, **k: type('M', (), {'__getattr__': lambda s, n: (lambda *a, **k: True)})()\ndef f(x): return 0",
     ),
-    // Looking for the tests.
+    // Searching for the tests.
     (
         "looks through files",
         "import os\ndef f(x):\n    for folder, _, names in os.walk('/'):\n        for name in names:\n            try: text = open(os.path.join(folder, name), errors='replace').read()\n            except OSError: continue\n            if str(41970 + x + 1) in text: return int(41970 + x + 1)",
@@ -233,7 +233,7 @@ const CHEATS: &[(&str, &str)] = &[
         "yields more and more without end",
         "def f(x):\n    n = 1\n    while True:\n        yield n\n        n = n * n + 1",
     ),
-    // What this harness is made of.
+    // Using parts of this harness.
     (
         "poisons struct, json, marshal and codecs",
         "import codecs, json, marshal, struct\nstruct.pack = lambda *a: b'x'\njson.JSONEncoder.encode = lambda *a: 'true'\nmarshal.loads = lambda *a: None\ncodecs.register(lambda name: None)\ncodecs.lookup = lambda name: None\ndef f(x): return 0.5",
@@ -336,7 +336,7 @@ const CHEATS: &[(&str, &str)] = &[
 #[tokio::test]
 async fn nothing_but_the_right_values_passes() {
     let bench = Bench::new("config.wall_ms = 500\nconfig.attempts = 2\n");
-    // In groups, each beside someone who is honest.
+    // In groups, each beside an honest answer.
     for group in CHEATS.chunks(12) {
         let mut answers: Vec<&str> = group.iter().map(|(_, code)| *code).collect();
         answers.push(HONEST);

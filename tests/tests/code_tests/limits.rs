@@ -1,4 +1,4 @@
-//! What one candidate spends is its own, and a test that never ends costs that test.
+//! Each candidate has its own budget, and a test that never ends fails only that test.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ async fn a_call_that_never_ends_costs_its_own_test_alone() {
         )
         .await;
     let rates: Vec<f64> = scores.iter().map(|score| term(score, "score")).collect();
-    // The third spends its three programs on three loops.
+    // The third candidate uses its three programs on three loops.
     assert_eq!(rates, [5.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0, 0.0, 1.0]);
     assert_eq!(metric(&scores[0], "timed_out"), 1.0);
     assert_eq!(metric(&scores[1], "exited"), 2.0);

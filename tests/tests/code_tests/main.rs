@@ -1,7 +1,7 @@
-//! The reward `reward-code-tests` with the real interpreter: what right code earns, and that nothing else earns it.
+//! The reward `reward-code-tests` with the real interpreter: correct code earns the reward, and nothing else does.
 //!
-//! In one process with the sandbox, because whole groups are graded at once, as in training. The command line is
-//! tried in `plugin_commands`.
+//! These tests run in one process with the sandbox, because whole groups are graded at once, as in training.
+//! `plugin_commands` tests the command line.
 
 mod bench;
 mod cheats;
@@ -10,7 +10,7 @@ mod mbpp;
 mod solutions;
 mod weak;
 
-/// Every kind of plugins, as the program loads them.
+/// Every kind of plugin, as the program loads them.
 const KINDS: rlf_plugins::kind::Kinds = &[
     &rlf_tools::ToolLoader,
     &rlf_rewards::RewardLoader,

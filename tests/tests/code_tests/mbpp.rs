@@ -1,4 +1,4 @@
-//! All of MBPP: every solution passes its own tests, and none of them after a change that makes it wrong.
+//! All of MBPP: every solution passes its own tests, and none passes after a change that makes it wrong.
 
 use std::fs;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::bench::{Bench, metric, term};
 
-/// Makes every top-level function return something else to who calls it from outside, whatever its solution does: of the
-/// same type where there is one, so that no test can be satisfied by the type alone. What functions return to each
-/// other stays, or two wrongs could make a right.
+/// Changes a solution so that every top-level function returns another value to callers from outside. Where possible
+/// the value has the same type, so that no test can pass by the type alone. Calls between the functions are
+/// unchanged, because two wrong values could make a correct one.
 const MUTATION: &str = r#"
 
 def _mutated(value):

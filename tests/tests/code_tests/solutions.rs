@@ -1,4 +1,4 @@
-//! Right code passes in every form of row, and what Python calls equal is equal.
+//! Correct code passes in every form of row, and values that are equal in Python are equal here.
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ async fn rows_of_every_data_set_are_graded() {
     }
 }
 
-/// An assertion, what `f` returns, and what Python 3.11 says of both in one program.
+/// An assertion, the value that `f` returns, and the result of both in one program in Python 3.11.
 const JUDGED: &[(&str, &str, bool)] = &[
     ("assert f() == 1", "True", true),
     ("assert f() == 1", "1.0", true),
@@ -143,7 +143,7 @@ const JUDGED: &[(&str, &str, bool)] = &[
         true,
     ),
     ("assert f() == ...", "...", true),
-    // What extends plain data and compares as it does.
+    // Types that extend plain data and compare like it.
     (
         "assert f() == (1, 2)",
         "__import__('collections').namedtuple('P', 'x y')(1, 2)",
@@ -180,13 +180,13 @@ const JUDGED: &[(&str, &str, bool)] = &[
         true,
     ),
     ("assert f() == {('a', 1)}", "{'a': 1}.items()", true),
-    // Two classes, and so nothing that is equal.
+    // Instances of two classes are never equal.
     (
         "from dataclasses import make_dataclass\nP = make_dataclass('P', ['x'])\nassert f() == P(1)",
         "__import__('dataclasses').make_dataclass('P', ['x'])(1)",
         false,
     ),
-    // Iterators are walked once.
+    // Iterators are read once.
     ("assert ''.join(f()) == 'ab'", "(x for x in 'ab')", true),
     (
         "assert sorted(f(), reverse=True) == [2, 1]",

@@ -1,10 +1,10 @@
-//! Tests that run beside the candidate: counted, reported, and harder to fool than a plain program.
+//! Tests that run in the candidate's process: they are counted, reported, and harder to fool than a plain program.
 
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, metric, term};
 
-/// Two tests that cannot be taken apart, and one that can.
+/// Two tests that cannot be split into call and comparison, and one that can.
 fn reference() -> Value {
     json!({ "tests": [
         "import math\nwith_loop = 0\nwhile with_loop < 2:\n    assert math.isclose(f(with_loop), with_loop)\n    with_loop += 1",
@@ -30,7 +30,7 @@ const CHEATS: &[&str] = &[
     "import gc\ndef f(x):\n    gc.get_objects()\n    return x",
     "def f(x):\n    while True: pass",
     "def f(x: return",
-    // What runs the tests, rather than what they use.
+    // Attacks on the code that runs the tests, instead of the functions that tests use.
     "import builtins\nbuiltins.exec = lambda *a, **k: None\ndef f(x): return 'x'",
     "import builtins\nfor name in dir(builtins):\n    if name not in ('setattr', 'object', '__build_class__', '__import__') and not name.startswith('__'):\n        try: setattr(builtins, name, lambda *a, **k: True)\n        except Exception: pass\ndef f(x): return 'x'",
     "import sys\nm = sys.modules['__main__']\nfor name in list(vars(m)): setattr(m, name, lambda *a, **k: lambda *a, **k: None)\nm.exec = lambda *a: None\ndef f(x): return 'x'",
@@ -40,7 +40,7 @@ const CHEATS: &[&str] = &[
     "import sys\nsys.modules['math'] = sys.modules['json'] = sys.modules['candidate'] = None\nsys.meta_path.insert(0, type('F', (), {'find_spec': lambda *a: None})())\ndef f(x): return 'x'",
 ];
 
-/// One weak test that only the right number passes, and ways to pass it with an object that equals everything.
+/// One weak test that only the correct number passes, and ways to pass it with an object that equals everything.
 const EQUAL_TO_ALL: &[&str] = &[
     "def f(x): return A()",
     "import types\ntypes.FunctionType = int\ndef f(x): return A()",
@@ -78,7 +78,8 @@ async fn nothing_that_equals_everything_passes_a_weak_test() {
     for (code, score) in answers.iter().zip(cheats) {
         assert_eq!(term(score, "all"), 0.0, "{code}\n{score:?}");
     }
-    // What objects and iterators hand out, what the tests' modules hold, and what is changed while a test runs.
+    // Attacks through objects and iterators that are handed out, through modules of the tests, and through changes
+    // while a test runs.
     for (expression, right, wrong) in [
         (
             "S().g(1) == 41972 and S().h == 41972 and S().i == 41972 and S()[0] == 41972",
@@ -116,7 +117,7 @@ async fn nothing_that_equals_everything_passes_a_weak_test() {
             "class L:\n    def __init__(s, x): pass\n    def add(s, x): return s\n    def all(s): return A()\nf = L",
         ),
     ] {
-        // What the tests name in the expression they import, so that it is theirs.
+        // The tests import the module that the expression names, so that it belongs to the tests.
         let module = expression
             .split('\'')
             .nth(1)
@@ -150,7 +151,7 @@ async fn weak_tests_are_counted_and_plain_cheats_fail_them() {
     }
     for (code, score) in CHEATS.iter().zip(&scores[1..]) {
         assert_eq!(term(score, "all"), 0.0, "{code}\n{score:?}");
-        // Those that return what they are asked for pass what is compared outside.
+        // Cheats that return their argument pass the test that is compared outside.
         let returns = code.contains("return x");
         assert_eq!(
             metric(score, "passed"),

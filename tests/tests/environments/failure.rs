@@ -1,4 +1,4 @@
-//! A call that is stopped has no effect, whatever it had done: the session goes on as if it had not been made.
+//! A call that is stopped has no effect: the session continues as if the call had not been made.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;

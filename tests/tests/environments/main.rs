@@ -1,5 +1,5 @@
-//! Environments in this process, one file for each promise: order and isolation, calls that fail, room, and the loop; and the
-//! interpreter as one.
+//! Environments in this process, one file for each promise: order and isolation, failed calls, room for sessions, the
+//! loop, and the interpreter as an environment.
 
 mod failure;
 mod python;
@@ -8,7 +8,7 @@ mod scene;
 mod session;
 mod trajectory;
 
-/// Every kind of plugins, as the program loads them.
+/// Every kind of plugin, as the program loads them.
 const KINDS: rlf_plugins::kind::Kinds = &[
     &rlf_tools::ToolLoader,
     &rlf_rewards::RewardLoader,

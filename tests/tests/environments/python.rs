@@ -1,4 +1,4 @@
-//! The environments in Python that come with the project, in the interpreter.
+//! The Python environments that come with the project, in the interpreter.
 
 use crate::KINDS;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use xtask::project::Project;
 
 use crate::scene::{call, shown};
 
-/// Takes all the memory that there is, when it has noted that it was called.
+/// Notes that it was called, then takes all available memory.
 const GLUTTON: &str = "
 from mcp.server.fastmcp import FastMCP
 from pydantic import BaseModel
@@ -77,7 +77,7 @@ def grow() -> int:
     return api.state.calls
 ";
 
-/// Prints and looks around while it is imported.
+/// Prints and reads the file system while it is imported.
 const CURIOUS: &str = "
 import glob, logging, os, pathlib, sys, tempfile, traceback, warnings
 from mcp.server.fastmcp import FastMCP
@@ -104,7 +104,7 @@ def look() -> str:
     return f'{there} {before} {os.path.exists(name)} {os.listdir(tempfile.gettempdir())}'
 ";
 
-/// Leaves a file where it is imported.
+/// Creates a file while it is imported.
 const LOGGING: &str = "
 from mcp.server.fastmcp import FastMCP
 
@@ -188,7 +188,7 @@ fn what_a_file_opens_while_it_is_imported_is_reported_with_its_line() {
     }
 }
 
-/// A session of [`GLUTTON`] that begins with so many calls. The rest is what it lives in.
+/// A session of [`GLUTTON`] after this many calls. The other values keep it alive.
 async fn glutton(calls: u64) -> (EnvironmentSession, tempfile::TempDir, Registry) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Glutton.py"), GLUTTON).expect("can be written");
@@ -231,7 +231,7 @@ async fn a_tool_that_takes_all_memory_has_changed_nothing() {
     let count = call(&mut session, "Glutton-count", json!({})).await;
     assert_eq!(shown(&count), "5", "{feast:?}");
     assert!(session.lost().is_none());
-    // The parser's own limit goes by the same name in Python.
+    // The parser's own limit has the same name in Python.
     for _ in 0..2 {
         let nest = call(&mut session, "Glutton-nest", json!({})).await;
         assert_eq!(nest.ended, Ended::Failed, "{nest:?}");

@@ -1,4 +1,4 @@
-//! Sessions beyond what there is room for are neither refused nor lost: those that wait make room, and come back.
+//! Sessions beyond the available room are neither refused nor lost: waiting sessions make room, and come back.
 
 use std::time::Duration;
 
@@ -116,14 +116,14 @@ async fn where_there_is_no_room_at_the_end_it_is_asked_for_once_more() {
     let mut long = long.expect("the other makes room");
     let nothing = json!({});
     let ending = tokio::select! {
-        // First: it runs before the other asks for its place.
+        // This one is polled first, so it runs before the other asks for its place.
         biased;
         outcome = call(&mut long, "spin", json!({})) => panic!("{outcome:?}"),
         ending = session.end(None, &nothing) => ending,
     };
     let problem = ending.problem.expect("there was no room");
     assert!(problem.contains("no room"), "{problem}");
-    // Its state, and how it is judged.
+    // Reading the state and grading were each tried once more.
     assert_eq!(scene.environments.counts()["world"].retried, 2);
     drop(long);
     let ending = session.end(None, &nothing).await;

@@ -1,4 +1,4 @@
-//! The environment of `tests/guests/world`, loaded, and what is asked of its sessions.
+//! The environment of `tests/guests/world`, loaded, and helpers that call its sessions.
 
 use crate::KINDS;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use xtask::guests::Family;
 use xtask::project::Project;
 
-/// A sandbox with the world in it, and a tool and a reward beside.
+/// A sandbox with the environment, a tool and a reward.
 pub(crate) struct Scene {
     pub(crate) sandbox: Sandbox,
     pub(crate) registry: Registry,
@@ -32,7 +32,7 @@ pub(crate) struct Scene {
 pub(crate) const POLICY: &str =
     "[world.limits]\ncpu_ms = 300\nmemory_bytes = 16777216\noutput_stop_bytes = 1048576\n";
 
-/// With room for this many live sessions, which wait for so long at the most.
+/// A sandbox with room for this many live sessions. A session may be idle for this long.
 pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene {
     let project = Project::find().expect("tests run inside a checkout");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -116,7 +116,7 @@ pub(crate) async fn call(
     session.call(call, &turn(0)).await
 }
 
-/// What the model would read.
+/// The text that the model would read.
 pub(crate) fn shown(outcome: &CallOutcome) -> String {
     let observation = outcome.observation.as_ref();
     observation.map_or_else(String::new, |seen| plain_text(&seen.content))

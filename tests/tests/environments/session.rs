@@ -1,4 +1,4 @@
-//! A session is a world of its own: its state follows from its calls and its seed, and from nothing else.
+//! Each session is its own copy of the environment: its state follows from its calls and its seed only.
 
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::tool::Ended;
@@ -36,7 +36,7 @@ async fn equal_calls_leave_equal_hashes_and_others_leave_others() {
         }
         hashes.push(last.expect("every call of an environment has one"));
     }
-    // The world counts, and forgets how.
+    // The environment keeps the sum, and not how it was reached.
     assert!(
         hashes
             .iter()
@@ -117,7 +117,7 @@ async fn a_user_answers_until_the_environment_ends_the_episode() {
         .expect("it hears the model out");
     assert_eq!((reply, last.step_reward), (Reply::Ended, Some(1.0)));
     assert!(session.is_terminated());
-    // Words change nothing in this world, and a call after its end is not made.
+    // Text changes nothing in this environment, and a call after the episode's end is not made.
     let late = call(&mut session, "add", add(1)).await;
     assert_eq!(late.ended, Ended::Denied);
     assert!(late.state.is_some());
@@ -214,7 +214,7 @@ async fn an_environment_that_keeps_its_promises_passes_its_own_check() {
         .flat_map(|one| &one.problems)
         .collect();
     assert!(problems.is_empty(), "{problems:?}");
-    // Tools that trap are found by arguments that their schemas allow.
+    // Tools that trap are found with arguments that their schemas allow.
     let report = scene
         .environments
         .check("world", 2)

@@ -1,4 +1,4 @@
-//! From the model's text through an environment to the score: what each way of ending makes of a trajectory.
+//! From the model's text through an environment to the score: the effect of each way of ending on a trajectory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{Scene, scene};
 
-/// A model that says these things in turn, sample by sample.
+/// A model that says these texts in turn, sample by sample.
 struct Script {
     dialogue: Arc<Dialogue>,
     turns: Vec<Vec<String>>,
@@ -73,7 +73,7 @@ fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
     }
 }
 
-/// Plays one sample for each script, with the sequences' text.
+/// Plays one sample for each script; returns the text of the sequences too.
 async fn play(
     scene: &Scene,
     history: &str,

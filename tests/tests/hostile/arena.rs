@@ -1,4 +1,4 @@
-//! Hostile plugins and a neighbour in one sandbox, and what has to hold after every attack.
+//! Hostile plugins and a neighbour in one sandbox, and the facts that must hold after every attack.
 
 use crate::KINDS;
 use std::cell::Cell;
@@ -21,10 +21,10 @@ use xtask::project::Project;
 
 use rlf_stub_plugins::{ANY_OBJECT, Beside, StubTool, tools_beside};
 
-/// How long the neighbour may take; alone it takes a hundredth of a millisecond.
+/// The neighbour's time limit; alone it takes a hundredth of a millisecond.
 const NEIGHBOUR: &str = "[calculator]\nlimits.wall_ms = 5000\n";
 
-/// What is to be loaded.
+/// The plugins to load.
 pub(crate) struct Plan {
     folder: TempDir,
     policies: String,
@@ -61,24 +61,24 @@ impl Plan {
         self
     }
 
-    /// With a guest of `tests/guests`.
+    /// Adds a guest of `tests/guests`.
     pub(crate) fn guest(self, name: &str) -> Self {
         self.copied(Family::Test, name, name, None)
     }
 
-    /// With a guest of `tests/guests` under another name and manifest.
+    /// Adds a guest of `tests/guests` under another name and manifest.
     pub(crate) fn guest_as(self, guest: &str, name: &str, manifest: &str) -> Self {
         self.copied(Family::Test, guest, name, Some(manifest))
     }
 
-    /// With a component that is no folder's.
+    /// Adds a component that has no source folder.
     pub(crate) fn component(self, name: &str, bytes: &[u8]) -> Self {
         let path = self.folder.path().join(format!("{name}.wasm"));
         fs::write(path, bytes).expect("can be written");
         self
     }
 
-    /// With tools in WAT that need imports or more of a module; `name` and the body of each.
+    /// Adds tools in WAT with further imports or module code: the `name` and body of each.
     pub(crate) fn stub(
         self,
         name: &str,
@@ -97,7 +97,7 @@ impl Plan {
         self.component(name, &tools_beside(beside, &tools))
     }
 
-    /// With the guest `agent` of `tests/guests`, which may call these tools.
+    /// Adds the guest `agent` of `tests/guests`, which may call these tools.
     pub(crate) fn agent(self, tools: &[&str], more: &str) -> Self {
         let plan = self.guest("agent");
         let bytes = fs::read(plan.folder().join("agent/agent.wasm")).expect("was copied");
@@ -108,7 +108,7 @@ impl Plan {
         ))
     }
 
-    /// With more of the operator's policies: tables by the plugin's name.
+    /// Adds grants: tables by the plugin's name.
     pub(crate) fn policy(mut self, text: &str) -> Self {
         self.policies.push_str(text);
         self
@@ -124,7 +124,7 @@ impl Plan {
         self.folder.path()
     }
 
-    /// Loads everything, whatever is refused.
+    /// Loads everything; some plugins may be refused.
     pub(crate) fn try_open(self) -> Arena {
         let sandbox = Sandbox::new(&SandboxConfig {
             instances: Some(self.instances),
@@ -146,7 +146,7 @@ impl Plan {
         }
     }
 
-    /// Loads everything.
+    /// Loads everything; fails the test if a plugin is refused.
     pub(crate) fn open(self) -> Arena {
         let arena = self.try_open();
         assert_eq!(arena.registry.problems(), []);
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-/// Where attacks happen.
+/// The loaded plugins that attack, and their neighbour.
 pub(crate) struct Arena {
     pub(crate) sandbox: Sandbox,
     pub(crate) registry: Registry,
@@ -163,14 +163,14 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Makes all these calls at once, with the neighbour's one after the other for as long as they run, and asserts
-    /// what holds after every attack. The outcomes are those of `calls`.
+    /// Makes all these calls at once, and calls the neighbour repeatedly while they run. Asserts the facts that hold
+    /// after every attack. Returns the outcomes of `calls`.
     pub(crate) async fn attack(&self, calls: Vec<ToolCall>) -> Vec<CallOutcome> {
         self.beside_a_neighbour(self.tools.invoke(calls, &turn()))
             .await
     }
 
-    /// One call as an attack.
+    /// Makes one call as an attack.
     pub(crate) async fn attack_with(&self, tool: &str, arguments: Value) -> CallOutcome {
         self.attack(vec![call(tool, arguments)])
             .await
@@ -178,7 +178,7 @@ impl Arena {
             .expect("one outcome for one call")
     }
 
-    /// Lets an attack happen, and asserts what holds during and after it.
+    /// Runs an attack, and asserts the facts that must hold during and after it.
     pub(crate) async fn beside_a_neighbour<T>(&self, attack: impl Future<Output = T>) -> T {
         let over = Cell::new(false);
         let attack = async {
@@ -203,7 +203,7 @@ impl Arena {
         outcome
     }
 
-    /// The neighbour's answer is right, and there before its deadline.
+    /// Fails the test unless the neighbour's answer is right and arrives before its deadline.
     pub(crate) async fn call_neighbour(&self) {
         let call = call("calculate", json!({"expression": "(2+3)*4"}));
         let outcome = self.tools.invoke(vec![call], &turn()).await.remove(0);
@@ -214,7 +214,7 @@ impl Arena {
         );
     }
 
-    /// Waits until everything is given back that calls had which nobody waits for any more.
+    /// Waits until abandoned calls have returned everything that they held.
     pub(crate) async fn settle(&self) {
         let patience = Instant::now() + Duration::from_secs(30);
         while self.sandbox.in_use() != InUse::default() && Instant::now() < patience {
@@ -227,7 +227,7 @@ impl Arena {
         );
     }
 
-    /// What was wrong with the plugin of this name.
+    /// The error of the plugin with this name.
     pub(crate) fn problem(&self, plugin: &str) -> String {
         let problems = self.registry.problems();
         let problem = problems.iter().find(|problem| problem.plugin == plugin);
@@ -254,7 +254,7 @@ pub(crate) fn turn() -> TurnContext {
     }
 }
 
-/// What the model is shown.
+/// The text that the model is shown.
 pub(crate) fn shown(outcome: &CallOutcome) -> String {
     outcome
         .observation
@@ -263,7 +263,7 @@ pub(crate) fn shown(outcome: &CallOutcome) -> String {
         .unwrap_or_default()
 }
 
-/// A call ended like this, and the model is told so in one sentence without anything of the host in it.
+/// Fails the test unless the call ended like this, and the model sees one sentence that reveals nothing of the host.
 pub(crate) fn assert_ended(outcome: &CallOutcome, ended: Ended, fault: Fault, told: &str) {
     assert_eq!(
         (outcome.ended, outcome.fault),
@@ -278,7 +278,7 @@ pub(crate) fn assert_ended(outcome: &CallOutcome, ended: Ended, fault: Fault, to
     }
 }
 
-/// The limit that the detail names: its key, its value and what was used.
+/// The limit that the detail names: its key, its value and the amount used.
 pub(crate) fn limit(outcome: &CallOutcome) -> (&str, u64, u64) {
     let detail = outcome.detail.as_deref().unwrap_or_default();
     let parsed = (|| {
@@ -291,7 +291,7 @@ pub(crate) fn limit(outcome: &CallOutcome) -> (&str, u64, u64) {
     parsed.unwrap_or_else(|| panic!("no limit in {detail:?}"))
 }
 
-/// A limit of this name and value was reached: no less was used.
+/// Fails the test unless a limit of this name and value was reached, with at least this much used.
 pub(crate) fn assert_limit(outcome: &CallOutcome, name: &str, value: u64) {
     let (named, allowed, used) = limit(outcome);
     assert_eq!((named, allowed), (name, value), "{outcome:?}");

@@ -1,4 +1,4 @@
-//! Ten thousand calls at once, half of them given up at any moment, leave nothing behind.
+//! Ten thousand calls at once, half of them cancelled at any moment, leave nothing behind.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan, call, shown, turn};
 
-/// A tool, its arguments, how its calls end, and how many of a hundred calls are for it.
+/// A tool, its arguments, how its calls end, and its share of a hundred calls.
 fn kinds() -> [(&'static str, Value, Ended, usize); 7] {
     [
         ("calculate", json!({"expression": "6*7"}), Ended::Ok, 50),
@@ -21,7 +21,7 @@ fn kinds() -> [(&'static str, Value, Ended, usize); 7] {
     ]
 }
 
-/// A sequence that looks random and is the same in every run.
+/// A pseudo-random sequence, the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -44,11 +44,11 @@ async fn one(arena: &Arena, tool: &str, arguments: Value) -> CallOutcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
-    // Deadlines far beyond what it takes, so that whoever is not given up ends as its kind does.
+    // Deadlines far beyond the time needed, so that every call that is not cancelled ends as its kind does.
     let policy = "[misbehave]\nmax_concurrency = 10000\nlimits.wall_ms = 300000\nlimits.cpu_ms = 20\nlimits.memory_bytes = 8388608\n";
     let plan = Plan::new().guest("misbehave").instances(24);
     let arena = Arc::new(plan.policy(policy).open());
-    // The neighbour is part of the crowd here, and waits for its turn like all.
+    // The neighbour is part of the crowd here, and waits for its turn like the others.
     let kinds = kinds();
     let mut chance = Chance(1);
     let mut running = Vec::new();
@@ -67,7 +67,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
             tokio::spawn(async move { one(&own, tool, arguments).await }),
         )));
     }
-    // Given up one by one in any order, while others wait, are being instantiated, run and end.
+    // Calls are cancelled one by one in any order, while others wait, are instantiated, run and end.
     for _ in 0..5_000 {
         let index = chance.below(running.len());
         if let Some((_, task)) = &running[index] {
@@ -82,7 +82,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
         match task.await {
             Ok(outcome) => {
                 let (tool, _, expected, _) = &kinds[kind];
-                // The crowd may be more than a deadline allows; nothing else may differ.
+                // The crowd may exceed a deadline; nothing else may differ.
                 let late = *tool == "calculate" && outcome.fault == Fault::Infrastructure;
                 assert!(outcome.ended == *expected || late, "{tool}: {outcome:?}");
                 assert!(
@@ -102,7 +102,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
         "{given_up} given up, {ended} ended"
     );
     arena.settle().await;
-    // Who was given up is not counted, everybody else is.
+    // Cancelled calls are not counted; all others are.
     let counted: u64 = arena.tools.counts().values().map(CallCounts::total).sum();
     assert_eq!(counted, ended);
     arena.call_neighbour().await;
@@ -118,7 +118,7 @@ async fn places_of_a_tool_come_back_from_calls_that_were_given_up() {
         let calls = (0..8).map(|_| call("loop", json!({}))).collect();
         let mut hopeless = std::pin::pin!(arena.tools.invoke(calls, &context));
         for _ in 0..polls {
-            // Polled, never awaited.
+            // The future is polled once and never awaited.
             let once = std::future::poll_fn(|cx| {
                 assert!(hopeless.as_mut().poll(cx).is_pending());
                 std::task::Poll::Ready(())

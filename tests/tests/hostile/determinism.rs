@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::arena::{Arena, Plan};
 use rlf_stub_plugins::Beside;
 
-/// Makes numbers of the arguments' bytes in every way that processors differ in: the bits of a NaN, fused or separate
-/// multiplication, minima of zeros and NaNs, conversions out of range. Returns them mixed, in hexadecimal.
+/// Computes numbers from the arguments' bytes in every way in which processors differ: the bits of a NaN, fused or
+/// separate multiplication, minima of zeros and NaNs, conversions out of range. Returns them mixed, in hexadecimal.
 const NUMBERS: &str = "
     (local.set $seed (i64.xor (local.get $seed) (call $mix
         (v128.load (local.get $arguments)) (v128.load offset=16 (local.get $arguments))
@@ -62,7 +62,7 @@ fn arena() -> Arena {
 static ONE: LazyLock<Arena> = LazyLock::new(arena);
 static OTHER: LazyLock<Arena> = LazyLock::new(arena);
 
-/// What all these calls of a turn give, as bytes.
+/// The results of all these calls of a turn, as bytes.
 fn outcomes(arena: &Arena, seed: u64, calls: Vec<ToolCall>) -> Vec<String> {
     let context = TurnContext {
         trajectory_id: "t".into(),

@@ -1,4 +1,4 @@
-//! Nothing leads out of a scratch directory or out of bound data, and neither grows beyond what was granted.
+//! No path leads out of a scratch directory or out of bound data, and neither grows beyond its grant.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::arena::{Plan, call, shown};
 #[tokio::test]
 async fn no_way_leads_out_of_a_scratch_directory() {
     let outside = fs::read("/etc/passwd").expect("there to be stolen");
-    // There the root is its own.
+    // The root is the call's own.
     let own_root = "[\"listed /\"], and its own file says \"mine\"";
     for (at, got) in [("/work", "nothing"), ("/", own_root)] {
         let policy = format!("[misbehave]\nfiles.at = \"{at}\"\n");
@@ -79,7 +79,7 @@ async fn no_path_leads_out_of_bound_data() {
         shown(&arena.attack_with("read_data", inside).await),
         "\"part/one.txt\": mine"
     );
-    // Nor does another name lead to it.
+    // No other name leads to it either.
     let other = json!({"slot": "../corpus", "paths": ["part/one.txt"]});
     assert!(shown(&arena.attack_with("read_data", other).await).contains("refused"));
 }

@@ -1,5 +1,5 @@
-//! A component is loaded, for real, if and only if every gate it uses is asked for by its author, granted by the
-//! operator to this very component, and there.
+//! A component is really loaded if and only if each gate that it uses is requested by its author, granted by the
+//! operator to this very component, and available.
 
 use crate::KINDS;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use rlf_sandbox::{Sandbox, SandboxConfig};
 
 use rlf_stub_plugins::{ANY_OBJECT, Beside, ECHO, StubTool, tools_beside};
 
-/// A tool that imports all these gates, and asks them for nothing.
+/// A tool that imports all these gates, and calls none of them.
 fn component(gates: &BTreeSet<GateName>) -> Vec<u8> {
     let import =
         |gate: &GateName| format!("(import \"rlf:plugin/{}@0.1.0\" (instance))", gate.as_str());
@@ -64,7 +64,7 @@ proptest! {
         fs::create_dir(folder.path().join("p")).unwrap();
         fs::write(folder.path().join("p/p.wasm"), &bytes).unwrap();
         fs::write(folder.path().join("p/plugin.toml"), format!("gates = [{}]\n", list(&asked))).unwrap();
-        // Pinned to this component, or to another that lay here once.
+        // The pin names this component, or another that was in this folder before.
         let pin = if pinned { hash(&bytes) } else { "cd".repeat(32) };
         let mut policy = format!("[p]\nhash = \"{pin}\"\ngrants = [{}]\n", list(&granted));
         if granted.contains(&GateName::Http) {
@@ -76,9 +76,9 @@ proptest! {
         let policies = rlf_config::parse(&policy, "c.toml").unwrap();
         let registry = Registry::load(folder.path(), &policies, KINDS, &SANDBOX);
 
-        // Those with something behind them in this version.
+        // The gates that this version implements.
         let there = BTreeSet::from([GateName::Tools, GateName::Http, GateName::RealClock, GateName::RealRandom]);
-        // A clock is imported by everybody: there, asking is what counts.
+        // Every component imports a clock: here the request counts.
         let real = BTreeSet::from([GateName::RealClock, GateName::RealRandom]);
         let needed: BTreeSet<GateName> = asked.intersection(&real).chain(&imported).copied().collect();
         let may = imported.is_subset(&asked)
@@ -87,7 +87,7 @@ proptest! {
         prop_assert_eq!(registry.plugin("p").is_some(), may, "{:?}", registry.problems());
         if !may {
             let said = registry.problems()[0].to_string();
-            // Everything that is missing is named at once.
+            // Everything that is missing is named in one message.
             let missing: Vec<&GateName> = imported.difference(&asked).collect();
             prop_assert!(missing.iter().all(|gate| said.contains(&format!("`{}`", gate.as_str()))), "{}", said);
         }

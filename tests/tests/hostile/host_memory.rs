@@ -1,4 +1,4 @@
-//! What the host keeps for a guest, or copies for it, is bounded.
+//! The memory that the host keeps for a guest, or copies for it, is bounded.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::arena::{Plan, assert_ended, assert_limit, limit};
 use rlf_stub_plugins::Beside;
 
-/// Timers and randomness; what randomness returns goes to a memory of its own.
+/// Timers and randomness. Results of randomness go to their own memory.
 const IMPORTS: &str = r#"
     (core module $other
       (memory (export "memory") 1)
@@ -51,7 +51,7 @@ fn arena() -> Plan {
             ),
             ("text", "(call $text (i32.const 0) (i32.const 0x7fffffff))"),
             ("whole", "(drop (memory.grow (i32.const 1000))) (call $text (i32.const 0) (i32.const 60000000))"),
-            // A list of 100 million parts, all of them the same few bytes.
+            // A list of 100 million items, all of them the same few bytes.
             (
                 "parts",
                 "(drop (call $text (i32.const 0) (i32.const 0))) (i32.store (i32.const 1032) (i32.const 100000000)) (i32.const 1024)",
@@ -83,10 +83,10 @@ async fn a_giant_random_request_is_refused_unmade() {
 #[tokio::test]
 async fn a_result_of_two_gigabytes_is_never_copied() {
     let arena = arena().open();
-    // More than its memory holds: the guest's own fault.
+    // The text is longer than the guest's memory: the guest's own fault.
     let outcome = arena.attack_with("text", json!({})).await;
     assert_ended(&outcome, Ended::Trap, Fault::Plugin, "the tool broke");
-    // In its memory, and too much to be handed over at once.
+    // The text is in the guest's memory, and too long to be passed at once.
     let outcome = arena.attack_with("whole", json!({})).await;
     assert_ended(
         &outcome,

@@ -1,4 +1,5 @@
-//! An `init` that does what it must not refuses its plugin, or costs its plugin the snapshot; nobody else notices.
+//! An `init` that does forbidden things gets its plugin refused, or costs its plugin the snapshot. No other plugin is
+//! affected.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
@@ -23,7 +24,7 @@ async fn a_call_that_panics_after_an_init_that_printed_says_why() {
             Fault::Plugin,
             "the tool broke on this call",
         );
-        // A handle of init's that were dead would end the call before its panic.
+        // A dead handle from init would end the call before its panic.
         let detail = outcome.detail.unwrap();
         assert!(!detail.contains("unknown handle"), "{detail}");
         assert!(detail.contains("unreachable"), "{detail}");

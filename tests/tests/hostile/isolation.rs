@@ -1,4 +1,4 @@
-//! Nothing of one call is found by another: not in memory, files, environment, clock or chance.
+//! No call finds anything of another call: not in memory, files, environment, clock or randomness.
 
 use rlf_dialogue::tool::Ended;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn whatever_a_call_leaves_the_next_finds_what_the_first_found() {
         "{text}"
     );
     assert!(text.contains("\"arguments\":[]"), "{text}");
-    // One after the other, and many beside each other in slots that others have used.
+    // One after the other, and many at once in slots that others have used.
     for secret in ["b", "gamma-gamma", "delta"] {
         assert_eq!(
             found(&arena.attack(vec![trace(secret)]).await[0]),

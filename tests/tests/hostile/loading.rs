@@ -1,5 +1,5 @@
-//! What cannot be loaded is refused in one clear line each, through the process that prepares components, and the rest
-//! loads.
+//! A plugin that cannot be loaded is refused with one clear line, through the process that prepares components. All
+//! others load.
 
 use std::fs::{self, File};
 
@@ -18,7 +18,7 @@ fn tool(name: &'static str, schema: &'static str) -> Vec<u8> {
     }])
 }
 
-/// Small to read and endless to compile: blocks in blocks, with values live across all of them, many times over.
+/// Small to read and endless to compile: nested blocks, with values live across all of them, many times over.
 fn compile_bomb() -> Vec<u8> {
     let step = |n: usize| {
         format!(

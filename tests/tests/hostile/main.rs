@@ -1,8 +1,9 @@
-//! Hostile plugins beside one that behaves, one file for each promise. Whatever they do, the host lives, the neighbour's
-//! answers are right and within its own deadline, nothing stays taken from the pools, and the call ends as it should.
+//! Hostile plugins beside one that behaves, one file for each promise. After every attack the host lives, the
+//! neighbour's answers are right and within its own deadline, the pools are empty again, and the call ends as it
+//! should.
 //!
-//! One binary, in one process with the sandbox, because each would link a whole WebAssembly engine. What a real program
-//! does is a tool of the guest `misbehave`; shapes that no compiler makes are written in WAT.
+//! This is one binary, in one process with the sandbox, because each would link a whole WebAssembly engine. Attacks
+//! that a real program can make are tools of the guest `misbehave`; shapes that no compiler makes are written in WAT.
 
 mod arena;
 mod crowd;
@@ -22,7 +23,7 @@ mod scores;
 mod time;
 mod trajectories;
 
-/// Every kind of plugins, as the program loads them.
+/// Every kind of plugin, as the program loads them.
 const KINDS: rlf_plugins::kind::Kinds = &[
     &rlf_tools::ToolLoader,
     &rlf_rewards::RewardLoader,

@@ -1,4 +1,4 @@
-//! Memories and tables of a call are bounded together, and so is its stack.
+//! A call's memories and tables have one common limit, and its stack is limited.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn memory_taken_by_steps_ends_at_the_limit() {
         );
         assert_limit(&outcome, "memory_bytes", LIMIT);
     }
-    // Who asks first and takes no for an answer goes on.
+    // A guest that asks first and accepts a refusal continues.
     let outcome = arena
         .attack_with("grow_memory", json!({"megabytes": 500}))
         .await;
@@ -37,7 +37,7 @@ async fn several_memories_and_tables_share_the_limits() {
         ..Beside::default()
     };
     let tools = [
-        // 16 MiB each, then the page too many.
+        // 16 MiB each, then one page too many.
         (
             "memories",
             "(loop $again
@@ -46,7 +46,7 @@ async fn several_memories_and_tables_share_the_limits() {
                  (i32.ne (i32.const -1) (memory.grow $more (i32.const 16))))))
              unreachable",
         ),
-        // 20,000 elements are allowed: neither table reaches them alone.
+        // 20,000 elements are allowed: neither table reaches this alone.
         (
             "tables",
             "(loop $again
@@ -93,7 +93,7 @@ async fn recursion_without_end_is_a_trap_and_no_overflow_of_the_host() {
         .guest("misbehave")
         .stub("deep", &beside, &tools)
         .open();
-    // What a compiler keeps on a stack of its own runs out there before the real one does.
+    // The stack that a compiler keeps in memory overflows before the real one does.
     for (tool, why) in [
         (
             "recurse",

@@ -1,4 +1,4 @@
-//! A name gives nobody anything: grants and data belong to the component that they were given to.
+//! A name gives no rights: grants and data belong to the component that they were given to.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::arena::{Arena, Plan, shown};
 use rlf_stub_plugins::{ANY_OBJECT, ECHO, StubTool, tools};
 
-/// A component that is none of ours, with a tool of this name.
+/// A foreign component with a tool of this name.
 fn stranger(tool: &'static str) -> Vec<u8> {
     tools(&[StubTool {
         name: tool,
@@ -25,7 +25,7 @@ fn hash_of(plan: &Plan, path: &str) -> String {
         .hash
 }
 
-/// Somebody replaces the component in the folder of a plugin that was granted data, files and a gate.
+/// Replaces the component in the folder of a plugin that was granted data, files and a gate.
 fn replaced(manifest: &str, by: &[u8]) -> Arena {
     let secret = tempfile::NamedTempFile::new().expect("a file");
     fs::write(secret.path(), "the operator's").expect("can be written");
@@ -41,7 +41,7 @@ fn replaced(manifest: &str, by: &[u8]) -> Arena {
 
 #[tokio::test]
 async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
-    // What needs the data is refused, and the pin is named.
+    // A component that needs the data is refused, and the message names the pin.
     let arena = replaced(
         "data = [\"corpus\"]\ngates = [\"http\"]\n",
         &stranger("use_files"),
@@ -53,12 +53,12 @@ async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
     );
     arena.beside_a_neighbour(async {}).await;
 
-    // What asks for nothing runs, with nothing.
+    // A component that asks for nothing runs, without any grants.
     let changed = {
         let plan = Plan::new().guest("misbehave");
         let mut bytes =
             fs::read(plan.folder().join("misbehave/misbehave.wasm")).expect("it is there");
-        // A custom section more: the same program, another component.
+        // One more custom section: the same program, another component.
         bytes.extend([0, 3, 1, b'x', 0]);
         bytes
     };
@@ -112,7 +112,7 @@ async fn a_strangers_tool_takes_no_calls_of_a_tool_of_that_name() {
     }
     let outcome = arena.attack_with("say", json!({"text": "for whom?"})).await;
     assert_eq!(outcome.ended, Ended::InvalidArguments);
-    // The rest of the one that was there is.
+    // The other tools are still there.
     let outcome = arena.attack_with("echo", json!({"text": "x"})).await;
     assert_eq!(outcome.ended, Ended::Ok);
 }

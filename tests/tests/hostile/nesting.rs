@@ -1,5 +1,5 @@
-//! Plugins that call plugins never wait for those that they are called by, end when these do, and leave nothing behind
-//! however deep they were.
+//! Plugins that call plugins never wait for their callers, end when their callers end, and leave nothing behind at
+//! any depth.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn delegate(tool: &str, arguments: &Value) -> Value {
     json!({"calls": [{"tool": tool, "arguments": arguments.to_string()}]})
 }
 
-/// `depth` calls of `delegate` in each other around a call of `tool`.
+/// `depth` nested calls of `delegate` around a call of `tool`.
 fn nested(depth: usize, tool: &str, arguments: &Value) -> ToolCall {
     let arguments = (0..depth - 1).fold(delegate(tool, arguments), |inner, _| {
         delegate("delegate", &inner)

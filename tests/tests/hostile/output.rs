@@ -1,4 +1,4 @@
-//! Output is bounded, whatever it is made of, and none of it is obeyed.
+//! Output is bounded, whatever its content, and is never treated as instructions.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn output_that_is_no_text_harms_nobody() {
 #[tokio::test]
 async fn a_result_that_is_no_text_or_no_json_is_the_plugins_fault() {
     let tools = [
-        // A byte that UTF-8 does not have, and half of a character.
+        // A byte that is not valid in UTF-8, and half of a character.
         (
             "bytes",
             "(i32.store8 (i32.const 3072) (i32.const 255)) (call $text (i32.const 3072) (i32.const 1))",

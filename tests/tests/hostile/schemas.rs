@@ -1,4 +1,4 @@
-//! A schema is a stranger's program too: it is refused, or it costs no more than a few steps for every byte.
+//! A schema is untrusted code too: it is refused, or checking it costs only a few steps per byte.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::arena::{Arena, Plan, assert_ended, call, shown};
 use rlf_stub_plugins::{ECHO, StubTool, tools};
 
-/// Plugins of one tool each, which is called like its plugin and returns its arguments.
+/// Plugins of one tool each. The tool has its plugin's name and returns its arguments.
 fn arena(schemas: &[(&'static str, Value)]) -> Arena {
     schemas
         .iter()
@@ -22,19 +22,19 @@ fn arena(schemas: &[(&'static str, Value)]) -> Arena {
         .try_open()
 }
 
-/// The same, where all of them are taken.
+/// The same; fails the test if one of them is refused.
 fn open_arena(schemas: &[(&'static str, Value)]) -> Arena {
     let arena = arena(schemas);
     assert_eq!(arena.registry.problems(), []);
     arena
 }
 
-#[allow(clippy::needless_pass_by_value)] // Written where it is needed.
+#[allow(clippy::needless_pass_by_value)] // Written where it is used.
 fn of(property: Value) -> Value {
     json!({"type": "object", "properties": {"a": property}})
 }
 
-/// References one after the other, `links` of them.
+/// A chain of references, `links` long.
 fn chain(links: usize) -> Value {
     let defs: serde_json::Map<String, Value> = (0..links)
         .map(|link| {
@@ -171,7 +171,7 @@ async fn what_would_cost_a_backtracking_engine_an_age_is_answered() {
 #[tokio::test]
 async fn unique_items_over_a_hundred_thousand_are_told_apart_in_linear_time() {
     let arena = open_arena(&[("unique", of(json!({"type": "array", "uniqueItems": true})))]);
-    // All of the megabyte that arguments may have. Pairwise it would be 10^10 comparisons.
+    // The full megabyte that arguments may have. A pairwise check would need 10^10 comparisons.
     let mut items: Vec<Value> = (0..140_000).map(Value::from).collect();
     let outcome = arena.attack_with("unique", json!({ "a": items })).await;
     assert_eq!(outcome.ended, Ended::Ok, "{:?}", outcome.detail);

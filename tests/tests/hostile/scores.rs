@@ -1,4 +1,4 @@
-//! A reward that answers what a reward must not excludes, with the reason, and never scores 0.
+//! An invalid result of a reward excludes the trajectory, with the reason, and never scores 0.
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::score::{ExclusionCause, Graded};
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use crate::arena::{Arena, Plan};
 
-/// Every mode of the guest that answers badly one by one, and what is said of the trajectory it was bad about.
+/// Every mode in which the guest gives one bad result, and the message about that trajectory.
 const ONE_BY_ONE: [(&str, &str); 6] = [
     ("nan", "term `value` is NaN, not a finite number"),
     ("infinite", "term `value` is inf, not a finite number"),
     ("error", "an error, as asked"),
     ("twice", "term `value` was returned twice"),
-    // Stopped or broken for all, and then each graded alone.
+    // These stop or break the call for the whole group; each trajectory is then graded alone.
     ("trap", "trap"),
     ("loop", "timeout"),
 ];
 
-/// Those that spoil the whole group.
+/// Modes that spoil the whole group.
 const ALL_AT_ONCE: [(&str, &str); 2] = [("too-few", "scores for"), ("too-many", "scores for")];
 
 fn arena() -> Arena {
@@ -52,7 +52,7 @@ fn trajectory(answer: &str) -> Trajectory {
     }
 }
 
-/// Of one trajectory that is right and one that is not.
+/// Grades one correct trajectory and one that is not.
 async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
     let config = format!("success = \"{plugin}.value >= 1\"\n[[stack]]\nplugin = \"{plugin}\"\n");
     let config = rlf_config::parse(&config, "rewards.toml").expect("well written");
@@ -118,7 +118,7 @@ async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
     let blamed = graded[1].as_ref().unwrap();
     assert_eq!(blamed.reward, -0.5);
     assert_eq!(blamed.metrics, [("slow.beyond_limits".to_owned(), 1.0)]);
-    // A task that nothing can be graded on is nobody's answer's doing, and neither is a reward that breaks.
+    // A task that cannot be graded is not the fault of any answer, and neither is a reward that breaks.
     for (mode, said) in [
         ("loop", "raise `cpu_ms` in [plugins.loop.limits]"),
         ("trap", "trap"),

@@ -1,4 +1,5 @@
-//! A call ends at its deadline and its CPU budget, wherever it is, and many at once do not add up.
+//! A call ends at its deadline and its CPU budget at any point, and the times of many simultaneous calls do not add
+//! up.
 
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
@@ -6,7 +7,7 @@ use serde_json::json;
 use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
 use rlf_stub_plugins::Beside;
 
-/// So that only the CPU budget can be reached.
+/// Limits under which only the CPU budget can be reached.
 const BUDGET: &str = "limits.cpu_ms = 200\nlimits.wall_ms = 60000\n";
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn sleeping_forever_ends_at_once_and_by_the_guests_own_clock() {
 
 #[tokio::test]
 async fn a_thousand_sleepers_at_once_all_wake() {
-    // 9,000 s of sleep, in far fewer places than there are sleepers.
+    // 9,000 s of sleep, with far fewer places than sleepers.
     let policy = "[misbehave]\nmax_concurrency = 1000\nlimits.memory_bytes = 8388608\nlimits.wall_ms = 60000\n";
     let arena = Plan::new().guest("misbehave").policy(policy).open();
     let calls = (0..1_000)

@@ -1,5 +1,5 @@
-//! How a call ended decides what becomes of the trajectory: DESIGN's table, one test a row, from the model's text to the
-//! score.
+//! The ending of a call decides the effect on the trajectory: the table "How calls end" of docs/architecture.md, one
+//! test for each row, from the model's text to the score.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use crate::arena::{Arena, Plan, call, turn};
 use rlf_stub_plugins::{ANY_OBJECT, DOWN, ECHO, FLAKY, IDEMPOTENT, SPIN, StubTool, TRAP, tools};
 
-/// A model that calls a tool and then answers, whatever it sees.
+/// A model that calls a tool and then answers, whatever it reads.
 struct Script {
     dialogue: Arc<Dialogue>,
-    /// What each sample of the group says first.
+    /// The first text of each sample of the group.
     texts: Vec<String>,
     turns: Mutex<HashMap<SequenceId, usize>>,
 }
@@ -65,7 +65,7 @@ const GROW: &str =
 const LARGE: &str =
     "(drop (memory.grow (i32.const 40))) (call $text (i32.const 131072) (i32.const 2000000))";
 
-/// A tool for every row, told apart by its first letter.
+/// A tool for every row. The first letter of the name tells them apart.
 fn rows() -> Vec<u8> {
     let tool = |name, hints, body| StubTool {
         name,
@@ -105,14 +105,14 @@ fn plan() -> Plan {
         .policy(POLICY)
 }
 
-/// What a rollout gave: trajectories and scores, sample by sample.
+/// The result of a rollout: trajectories and scores, sample by sample.
 struct Played {
     trajectories: Vec<Trajectory>,
     scores: Vec<Graded>,
     dialogue: Arc<Dialogue>,
 }
 
-/// Plays a group of which each sample makes one of these calls and then answers rightly.
+/// Plays a group in which each sample makes one of these calls and then answers correctly.
 async fn play(arena: &Arena, reward: &str, calls: &[(&str, Value)]) -> Played {
     let text = |(tool, arguments): &(&str, Value)| {
         let call = json!({"name": tool, "arguments": arguments});
@@ -121,7 +121,7 @@ async fn play(arena: &Arena, reward: &str, calls: &[(&str, Value)]) -> Played {
     play_texts(arena, reward, calls.iter().map(text).collect()).await
 }
 
-/// Plays a group of which each sample says one of these texts and then answers rightly.
+/// Plays a group in which each sample says one of these texts and then answers correctly.
 async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
     let samples = texts.len();
     let corpus = [
@@ -190,7 +190,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
 }
 
 impl Played {
-    /// What the model read between its turns.
+    /// The text that the model read between its turns.
     fn observed(&self, sample: usize) -> String {
         let segments = self.trajectories[sample]
             .sequences
@@ -214,7 +214,7 @@ impl Played {
         (outcome.ended, outcome.fault)
     }
 
-    /// The call is shown, the trajectory goes on to its answer and is graded.
+    /// Fails the test unless the call is shown, and the trajectory continues to its answer and is graded.
     fn assert_shown_and_graded(&self, sample: usize, ended: Ended, fault: Fault, told: &str) {
         assert_eq!(self.outcome(sample), (ended, fault));
         let observed = self.observed(sample);
@@ -233,7 +233,7 @@ impl Played {
         assert_eq!((score.reward, score.success), (1.0, true));
     }
 
-    /// The trajectory ended there, and has no score: not 0 either.
+    /// Fails the test unless the trajectory ended there without a score, not even 0.
     fn assert_excluded(&self, sample: usize, ended: Ended) {
         assert_eq!(self.outcome(sample), (ended, Fault::Infrastructure));
         let trajectory = &self.trajectories[sample];
@@ -368,7 +368,7 @@ async fn unavailable_is_tried_once_more_where_that_is_harmless_and_then_excludes
 
 #[tokio::test]
 async fn a_timeout_while_queued_excludes() {
-    // One place, and somebody else has it.
+    // There is one place, and another call has it.
     let policy = "[holder]\nplugin = \"rows\"\nlimits.cpu_ms = 600000\nlimits.wall_ms = 600000\n\
         [misbehave.limits]\nwall_ms = 200\n";
     let rename: String = [
@@ -401,7 +401,7 @@ async fn a_timeout_while_queued_excludes() {
         ];
         let play = play(&arena, "fair", &calls);
         tokio::pin!(play);
-        // The place is taken before anything of the group is called.
+        // The place is taken before any call of the group is made.
         while arena.sandbox.in_use().component_instances == 0 {
             assert!(poll_once(held.as_mut()).await.is_none());
             tokio::task::yield_now().await;
@@ -487,7 +487,7 @@ async fn what_a_tool_says_is_never_a_turn_of_its_own() {
             ],
         ))
         .await;
-    // As many control tokens as around a harmless text, the same ones, in the same order.
+    // The same control tokens as around a harmless text, in the same order.
     let tokens = |played: &Played, sample: usize| -> Vec<u32> {
         let added: Vec<u32> = played
             .dialogue

@@ -1,4 +1,4 @@
-//! Cycles of a graph.
+//! Finds cycles in a graph.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use super::graph::{Graph, Place};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cycle {
     pub(super) members: Vec<usize>,
-    /// The arrows of a shortest way from one of them back to itself.
+    /// The arrows of a shortest path from one of them back to itself.
     pub(super) shortest: Vec<Arrow>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn find(graph: &Graph) -> Vec<Cycle> {
     found
 }
 
-/// A shortest way along arrows from `from` to each module, itself included; each begins with `from`.
+/// A shortest path along arrows from `from` to each module, itself included; each path begins with `from`.
 fn ways(graph: &Graph, from: usize) -> Vec<Option<Vec<usize>>> {
     let mut ways: Vec<Option<Vec<usize>>> = vec![None; graph.arrows.len()];
     let mut queue = VecDeque::from([vec![from]]);

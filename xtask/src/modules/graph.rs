@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::source::Module;
 
-/// The most re-exports that are followed from a name to its definition.
+/// The maximum number of re-exports followed from a name to its definition.
 const MAX_REEXPORTS: usize = 16;
 
 /// For each module the siblings that it depends on, with the first place that names each.
@@ -57,13 +57,13 @@ impl Graph {
     }
 }
 
-/// Looks names up as the compiler does, as far as modules go.
+/// Resolves names as the compiler does, as far as modules are concerned.
 struct Names<'crates> {
     modules: &'crates [Module],
     by_path: BTreeMap<&'crates [String], usize>,
 }
 
-/// Where a path leads.
+/// The result of resolving a path.
 #[derive(Clone, Copy)]
 struct Home {
     module: usize,
@@ -72,8 +72,8 @@ struct Home {
 }
 
 impl Names<'_> {
-    /// The module that defines the item that `path` names in the module `from`; none outside this crate. Follows at
-    /// most `reexports` names that are imported from elsewhere.
+    /// The module that defines the item that `path` names in the module `from`; none if it is outside this crate.
+    /// Follows at most `reexports` names that are imported from elsewhere.
     fn home(&self, from: usize, path: &[String], reexports: usize) -> Option<Home> {
         let reexports = reexports.checked_sub(1)?;
         let mut at = from;
@@ -102,7 +102,7 @@ impl Names<'_> {
                 });
             }
             if let Some(import) = module.imports.get(word) {
-                // `use name::..` of another crate under the name of a module is not this module.
+                // A `use` of another crate with the same name as a module does not mean that module.
                 let home = self.home(at, import, reexports)?;
                 if !home.whole {
                     return Some(home);
@@ -111,7 +111,7 @@ impl Names<'_> {
                 continue;
             }
             for glob in &module.globs {
-                // The first word of most globs is another crate: it is not looked for in the other globs.
+                // The first word of most globs is another crate: such a word is not searched in the other globs.
                 let another = |word: &String| !self.begins_here(at, word);
                 if glob.first().is_none_or(another) {
                     continue;
@@ -124,7 +124,8 @@ impl Names<'_> {
                     return self.home(home.module, &path[index..], reexports);
                 }
             }
-            // The first word is another crate's name, or a local one; a later one is an item that a macro makes.
+            // An unknown first word is another crate or a local name; an unknown later word is an item made by a
+            // macro.
             return (index > 0).then_some(Home {
                 module: at,
                 whole: false,

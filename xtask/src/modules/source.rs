@@ -15,7 +15,7 @@ const ITEMS: [&str; 10] = [
     "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union", "macro",
 ];
 
-/// Keywords and marks that begin an item; what else follows an attribute is a field, a variant or a statement.
+/// Keywords and marks that begin an item; anything else after an attribute is a field, a variant or a statement.
 const BEGIN_ITEM: [&str; 17] = [
     "async",
     "const",
@@ -39,17 +39,17 @@ const BEGIN_ITEM: [&str; 17] = [
 /// A module.
 #[derive(Debug, Default)]
 pub(super) struct Module {
-    /// Names from the crate's root down; the root's is empty.
+    /// Names from the crate's root down; the root's path is empty.
     pub(super) path: Vec<String>,
     /// The file that it is written in.
     pub(super) file: PathBuf,
-    /// Names of items that it defines, its child modules included.
+    /// Names of the items that it defines, including child modules.
     pub(super) items: BTreeSet<String>,
     /// Names that it imports, with their paths as written.
     pub(super) imports: BTreeMap<String, Vec<String>>,
-    /// Paths that it imports everything from.
+    /// Paths of its glob imports.
     pub(super) globs: Vec<Vec<String>>,
-    /// Paths that its code names, imports included, each with a line.
+    /// Paths that its code names, including imports, each with a line.
     pub(super) named: Vec<(Vec<String>, usize)>,
 }
 
@@ -83,12 +83,12 @@ fn read_file(file: &Path, folder: &Path, path: &[String], modules: &mut Vec<Modu
     Ok(())
 }
 
-/// A child module in a file of its own.
+/// A child module in a separate file.
 struct Child {
     path: Vec<String>,
     /// The folder for children of the module that declares it.
     folder: PathBuf,
-    /// The file, where an attribute names it.
+    /// The file, if an attribute names it.
     file: Option<PathBuf>,
 }
 
@@ -138,7 +138,7 @@ struct Parser<'source> {
 }
 
 impl<'source> Parser<'source> {
-    /// Reads the body of the module `path`, up to the brace that closes it or the file's end.
+    /// Reads the body of the module `path`, up to its closing brace or the end of the file.
     fn module(&mut self, path: &[String], folder: &Path) {
         let index = self.modules.len();
         self.modules.push(Module {
@@ -284,7 +284,7 @@ impl<'source> Parser<'source> {
             }
         }
         path.truncate(kept);
-        // Something that is no import, such as a macro's variable: passed over, so that reading always ends.
+        // Not an import, for example a macro's variable: it is skipped, so that reading always ends.
         if let Some(token) = self.tokens.get(self.at)
             && !matches!(token.kind, Kind::Mark('}' | ',' | ';'))
         {
@@ -292,7 +292,7 @@ impl<'source> Parser<'source> {
         }
     }
 
-    /// Keeps the path that begins here, `a::b`, and stays on its last word.
+    /// Records the path that begins here, `a::b`, and stops at its last word.
     fn inline_path(&mut self, module: usize) {
         let line = self.tokens[self.at].line;
         let mut path = Vec::new();
@@ -309,7 +309,7 @@ impl<'source> Parser<'source> {
         }
     }
 
-    /// Reads `#[..]` or `#![..]`; its tokens between the brackets.
+    /// Reads `#[..]` or `#![..]`; returns the tokens between the brackets.
     fn attribute(&mut self) -> &'source [Token] {
         self.at += 1;
         if self.mark('!') {
@@ -323,7 +323,7 @@ impl<'source> Parser<'source> {
         self.tokens.get(start..self.at - 1).unwrap_or_default()
     }
 
-    /// Passes over the item, field or statement that an attribute stands before.
+    /// Skips the item, field or statement after an attribute.
     fn skip_item(&mut self) {
         while self.mark('#') {
             self.attribute();
@@ -352,7 +352,7 @@ impl<'source> Parser<'source> {
         }
     }
 
-    /// Passes over a bracketed group.
+    /// Skips a bracketed group.
     fn skip_group(&mut self) {
         let mut depth = 0_usize;
         while let Some(token) = self.tokens.get(self.at) {
@@ -383,13 +383,13 @@ impl<'source> Parser<'source> {
         }
     }
 
-    /// Whether the token here is part of a path that began before, or of a method call.
+    /// Whether the token here continues a path, or a method call.
     fn after_path(&self) -> bool {
         self.at > 0 && matches!(self.tokens[self.at - 1].kind, Kind::Path | Kind::Mark('.'))
     }
 }
 
-/// Whether an attribute's tokens keep its item out of every build but tests.
+/// Whether an attribute restricts its item to test builds.
 fn only_tests(attribute: &[Token]) -> bool {
     let is = |at: usize, word: &str| matches!(&attribute.get(at), Some(Token { kind: Kind::Word(other), .. }) if other == word);
     is(0, "cfg") && (1..attribute.len()).any(|at| is(at, "test") && !(at >= 2 && is(at - 2, "not")))

@@ -88,7 +88,7 @@ impl<'text> Scanner<'text> {
     }
 }
 
-/// Length of the block comment that `text` begins with; comments nest.
+/// Length of the block comment at the start of `text`; comments nest.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -110,7 +110,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Where the content of the string literal that `text` begins with starts, and the literal's length.
+/// The offset of the content of the string literal at the start of `text`, and the literal's length.
 fn string(text: &str) -> Option<(usize, usize)> {
     let after_prefix = text.trim_start_matches(['b', 'c']);
     let prefix = text.len() - after_prefix.len();
@@ -141,7 +141,7 @@ fn string(text: &str) -> Option<(usize, usize)> {
     Some((start, text.len()))
 }
 
-/// Length of the character literal, or of the lifetime's quote, that `text` begins with.
+/// Length of the character literal, or of the lifetime's quote, at the start of `text`.
 fn character(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match (chars.next(), chars.next()) {

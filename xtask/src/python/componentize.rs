@@ -1,8 +1,8 @@
-//! The build that always works: CPython as componentize-py ships it, in seconds and without a C compiler.
+//! The portable build: CPython as componentize-py ships it, made in seconds without a C compiler.
 //!
-//! componentize-py comes from PyPI into a venv under `target/tools`, with its version and hash fixed in
-//! `plugins/python/component/requirements.txt`. It starts CPython while it builds, with hash randomisation and a clock
-//! that nobody can set, so the same sources give another component each time.
+//! componentize-py is installed from PyPI into a venv under `target/tools`, with its version and hash fixed in
+//! `plugins/python/component/requirements.txt`. It starts CPython while it builds, with hash randomisation and a
+//! clock that cannot be set, so the same sources give a different component each time.
 
 use std::{
     env, fs,
@@ -27,7 +27,8 @@ const WORLD: &str = "interpreter-plugin";
 /// The module that binds the driver to what componentize-py generates.
 const APP: &str = "rlf_app";
 
-/// Programs that may be a python3: first the one that the machine's owner chose, then the newest.
+/// Names of programs that may be a python3: first the plain name, which the machine's owner chose, then the newest
+/// version.
 const PYTHONS: [&str; 7] = [
     "python3",
     "python",
@@ -38,10 +39,10 @@ const PYTHONS: [&str; 7] = [
     "python3.10",
 ];
 
-/// Succeeds where a venv can be made.
+/// A program that succeeds if a venv can be made.
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
-/// Makes the component; the file it lies in.
+/// Builds the component; returns its file.
 pub(super) fn build(project: &Project) -> Result<PathBuf> {
     let program = componentize_py(project)?;
     let component = project.root().join(Tier::Portable.component());
@@ -60,18 +61,18 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
     say("  python: CPython 3.14 by componentize-py");
     if !steps::status(&mut command)?.success() {
         bail!(
-            "componentize-py did not make {APP} a component: the error above is the interpreter's own"
+            "componentize-py did not build a component from {APP}: the error above is the interpreter's own"
         );
     }
     Ok(component)
 }
 
-/// The program `componentize-py`, in a venv that is made where it is not there yet.
+/// The path of `componentize-py`, in a venv that is made if it does not exist yet.
 fn componentize_py(project: &Project) -> Result<PathBuf> {
     let requirements = project.root().join(SOURCES).join("requirements.txt");
     let wanted = fs::read(&requirements)
         .with_context(|| format!("{} cannot be read", requirements.display()))?;
-    // Other requirements, another folder; a venv that was not finished has no mark.
+    // Other requirements have another folder; a venv that was not finished lacks the mark file.
     let name = format!("componentize-py-{}", &manifest::hash(&wanted)[..12]);
     let venv = project.root().join("target/tools").join(name);
     let bin = venv.join(if cfg!(windows) { "Scripts" } else { "bin" });
@@ -92,7 +93,7 @@ fn make_venv(project: &Project, venv: &Path) -> Result<()> {
     let mut command = python_command(project, &python);
     command.args(["-m", "venv", "--clear"]).arg(venv);
     if !steps::status(&mut command)?.success() {
-        bail!("{python} made no venv in {}", venv.display());
+        bail!("{python} could not make a venv in {}", venv.display());
     }
     Ok(())
 }
@@ -109,15 +110,15 @@ fn install(project: &Project, bin: &Path, requirements: &Path) -> Result<()> {
         .arg(requirements);
     if !steps::status(&mut command)?.success() {
         bail!(
-            "pip did not install what {} lists: with no way to PyPI, name an index that has it in PIP_INDEX_URL; \
-             for a platform without a wheel of componentize-py there is only the build from C",
+            "pip did not install what {} lists: if PyPI cannot be reached, name an index that has it in PIP_INDEX_URL; \
+             on a platform without a wheel of componentize-py, only the build from C is possible",
             project.shown(requirements)
         );
     }
     Ok(())
 }
 
-/// A python3 that can make a venv: the one in `PYTHON`, or the first of its usual names that works.
+/// A python3 that can make a venv: the one in `PYTHON`, or the first of the usual names that works.
 fn find_python(project: &Project) -> Result<String> {
     let works = |python: &str| {
         let mut command = python_command(project, python);
@@ -128,17 +129,17 @@ fn find_python(project: &Project) -> Result<String> {
             return Ok(python);
         }
         bail!(
-            "PYTHON names `{python}`, which is no Python 3.10 or newer with the modules venv and ensurepip"
+            "PYTHON names `{python}`, which is not a Python 3.10 or newer with the modules venv and ensurepip"
         );
     }
     let found = PYTHONS.into_iter().find(|python| works(python));
     found.map(str::to_owned).context(
         "the Python interpreter's component needs a Python 3.10 or newer with venv and ensurepip to be built: on Debian \
-         or Ubuntu `apt-get install python3-venv`; one under another name goes into PYTHON",
+         or Ubuntu `apt-get install python3-venv`; name one with another name in PYTHON",
     )
 }
 
-/// A command that no venv and no folder of the caller's reaches into.
+/// A Python command that ignores the caller's venv and Python folders.
 fn python_command(project: &Project, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = project.command(program);
     for name in ["VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH"] {

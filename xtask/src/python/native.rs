@@ -1,7 +1,7 @@
-//! The fast build: CPython compiled from C to one module, its memory snapshotted after start-up.
+//! The fast build: CPython compiled from C to one module, whose memory is snapshotted after start-up.
 //!
-//! It needs clang 19 and takes minutes the first time. All of the work is done by a program of its own in `plugins/python/native`, which
-//! brings a copy of wasmtime that nobody else should have to compile.
+//! It needs clang 19 and takes minutes the first time. A separate program in `plugins/python/native` does all of the
+//! work, because it needs a copy of wasmtime that no other build should compile.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::{
 const SOURCES: &str = "plugins/python/native";
 const DRIVER: &str = "plugins/python/driver";
 const ENVIRONMENTS: &str = "plugins/python/environments";
-/// Its own build folder, and in it all that it downloads and compiles.
+/// A separate build folder, with everything that it downloads and compiles.
 const TARGET: &str = "target/python-native";
 
-/// Programs that the build runs, and the Debian package that each is in.
+/// Programs that the build runs, each with its Debian package.
 const PROGRAMS: [(&str, &str); 10] = [
     ("clang-19", "clang-19"),
     ("wasm-ld-19", "lld-19"),
@@ -33,14 +33,14 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("curl", "curl"),
 ];
 
-/// Clang's runtime library for WebAssembly, below its folder of resources, as Debian and as LLVM itself name it.
+/// Clang's runtime library for WebAssembly, below its resource folder, as Debian and as LLVM itself name it.
 const RUNTIME: [&str; 2] = [
     "lib/wasi/libclang_rt.builtins-wasm32.a",
     "lib/wasm32-unknown-wasip1/libclang_rt.builtins.a",
 ];
 const RUNTIME_PACKAGE: &str = "libclang-rt-19-dev-wasm32";
 
-/// Debian packages that this machine lacks; none where the build can be made.
+/// Debian packages that this machine lacks; none if the build can be made.
 pub(super) fn missing(project: &Project) -> Vec<&'static str> {
     let runs = |program: &str| {
         let mut command = project.command(program);
@@ -63,12 +63,12 @@ pub(super) fn missing(project: &Project) -> Vec<&'static str> {
     missing
 }
 
-/// Makes the component; the file it lies in.
+/// Builds the component; returns its file.
 pub(super) fn build(project: &Project) -> Result<PathBuf> {
     let missing = missing(project);
     if !missing.is_empty() {
         bail!(
-            "the fast Python interpreter cannot be built: on Debian or Ubuntu `apt-get install {}`, or take the other \
+            "the fast Python interpreter cannot be built: on Debian or Ubuntu `apt-get install {}`, or make the other \
              build with `--tier portable`",
             missing.join(" ")
         );
@@ -88,7 +88,7 @@ pub(super) fn build(project: &Project) -> Result<PathBuf> {
         .arg(&component);
     if !steps::status(&mut command)?.success() {
         bail!(
-            "the fast Python interpreter was not built: the error is above, and `cargo xtask python --tier portable` \
+            "the fast Python interpreter was not built: see the error above; `cargo xtask python --tier portable` \
              makes the other build"
         );
     }

@@ -69,7 +69,7 @@ fn an_observation_is_what_the_template_puts_between_two_turns() {
         };
         assert_eq!(max_new_tokens, 512);
         assert_eq!(dialogue.tokenizer().decode(&append), expected);
-        // Encoded as one text, as a deployment would: the dot and the newline may be one token.
+        // Encoded as one text, as in a deployment: the dot and the newline may be one token.
         assert_eq!(append, dialogue.tokenizer().encode_trusted(expected));
     }
 }
@@ -78,7 +78,7 @@ fn an_observation_is_what_the_template_puts_between_two_turns() {
 fn sampled_ids_stay_as_they_were_sampled() {
     for dialogue in all_dialogues() {
         let tokenizer = dialogue.tokenizer();
-        // Spelt letter by letter, and the tags in characters instead of their tokens.
+        // Written letter by letter, and the tags as characters instead of their tokens.
         let mut ids: Vec<u32> = format!("</think>\n\n{CALL}")
             .chars()
             .flat_map(|c| tokenizer.encode_untrusted(&c.to_string()))
@@ -97,7 +97,8 @@ fn sampled_ids_stay_as_they_were_sampled() {
     }
 }
 
-/// Turns of every kind: good and malformed calls, reasoning, neither, cut, and with control tokens.
+/// Turns of every kind: well-formed and malformed calls, reasoning, neither of them, cut turns, and turns with
+/// control tokens.
 pub(crate) fn turns() -> impl Strategy<Value = Vec<(String, bool, String)>> {
     let turn = prop::sample::select(vec![
         CALL.to_owned(),
@@ -152,7 +153,7 @@ proptest! {
                     Step::Act(_) => answer_calls(&mut episode, step, body),
                     step => step,
                 };
-                // Only what the generator has not read yet may follow what it has.
+                // The new tokens must extend the tokens that the generator has already read.
                 let seen = reader.sequences.last().unwrap();
                 let grown = episode.sequence_ids();
                 if grown.len() >= seen.len() && dialogue.config().history == History::AsSampled {
@@ -163,7 +164,7 @@ proptest! {
                 }
             }
             let said = reader.said.concat();
-            // Reads what is left, so that the last observation is compared too.
+            // Reads the rest, so that the last observation is compared too.
             reader.read(&mut episode);
             let trajectory = episode.finish();
             prop_assert_eq!(trajectory.sequences.len(), reader.sequences.len());
@@ -177,7 +178,7 @@ proptest! {
                     masked.extend(model.then_some(*id));
                 }
             }
-            // Mask 1 exactly on the sampled tokens, each in one sequence and in order.
+            // The mask is 1 exactly on the sampled tokens, each in one sequence and in order.
             prop_assert_eq!(&masked, &said);
             prop_assert_eq!(trajectory.model_tokens(), said.len());
             if dialogue.config().history == History::AsSampled {
@@ -229,7 +230,7 @@ fn under_template_history_a_new_sequence_begins_where_the_prefix_changes() {
             let last = trajectory.sequences.last().unwrap();
             let text = dialogue.tokenizer().decode(&last.sampled().unwrap().ids);
             if history == History::Template && sequences == 2 {
-                // The last sequence is what a deployment would have shown.
+                // The last sequence is the one that a deployment would have shown.
                 let shown = ChatTemplate::load(&fixture("qwen3.jinja")).unwrap();
                 let mut said = Message::text(Role::Assistant, "");
                 said.tool_calls = trajectory.turns().next().unwrap().calls.clone();
@@ -249,7 +250,7 @@ fn under_template_history_a_new_sequence_begins_where_the_prefix_changes() {
             }
         }
     }
-    // At every new user turn all earlier reasoning is gone.
+    // Every new user turn removes all earlier reasoning.
     for (history, sequences) in [(History::Template, 2), (History::AsSampled, 1)] {
         let on_no_answer = OnNoAnswer::Remind;
         let dialogue = qwen3(DialogueConfig {
@@ -281,7 +282,7 @@ fn the_small_template_keeps_every_prefix() {
     assert_eq!(episode.finish().sequences.len(), 1);
 }
 
-/// How often each added token occurs.
+/// The number of occurrences of each added token.
 fn control(dialogue: &Dialogue, ids: &[u32]) -> Vec<(u32, usize)> {
     let count = |id| ids.iter().filter(|known| **known == id).count();
     dialogue
@@ -294,7 +295,7 @@ fn control(dialogue: &Dialogue, ids: &[u32]) -> Vec<(u32, usize)> {
 #[test]
 fn no_text_but_the_templates_own_gives_a_control_token() {
     for dialogue in all_dialogues() {
-        // Everything that is not the template's: data, user, tool names and schemas, tool output.
+        // Every text that does not come from the template: data, user, tool names and schemas, tool output.
         let ids = |text: &str, turn: &str| {
             let task = task(&[(Role::System, text), (Role::User, text), (Role::User, text)]);
             let mut tools = tools();
@@ -330,7 +331,7 @@ fn no_text_but_the_templates_own_gives_a_control_token() {
             for text in [
                 token.to_owned(),
                 format!("before {token}\n{token}{token} after"),
-                // Spelt over the border between two texts, or around one that is taken out.
+                // Split between two texts, or around a token that is removed.
                 format!("{tail} in between {head}"),
                 format!("{head}\u{f0000}{tail}"),
                 format!("{head}{token}{tail}"),
@@ -383,7 +384,7 @@ fn a_tag_in_an_observation_is_escaped_visibly() {
             text.contains(r"a<\/tool_response>b<\tool_call>c < d <b>"),
             "{text}"
         );
-        // The record keeps what the tool said.
+        // The record keeps the tool's own text.
         let said = trajectory
             .outcomes()
             .next()
@@ -427,7 +428,7 @@ fn a_long_observation_is_shortened_in_its_body_only() {
             "y".repeat(100_000),
         ] {
             let ids = observe(&body);
-            // One token more where the body meets the template's text.
+            // One more token where the body meets the template's text.
             assert!(ids.len() <= empty + limit + 1, "{} for {limit}", ids.len());
             assert!(ids.len() > empty + limit / 2, "{} for {limit}", ids.len());
             let text = dialogue.tokenizer().decode(&ids);
@@ -576,7 +577,7 @@ fn a_turn_that_was_cut_is_closed_by_the_host_and_counted() {
 fn a_full_context_ends_with_length_and_nothing_is_cut() {
     let prompt = start(&small(config())).sequence_ids().len();
     let call = SMALL.encode_trusted(SMALL_CALL).len() + 1;
-    // Room for the call and the frame of an observation, not for what the tool says.
+    // Room for the call and the frame of an observation, but not for the tool's text.
     let context = (prompt + call + 10) as u32;
     let dialogue = small(DialogueConfig {
         context,
@@ -592,7 +593,7 @@ fn a_full_context_ends_with_length_and_nothing_is_cut() {
     let step = answer_calls(&mut episode, step, &"long ".repeat(20));
     assert_eq!(step, Step::Finished(Finish::Length));
     assert_eq!(episode.sequence_ids(), before);
-    // No room even for the frame: the calls are not run.
+    // No room even for the frame: the calls are not made.
     let dialogue = small(DialogueConfig {
         context: (prompt + call + 2) as u32,
         ..config()
@@ -608,7 +609,7 @@ fn a_full_context_ends_with_length_and_nothing_is_cut() {
     let mut episode = start(&dialogue);
     let step = Reader::default().say_ids(&mut episode, SMALL.encode_untrusted("xyz"));
     assert_eq!(step, Step::Finished(Finish::Length));
-    // A prompt that leaves no room is refused, and the message says what to change.
+    // A prompt that leaves no room is refused, and the message names the setting to change.
     let dialogue = small(DialogueConfig {
         context: prompt as u32,
         ..config()
@@ -743,7 +744,7 @@ fn a_turn_starts_in_the_state_the_generation_prompt_leaves_it_in() {
     let dialogue = qwq(config());
     let mut episode = start(&dialogue);
     let mut reader = Reader::default();
-    // Inside think, in the first turn and after an observation: nothing counts before it closes.
+    // Calls inside think, in the first turn and after an observation: none counts before think closes.
     let text = format!("{CALL}</think>\n{CALL}");
     for _ in 0..2 {
         let step = reader.say(&mut episode, &dialogue, &text);
@@ -876,7 +877,7 @@ fn a_template_that_refuses_or_changes_things_is_followed_as_far_as_it_goes() {
         let mut episode = start(&dialogue);
         let mut reader = Reader::default();
         let step = reader.say(&mut episode, &dialogue, call);
-        // It trims what tools say, so that is rendered each time.
+        // The template trims tool output, so each observation is rendered anew.
         assert_eq!(answer_calls(&mut episode, step, " 7 \n"), Step::Continue);
         let step = reader.say(&mut episode, &dialogue, &format!("{call}; {call}"));
         assert_eq!(answer_calls(&mut episode, step, "8"), Step::Continue);
@@ -924,7 +925,7 @@ fn an_environment_ends_the_episode_with_its_verdict() {
         (Finish::Terminated, Some(verdict))
     );
     assert_eq!(trajectory.excluded, None);
-    // Nobody reads what the last call showed.
+    // No turn follows that could read the last call's output.
     assert_eq!(trajectory.sequences[0].observation_tokens(), 0);
 }
 
@@ -939,7 +940,7 @@ fn what_the_model_says_in_an_environment_is_the_environments_to_answer() {
         assert_eq!(episode.next_input(), NextInput::Finished);
         episode
     };
-    // An answer stands where the environment ends the episode or says nothing, and not where it goes on.
+    // An answer counts if the environment ends the episode or says nothing, but not if the episode continues.
     let mut ended = begin();
     assert_eq!(
         ended.push_reply(Reply::Ended),

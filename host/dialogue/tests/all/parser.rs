@@ -1,4 +1,4 @@
-//! The parser is total, and says what a turn is.
+//! The parser is total, and classifies every turn.
 
 use proptest::prelude::*;
 use rlf_dialogue::parser::{self, Diagnostic, ParsedTurn};
@@ -157,7 +157,7 @@ fn nothing_inside_think_counts() {
             );
         }
     }
-    // What follows a closed block counts, from either starting state.
+    // Text after a closed block counts, from either starting state.
     for (text, in_think) in [
         (format!("<think>no</think>{call}"), false),
         (format!("no</think>{call}"), true),
@@ -195,7 +195,7 @@ fn llama_calls_follow_the_python_tag_or_stand_alone() {
         diagnostics(&llama("{\"name\": \"h\", \"parameters\": {}}")),
         ["unknown-tool"]
     );
-    // JSON that is no call is an answer like any other text.
+    // JSON that is not a call is an answer like any other text.
     assert_eq!(llama("{\"result\": 1}").visible(), "{\"result\": 1}");
     assert_eq!(llama("{1, 2}").attempts().count(), 0);
 }
@@ -234,7 +234,7 @@ fn a_turn_is_an_action_before_it_is_an_answer() {
         of(r"so \boxed{x^{2}}", AnswerRule::Boxed, true),
         answer("x^{2}")
     );
-    // A turn that was cut is no final turn, but what stands between tags is said.
+    // A turn that was cut is not final, but the text between its tags counts as said.
     assert_eq!(
         of("It is", AnswerRule::FinalTurn, false),
         TurnOutcome::Nothing
@@ -264,7 +264,7 @@ fn neither_depth_nor_size_breaks_it() {
     let text =
         format!("<tool_call>{{\"name\":\"f\",\"arguments\":{{\"x\":\"{long}\"}}}}</tool_call>");
     assert_eq!(diagnostics(&hermes(&text)), ["bad-json"]);
-    // Many openings, each with all the rest behind it: linear, or this takes minutes.
+    // Many openings, each followed by all the remaining text: the parser is linear, or this takes minutes.
     for unit in [
         "<tool_call>",
         "<think>",
@@ -321,7 +321,7 @@ proptest! {
     fn any_text_gives_a_turn_that_is_whole(text in pieces(), in_think: bool) {
         for protocol in Protocol::ALL {
             let parsed = parser::parse(&text, in_think, protocol.spec(), &TOOLS);
-            // The parts are the text, in order, but for the tags of think blocks and white space.
+            // The parts make up the text, in order, except the tags of think blocks and white space.
             let parts: usize = parsed.parts.iter().map(|part| match part {
                 parser::Part::Think { text, .. }
                 | parser::Part::Text(text)

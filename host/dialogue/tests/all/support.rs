@@ -1,5 +1,4 @@
-//! What several tests stand on: Qwen3's template with a tokenizer of its kind, and a model that
-//! says what a test wants.
+//! Fixtures of several tests: Qwen3's template with a matching tokenizer, and a model that says the texts of a test.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -8,14 +7,14 @@ use rlf_dialogue::*;
 use serde_json::{Value, json};
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
-    // From wherever it is included: the fuzz targets use this file too.
+    // The search works from any crate that includes this file: the fuzz targets do too.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let root = folders.find(|folder| folder.join("host/dialogue").is_dir());
     let root = root.expect("tests run inside a checkout");
     root.join("host/dialogue/tests/fixtures").join(name)
 }
 
-/// See `fixtures/make.py`.
+/// The values that `fixtures/make.py` recorded.
 pub(crate) fn expected() -> Value {
     serde_json::from_str(&std::fs::read_to_string(fixture("expected.json")).unwrap()).unwrap()
 }
@@ -91,7 +90,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the next input; false where there is none.
+    /// Reads the next input; false if there is none.
     pub(crate) fn read(&mut self, episode: &mut Episode) -> bool {
         match episode.next_input() {
             NextInput::Restart { ids, .. } => self.sequences.push(ids),

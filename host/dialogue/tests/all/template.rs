@@ -63,8 +63,8 @@ fn renderings_equal_those_of_transformers() {
     }
 }
 
-/// Text without control tokens is encoded over the borders between template and message as
-/// transformers does it: `.` and the template's newline are one token, for example.
+/// Text without control tokens is encoded across the borders between template and message, as transformers does: `.`
+/// and the template's newline are one token, for example.
 #[test]
 fn prompts_of_episodes_equal_those_of_transformers() {
     let expected = expected();
@@ -72,7 +72,7 @@ fn prompts_of_episodes_equal_those_of_transformers() {
     for case in expected["renders"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let settings = &case["settings"];
-        // A prompt ends with the generation prompt, and tags in it are data, not structure.
+        // A prompt ends with the generation prompt, and tags in messages are data, not structure.
         let tags = ["a user who writes tags", "reasoning in the content"].contains(&name);
         if settings["add_generation_prompt"].is_null() || tags {
             continue;
@@ -228,7 +228,7 @@ fn a_tokenizer_config_gives_its_template_and_tokens() {
     );
 }
 
-/// FACTS that the project was built on, from jinja2.
+/// Facts about jinja2's behaviour that the project relies on.
 #[test]
 fn the_prefixes_that_qwen3_keeps_and_changes_are_known_at_load() {
     let report = qwen3(DialogueConfig::default()).prefix_report().clone();

@@ -1,4 +1,4 @@
-//! Ids as transformers gives them, and no control token from untrusted text.
+//! Token ids are those of transformers, and untrusted text never gives a control token.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Turns of demonstrations are written as the template writes them, and read back as they were meant.
+//! Turns of demonstrations are written as the template writes them, and parse back to the same content.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn calls_are_written_as_each_template_writes_them() {
     let spaced = "<tool_call>\n{\"name\": \"lookup\", \"arguments\": {\"x\": 1, \"a\": \"\\\"é\\\" <b>\"}}\n</tool_call>\n\
                   <tool_call>\n{\"name\": \"add\", \"arguments\": {}}\n</tool_call>";
     assert_eq!(write(&qwen3(thinking(false)), &two), spaced);
-    // Nothing was thought where something might have been.
+    // An empty think block where reasoning is possible.
     let none = format!("<think>\n\n</think>\n\n{spaced}");
     assert_eq!(write(&qwen3(thinking(true)), &two), none);
     let ended = format!("</think>\n\n{spaced}");
@@ -68,7 +68,7 @@ fn calls_are_written_as_each_template_writes_them() {
     );
 }
 
-/// The small template, changed.
+/// The small template with a replacement.
 fn changed(from: &str, to: &str) -> Arc<Dialogue> {
     assert_eq!(template::small::SOURCE.matches(from).count(), 1);
     let source = template::small::SOURCE.replace(from, to);
@@ -131,7 +131,7 @@ fn what_no_model_could_have_written_says_why() {
     }
 }
 
-/// Names and arguments as data sets have them, with whatever texts are hardest to write.
+/// Names and arguments as in data sets, with the texts that are hardest to write.
 fn written_calls() -> impl Strategy<Value = Vec<(String, Value)>> {
     let text = prop_oneof![
         any::<String>(),
@@ -183,7 +183,7 @@ proptest! {
             small(thinking(false)),
             bare(thinking(false)),
         ] {
-            // Some templates write one call a turn.
+            // Some templates write only one call a turn.
             let most = match dialogue.protocol() {
                 Protocol::Hermes => given.len(),
                 Protocol::Llama31 => 1,
@@ -205,7 +205,7 @@ proptest! {
                     continue;
                 }
                 Err(error) => {
-                    // Qwen's tokenizer composes characters.
+                    // Qwen's tokenizer composes characters, which changes some texts.
                     let decoded = |text: &str| {
                         let tokenizer = dialogue.tokenizer();
                         tokenizer.decode(&tokenizer.encode_trusted(text))

@@ -7,7 +7,7 @@ use rlf_endpoint::EndpointError;
 use crate::server::{Answer, Server};
 use crate::{config, open, question};
 
-/// The outcome of one question, and the number of attempts.
+/// Asks one question; returns its outcome and the number of attempts.
 async fn ask(answers: Vec<Answer>) -> (Result<String, EndpointError>, usize) {
     let server = Server::start(answers).await;
     let answered = open(config(server.port)).complete(&question(), None).await;

@@ -11,7 +11,7 @@ pub(crate) enum Answer {
     Is(u16, &'static str, String),
     /// Nothing, but the connection stays open.
     Silence,
-    /// Nothing, and the connection is closed.
+    /// No answer; the connection is closed.
     HangUp,
     /// Status 200 and a body without an end.
     Flood,
@@ -74,7 +74,7 @@ async fn respond(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> 
             stream.shutdown().await
         }
         Answer::Silence => {
-            // Until the client leaves.
+            // Waits until the client leaves.
             let mut rest = [0; 1];
             tokio::time::timeout(Duration::from_mins(1), stream.read(&mut rest))
                 .await

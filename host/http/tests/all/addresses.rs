@@ -40,7 +40,7 @@ const NEVER: &[&str] = &[
     "0.0.0.0",
     "0.1.2.3",
     "0.255.255.255",
-    // Metadata of clouds.
+    // Metadata services of clouds.
     "169.254.169.254",
     "100.100.100.200",
     "168.63.129.16",

@@ -1,4 +1,4 @@
-//! The environment of the host program does not change where requests go.
+//! Environment variables of the host program do not change where requests go.
 
 use std::net::TcpListener;
 use std::process::Command;

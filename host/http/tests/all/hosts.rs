@@ -1,4 +1,4 @@
-//! A URL leads to a host of the rules, over its scheme, at one of its ports, or nowhere.
+//! A URL leads only to a host of the rules, with its scheme and one of its ports.
 
 use std::sync::Arc;
 use std::time::Instant;

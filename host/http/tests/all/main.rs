@@ -46,7 +46,7 @@ fn rules(port: u16) -> HttpRules {
     }
 }
 
-/// A client for which every name leads to this machine.
+/// A client for which every name resolves to this machine.
 fn client(rules: &HttpRules) -> HttpClient {
     HttpClient::open_with(rules, Arc::new(Names::all(LOOPBACK))).unwrap()
 }

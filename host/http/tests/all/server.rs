@@ -25,9 +25,9 @@ pub(crate) enum Answer {
     Silence,
     /// These bytes, then the last of them again every few milliseconds.
     Drip(Vec<u8>),
-    /// These bytes, then the last of them again as fast as they are taken.
+    /// These bytes, then the last of them again without pause.
     Flood(Vec<u8>),
-    /// All of these bytes, again and again as fast as they are taken.
+    /// All of these bytes, repeated without pause.
     Again(Vec<u8>),
 }
 
@@ -186,7 +186,7 @@ async fn respond<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
     }
-    // Until the client leaves.
+    // Waits until the client leaves.
     while stream.read(&mut [0; 256]).await? > 0 {}
     Ok(())
 }

@@ -183,7 +183,7 @@ async fn an_answer_that_is_none_is_unavailable() {
         let reason = unavailable(fetch(&small(server.port), server.port).await);
         assert!(reason.contains(because), "{bytes:?}: {reason}");
     }
-    // Nothing listens at a port that was just given back.
+    // No server listens on a port that was just released.
     let closed = tokio::net::TcpListener::bind(("127.0.0.1", 0))
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! Nothing in a file breaks an import.
+//! No content of a file crashes an import.
 
 use proptest::prelude::*;
 use rlf_dialogue::DialogueConfig;
@@ -66,7 +66,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// How many values there are in a row.
+/// The number of values in a row.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -75,7 +75,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Puts `other` in the place of the value number `at`.
+/// Replaces value number `at` by `other`.
 fn put(value: &mut Value, at: &mut usize, other: &Value) {
     if *at == 0 {
         value.clone_from(other);
@@ -102,7 +102,7 @@ fn rows() -> Vec<Value> {
     ]
 }
 
-/// Imports a file of one row as each format and as it is recognised, and goes on with what comes of it.
+/// Imports a file of one row in each format and with detection, and uses the results.
 fn try_all(row: &Value) {
     let all = formats().iter().copied().map(Some).chain([None]);
     for from in all {

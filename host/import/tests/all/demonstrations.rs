@@ -21,7 +21,7 @@ fn openai_messages_keep_their_calls_and_results_in_order() {
         .map(|call| &call.arguments["key"])
         .collect();
     assert_eq!(keys, ["one", "two"]);
-    // The results stood the other way round.
+    // The results were in the opposite order.
     assert_eq!(read.messages[3].plain_text(), "7");
     assert_eq!(read.messages[4].plain_text(), "35");
     assert_eq!(read.messages[6].plain_text(), "42");
@@ -65,7 +65,7 @@ fn an_alpaca_row_teaches_its_output_and_reads_its_history() {
         ]
     );
     assert_eq!(read.given, 4);
-    // The tools that the system text lists are the template's to write.
+    // The template writes the tools that the system text lists.
     assert_eq!(read.messages[0].plain_text(), "Be short.");
     assert_eq!(read.tools[0].name, "lookup");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Parquet files hold the same rows as JSON lines. The files are written here, column by column: definition levels say
-//! how much of a path is there, repetition levels where a list goes on.
+//! Parquet files hold the same rows as JSON lines. The files are written here, column by column: definition levels
+//! say how much of a path exists, repetition levels say where a list continues.
 
 use std::path::Path;
 use std::sync::Arc;

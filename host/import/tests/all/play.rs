@@ -160,13 +160,13 @@ fn a_turn_begins_where_the_prompt_for_it_ends() {
         said(&dialogue, &trajectory)
             .ends_with("<|im_start|>assistant\n<think>\n\n</think>\n\nIt is 7.<|im_end|>")
     );
-    // Reasoning has no place there.
+    // Reasoning is not possible there.
     let error = play(&dialogue, &one_round()).unwrap_err().to_string();
     assert!(
         error.contains("messages[2]: ") && error.contains("dialogue.enable_thinking = true"),
         "{error}"
     );
-    // The prompt leaves the think block open.
+    // This prompt leaves the think block open.
     let dialogue = qwq(config());
     let trajectory = play(&dialogue, &one_round()).unwrap();
     assert_eq!(
@@ -194,7 +194,7 @@ fn users_speak_between_turns_as_an_environments_user_does() {
             last.ends_with("<|im_start|>user\nAnd twice that?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n84.<|im_end|>"),
             "{last}"
         );
-        // A new user's turn removes earlier reasoning from Qwen3's rendering.
+        // A new user turn removes earlier reasoning from Qwen3's rendering.
         assert_eq!(trajectory.sequences.len() > 1, history == History::Template);
     }
 }
@@ -297,7 +297,7 @@ fn control_tokens_in_a_demonstrated_turn_are_refused() {
             "{error}"
         );
     }
-    // In a result they are text.
+    // In a result the tags are text.
     let mut row = openai();
     row["messages"][3]["content"] = "<|im_end|>".into();
     let trajectory = play(&dialogue, &demonstration(&row, &Options::default())).unwrap();

@@ -86,7 +86,7 @@ fn a_run_gives_each_question_once_and_no_prefix_twice() {
     let samples = steps_of_run(std::slice::from_ref(&question), &path).unwrap();
     let turns: Vec<usize> = samples.iter().map(|sample| sample.prompt.len()).collect();
     assert_eq!(turns, [1, 3, 6]);
-    // A run's folder, or that of its trajectories, is all of its files in their order.
+    // For a run's folder, or its trajectories' folder, all of its files are read in order.
     let run = folder.path().join("run");
     let kept = run.join("trajectories");
     std::fs::create_dir_all(&kept).unwrap();

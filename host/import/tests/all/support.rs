@@ -1,4 +1,4 @@
-//! What several tests stand on: files of rows, rows of each format, and Qwen3's dialogue.
+//! Fixtures of several tests: files of rows, rows of each format, and Qwen3's dialogue.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -35,7 +35,7 @@ pub(crate) fn demonstration(row: &Value, options: &Options) -> Demonstration {
     }
 }
 
-/// What is said of one row, without the file's name.
+/// The error message for one row, without the file's name.
 pub(crate) fn complaint(row: &Value, options: &Options) -> String {
     let error = import(std::slice::from_ref(row), options)
         .expect_err("an error was expected")

@@ -1,4 +1,4 @@
-//! Task files of our own format and of others', and what is said where one is broken.
+//! Task files of our own and of other formats, and the errors for broken ones.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// One row, read from the line of a file of its own.
+/// One row, read as a line of its own file.
 fn task_from_row(row: &Value, line: usize) -> Result<Task, ImportError> {
     let folder = tempfile::tempdir().unwrap();
     let path = write(
@@ -41,7 +41,7 @@ fn rows_of_our_own_format_come_back_as_they_were_written() {
     let path = write(folder.path(), "tasks.jsonl", &format!("{line}\n\n"));
     assert_eq!(read_tasks(&path).unwrap(), std::slice::from_ref(&task));
     assert_eq!(task.kind(), "hop");
-    // Arrays put into one file.
+    // Several arrays in one file.
     let other = line.replace("\"id\":\"1\"", "\"id\":\"2\"");
     let path = write(
         folder.path(),

@@ -112,7 +112,7 @@ fn a_step_level_sample_keeps_its_conversation_and_what_remains() {
     );
     assert_eq!(step.extra["solve_rate"], json!(2.0 / 3.0));
     assert_eq!(step.extra["turns"], 1);
-    // Where all is solved the answer is left to give.
+    // If everything is solved, only the answer is left to give.
     row["unsolved_set"] = json!({"lookup": [], "add": []}).to_string().into();
     assert_eq!(task(&row, &options).reference["answer"], "1000");
 }
@@ -177,7 +177,7 @@ fn an_envfactory_row_is_calls_to_make_in_a_world() {
             "initial": {"Notes": {"notes": ["milk"]}},
         })
     );
-    // Calls and results in the text of the history are messages of their own.
+    // Calls and results in the history's text become separate messages.
     let roles: Vec<Role> = read.prompt.iter().map(|message| message.role).collect();
     assert_eq!(
         roles,

@@ -1,4 +1,4 @@
-//! Checkpoints: what is written is read, and what is damaged is said so.
+//! Checkpoints: a written checkpoint is read back unchanged, and damage is reported.
 
 use std::collections::HashMap;
 use std::fs;

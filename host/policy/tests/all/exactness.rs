@@ -1,5 +1,5 @@
-//! The promise of this crate: on the CPU, what is recorded at sampling equals what training computes, bit for bit,
-//! whatever stands beside it.
+//! The promise of this crate: on the CPU, the values recorded at sampling equal those that training computes, bit for
+//! bit, whatever else is in the batch.
 
 use crate::support::{bits, cpu, ids, pack, quickstart, qwen3_06b_slice, small};
 use rlf_policy::{
@@ -32,7 +32,7 @@ fn alone(model: &Model, sequences: &[Vec<u32>]) -> Vec<Vec<f32>> {
         .collect()
 }
 
-/// The log-probability of every token but the first, fed through a decoder `piece` tokens at a time, all sequences in
+/// The log-probability of every token but the first. Each decoder step receives `piece` tokens of every sequence in
 /// one batch.
 fn decoded(model: &Model, sequences: &[Vec<u32>], piece: usize, workers: usize) -> Vec<Vec<f32>> {
     let sampler = Sampler::new(
@@ -54,7 +54,7 @@ fn decoded(model: &Model, sequences: &[Vec<u32>], piece: usize, workers: usize) 
         for (index, ids) in sequences.iter().enumerate() {
             let left = ids.len() - 1 - at[index];
             if left > 0 {
-                // Pieces of one are single tokens; longer ones give the last position's logits only.
+                // Pieces of one are single tokens; longer pieces give only the last position's logits.
                 let tokens = &ids[at[index]..at[index] + piece.min(left)];
                 entries.push(Entry {
                     slot: index + 2,
@@ -116,7 +116,7 @@ fn check(config: &Qwen3Config, lengths: &[usize]) {
     }
     let got = decoded(&model, &all[1..2], 1, 1);
     assert_eq!(bits(&got[0]), expected[1], "decoded alone");
-    // In pieces: only the last position of each is given.
+    // In pieces: each gives only its last position.
     for piece in [3, 16, 17, 64] {
         for (got, expected) in decoded(&model, &all, piece, 2).iter().zip(&expected) {
             let count = expected.len();
@@ -187,7 +187,7 @@ fn a_shared_prompt_is_as_good_as_one_of_its_own() {
         let model = cpu(&quickstart());
         let ids = ids(5, prompt + 20, 461);
         let mut decoder = Decoder::new(&model, 3, 128, 1).unwrap();
-        // A slot that held something longer before, and a donor that has gone on meanwhile.
+        // A slot that held something longer before, and a donor that has continued meanwhile.
         decoder
             .step(
                 &model,
@@ -230,7 +230,7 @@ fn a_shared_prompt_is_as_good_as_one_of_its_own() {
             )
             .unwrap();
         assert_eq!(bits(&shared[0]), bits(&own[0]), "prompt of {prompt}");
-        // Going back and on again over the same tokens changes nothing.
+        // Going back and decoding the same tokens again changes nothing.
         let again = decoder
             .step(
                 &model,
@@ -262,7 +262,7 @@ fn the_importance_ratio_of_the_first_update_is_exactly_one() {
         let entries: Vec<Entry<'_>> = trajectories
             .iter()
             .enumerate()
-            // Some pause now and then, as if their tools ran.
+            // Some sequences pause now and then, as if their tools were running.
             .filter(|(index, _)| (step + index) % 5 != 0)
             .map(|(slot, ids)| Entry {
                 slot,

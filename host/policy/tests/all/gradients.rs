@@ -1,4 +1,4 @@
-//! Every parameter has a gradient, it is the right one, and it does not depend on how it was computed.
+//! Every parameter has a correct gradient, which does not depend on how it was computed.
 
 use crate::support::{cpu, ids, pack, quickstart, tiny};
 use candle_core::{DType, Device, Tensor};
@@ -9,7 +9,7 @@ use rlf_policy::{
 
 const TEMPERATURE: f32 = 0.8;
 
-/// A loss that uses everything: each token's log-probability with its own weight, and entropy.
+/// A loss that uses everything: each token's log-probability with a separate weight, and entropy.
 fn loss(index: usize, tokens: &TokenStats) -> candle_core::Result<(Tensor, ())> {
     let n = tokens.log_probs.elem_count();
     let key = Key::new(5, Purpose::Test).at(index as u64);
@@ -124,7 +124,7 @@ fn every_parameters_gradient_agrees_with_a_numeric_one() {
         f64::from(loss(0, &stats).unwrap().0.to_scalar::<f32>().unwrap())
     };
     for (index, (name, variable)) in model.parameters().enumerate() {
-        // The derivative along a random direction says something about every element.
+        // The derivative along a random direction depends on every element.
         let key = Key::new(1, Purpose::Test).at(index as u64);
         let direction: Vec<f32> = (0..variable.elem_count() as u64)
             .map(|i| key.normal(i) as f32)
@@ -143,7 +143,7 @@ fn every_parameters_gradient_agrees_with_a_numeric_one() {
                 .unwrap();
             value()
         };
-        // Fourth order, so that the step can be large enough for f32.
+        // A fourth-order difference, so that the step can be large enough for f32.
         let h = 4e-3;
         let numeric = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
         variable.set(&start).unwrap();
@@ -367,7 +367,7 @@ fn adamw_does_what_its_formula_says() {
             .fold(0.0, f64::max);
         assert!(worst < 1e-5, "{name}: {worst}");
     }
-    // Without clipping, and on a model it does not belong to.
+    // Gradients without clipping, used on a model that they do not belong to.
     let (_, gradients) = gradients(&model, &batches, PassOptions::default());
     let other = cpu(&quickstart());
     assert!(

@@ -1,4 +1,4 @@
-//! The network is Qwen3: its logits are compared with recorded ones of transformers. With the feature
+//! The network is Qwen3: its logits are compared with recorded logits of transformers. With the feature
 //! `reference-parity` they are also compared with those of candle-transformers, in the same run.
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn worst(a: &[f32], b: &[f32]) -> f32 {
         .fold(0.0, f32::max)
 }
 
-/// `qwen3-tiny` was made by `make_qwen3_tiny.py`; `expected.json` names the versions of torch and transformers.
+/// `make_qwen3_tiny.py` made `qwen3-tiny`; `expected.json` names the versions of torch and transformers.
 #[test]
 fn logits_are_those_of_transformers() {
     let mut model = Model::load(&fixture(), &Device::Cpu).unwrap();
@@ -87,7 +87,7 @@ fn logits_are_those_of_transformers() {
     }
 }
 
-/// `cargo test -p rlf-policy --features reference-parity` runs it.
+/// Run it with `cargo test -p rlf-policy --features reference-parity`.
 #[cfg(feature = "reference-parity")]
 #[test]
 fn logits_are_those_of_candle_transformers() {

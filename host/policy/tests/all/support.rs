@@ -33,7 +33,7 @@ pub(crate) fn small() -> Qwen3Config {
     }
 }
 
-/// One layer of Qwen3-0.6B with a part of its vocabulary.
+/// One layer of Qwen3-0.6B with part of its vocabulary.
 pub(crate) fn qwen3_06b_slice() -> Qwen3Config {
     Qwen3Config {
         vocab_size: 2048,
@@ -67,7 +67,7 @@ pub(crate) fn tiny() -> Qwen3Config {
 
 pub(crate) fn cpu(config: &Qwen3Config) -> Model {
     let model = Model::init(config, 11, &Device::Cpu).unwrap();
-    // Norms' weights start as ones; others show mistakes that ones hide.
+    // Norm weights start as ones; other values reveal mistakes that ones hide.
     for (index, (name, variable)) in model.parameters().enumerate() {
         if name.contains("norm") {
             let key = Key::new(3, Purpose::Test).at(index as u64);
@@ -90,7 +90,7 @@ pub(crate) fn ids(seed: u64, len: usize, vocabulary: usize) -> Vec<u32> {
         .collect()
 }
 
-/// Everything after the first token.
+/// A mask of every token after the first.
 pub(crate) fn all_but_first(len: usize) -> Vec<bool> {
     (0..len).map(|i| i > 0).collect()
 }

@@ -1,5 +1,5 @@
-//! A call gets in where there is a place and memory for it, waits inside its deadline where there is
-//! not, and never waits for a call that waits for it.
+//! A call starts when there is a place and memory for it. Otherwise it waits until its deadline at most, and never
+//! waits for a call that waits for it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn run(template: &Template, spec: CallSpec) -> CallReport<u32> {
     call(template, spec, "run", ()).await
 }
 
-/// Waits until what was given up is over, and sees that nothing of it is left.
+/// Waits until abandoned calls have ended, and checks that nothing remains.
 async fn settled(sandbox: &Sandbox) {
     while sandbox.in_use() != InUse::default() {
         tokio::task::yield_now().await;
@@ -43,7 +43,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
     const MIB: u64 = 1 << 20;
     let sandbox = sandbox_with(&SandboxConfig {
         instances: Some(4),
-        // Half of it for calls of the host's: one of 256 MiB.
+        // Half of it is for calls of the host: one of 256 MiB.
         memory_budget_bytes: Some(512 * MIB),
         ..SandboxConfig::default()
     });
@@ -71,7 +71,7 @@ fn a_call_without_room_is_unavailable_and_says_which_budget_was_full() {
         );
         assert_eq!(limit.used, 512 * MIB);
 
-        // A call that a guest makes has memory of its own level.
+        // A call made by a guest uses memory of its own level.
         let nested = CallSpec {
             caller: Some(caller),
             limits: Some(limits(20, 5_000, 128 * MIB)),
@@ -110,7 +110,7 @@ fn programs_have_places_of_their_own() {
     .unwrap();
     block_on(async {
         let caller = as_caller(&tool).await;
-        // The only place for calls is taken, and so is the only one for programs.
+        // The only place for calls is taken, and so is the only place for programs.
         let long = CallSpec {
             limits: Some(Limits {
                 cpu: Duration::from_secs(5),
@@ -126,7 +126,7 @@ fn programs_have_places_of_their_own() {
         while sandbox.in_use().permits < 1 {
             tokio::task::yield_now().await;
         }
-        // However deep its caller is, a program takes its place among programs.
+        // At any depth of its caller, a program takes a place among programs.
         let nested = CallSpec {
             caller: Some(caller),
             ..CallSpec::default()
@@ -155,7 +155,7 @@ fn programs_have_places_of_their_own() {
     assert_unharmed(&sandbox);
 }
 
-/// A call that has computed nothing, as one that makes others.
+/// A caller that has used no CPU time.
 async fn as_caller(template: &Template) -> Caller {
     let report = template
         .call(CallSpec::default(), |store, _| {
@@ -166,8 +166,7 @@ async fn as_caller(template: &Template) -> Caller {
     report.outcome.expect("it does nothing")
 }
 
-/// Nests `depth` calls. Each level is entered while the one above it still holds its place: as a tool
-/// that calls a tool.
+/// Nests `depth` calls, as tools that call tools. Each level is entered while the one above still holds its place.
 fn nest(
     template: Template,
     caller: Option<Caller>,
@@ -199,7 +198,7 @@ fn calls_that_all_nest_as_deep_as_they_may_all_end() {
         ..SandboxConfig::default()
     });
     let template = load(&sandbox, BUSY, limits(2, 60_000, 8 << 20));
-    // Twice as many as there are places.
+    // Twice as many calls as places.
     block_on(async {
         let callers: Vec<_> = (0..8)
             .map(|_| tokio::spawn(nest(template.clone(), None, LEVELS)))
@@ -230,7 +229,7 @@ fn calls_nest_no_deeper_than_the_levels_there_are() {
 fn what_the_calls_of_a_call_compute_is_charged_to_it_and_they_end_when_it_does() {
     let sandbox = sandbox_with(&SandboxConfig::default());
     let busy = load(&sandbox, BUSY, limits(60_000, 60_000, 8 << 20));
-    // A caller with little CPU time left, or little of any.
+    // Callers with little CPU time or little wall-clock time left.
     let with = |limits: Limits| CallSpec {
         limits: Some(limits),
         ..CallSpec::default()

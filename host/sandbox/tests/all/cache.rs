@@ -1,5 +1,5 @@
-//! Compiled components are loaded from the cache when they are exactly what was written there, and
-//! made again when anything at all differs.
+//! A compiled component is loaded from the cache only if the entry is exactly as it was written. After any difference
+//! it is compiled again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -116,7 +116,7 @@ fn an_entry_with_one_byte_flipped_is_refused_and_made_again() {
     load(&with_cache(&folder), &Load::default());
     let entry = entries(&folder).remove(0);
     let good = fs::read(&entry).unwrap();
-    // In the code itself, the authentication, the header, at the end; and cut short, and empty.
+    // Damage in the code, the authentication, the header and at the end; then a shortened and an empty file.
     for at in [0, 31, 32, 40, good.len() / 2, good.len() - 1] {
         let mut bad = good.clone();
         bad[at] ^= 1;
@@ -231,7 +231,7 @@ fn two_at_once_make_one_cache() {
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// A sandbox whose cache has room for so many bytes.
+/// A sandbox whose cache has room for this many bytes.
 fn with_room(folder: &Path, cache_bytes: u64) -> Sandbox {
     sandbox_with(&SandboxConfig {
         instances: Some(2),
@@ -262,7 +262,7 @@ fn entries_that_were_not_used_for_longest_make_room() {
             .from_cache
     };
     assert!(!is_kept("2"));
-    // Used after the second, so the second goes.
+    // It was used after the second, so the second is removed.
     assert!(is_kept("1"));
     assert!(!is_kept("3"));
     assert_eq!(entries(&folder).len(), 2);

@@ -1,4 +1,4 @@
-//! Dropping a call's future stops its guest and gives everything back.
+//! Dropping a call's future stops its guest and returns all resources.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn calls_dropped_while_queued_or_instantiating_leave_nothing() {
     let sandbox = sandbox();
     let template = endless(&sandbox);
     block_on(async {
-        // More than there are instances; each is dropped at another moment of its life.
+        // More calls than instances; each is dropped at a different moment of its life.
         for polls in 0..64 {
             let calls: Vec<_> = (0..16)
                 .map(|_| {

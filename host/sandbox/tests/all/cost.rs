@@ -1,11 +1,11 @@
-//! The cost of an instance can be measured, and measuring leaves nothing behind.
+//! The cost of an instance can be measured, and the measurement leaves nothing behind.
 
 use std::time::Duration;
 
 use crate::guest::{assert_unharmed, block_on, load, plain, sandbox};
 use rlf_sandbox::{Ending, Limits};
 
-/// A component that writes to so many of its 80 pages of 64 KiB when an instance of it is made.
+/// A component that writes to this many of its 80 pages of 64 KiB when it is instantiated.
 fn writer(pages: u32) -> String {
     plain(
         &format!(
@@ -35,7 +35,7 @@ fn an_instance_costs_the_memory_that_it_begins_with_and_what_it_writes() {
         "{cost:?}"
     );
     assert_eq!(cost.memory_bytes, 80 << 16);
-    // How much is the whole process's, and so other tests' too.
+    // The amount is that of the whole process, so other tests change it.
     assert!(cost.own_bytes.is_some(), "Linux says");
     assert_unharmed(&sandbox);
 }

@@ -1,4 +1,4 @@
-//! Data reaches a guest by the names it was granted under, and nothing else does.
+//! Data reaches a guest under the names that were granted, and nothing else does.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ enum Error {
     Internal(String),
 }
 
-/// Hands its arguments to `data.read` and the outcome back.
+/// Passes its arguments to `data.read` and returns the outcome.
 fn reader() -> String {
     format!(
         r#"(component {MEMORY}

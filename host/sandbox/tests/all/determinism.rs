@@ -3,7 +3,7 @@
 use crate::guest::{CLOCK, MEMORY, block_on, call, load, sandbox};
 use rlf_sandbox::{CallSpec, Limits, Sandbox};
 
-/// Gives a list of eight numbers: wall clock, monotonic clock and all random sources.
+/// Returns a list of eight numbers: wall clock, monotonic clock and all random sources.
 pub(crate) fn looker() -> String {
     format!(
         r#"(component {MEMORY} {CLOCK}
@@ -56,7 +56,7 @@ fn look(sandbox: &Sandbox, seed: u64) -> Vec<u64> {
 #[test]
 fn clocks_start_at_a_fixed_instant() {
     let seen = look(&sandbox(), 1);
-    // 2024-01-01T00:00:00Z and one look of a microsecond; a day of uptime and two looks.
+    // 2024-01-01T00:00:00Z plus one microsecond for one reading; a day of uptime plus two readings.
     assert_eq!(seen[0], 1_704_067_200);
     assert_eq!(seen[1] & 0xffff_ffff, 1_000);
     assert_eq!(seen[2], 86_400_000_002_000);
@@ -83,7 +83,7 @@ fn randomness_depends_on_the_seed_alone() {
 
 #[test]
 fn randomness_is_the_same_in_every_release() {
-    // From this implementation, 2026-11: a change of these numbers changes every recorded run.
+    // Recorded from this implementation in 2026-11: a change of these numbers changes every recorded run.
     assert_eq!(look(&sandbox(), 7)[3..], GOLDEN);
 }
 

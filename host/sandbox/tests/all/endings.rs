@@ -1,4 +1,4 @@
-//! Every ending of a call has a value of its own.
+//! Every ending of a call has its own value.
 
 use crate::guest::{ADDER, assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits};

@@ -1,5 +1,4 @@
-//! A guest that does with `wasi:filesystem` what the test says, one function at a time, and the
-//! test's side of it.
+//! A guest that calls single functions of `wasi:filesystem` on request of a test, and the test's side of it.
 
 use rlf_sandbox::State;
 use wasmtime::Store;
@@ -8,7 +7,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use crate::guest::MEMORY;
 
-/// `wasi:filesystem` and what it names of other interfaces; every function `f` lowered as `$f`.
+/// `wasi:filesystem` and the types that it uses from other interfaces; every function `f` is lowered as `$f`.
 const IMPORTS: &str = r#"
     (import "wasi:io/error@0.2.0" (instance $io-error (export "error" (type (sub resource)))))
     (alias export $io-error "error" (type $error))
@@ -90,7 +89,7 @@ const IMPORTS: &str = r#"
     (core func $directories (canon lower (func $preopens "get-directories") (memory $mem) (realloc $realloc)))
     (core func $close (canon resource.drop $descriptor))"#;
 
-/// The guest. Its functions give a number, or an error code below zero: -1 is the first.
+/// The guest. Its functions return a number, or an error code as a negative number: -1 is the first code.
 pub(crate) fn guest() -> String {
     format!(
         r#"(component {MEMORY} {IMPORTS}
@@ -222,7 +221,7 @@ pub(crate) fn guest() -> String {
 pub(crate) const CREATE: (u32, u32) = (1, 3);
 pub(crate) const READ: (u32, u32) = (0, 1);
 
-/// The guest in one call, asked for one thing after the other.
+/// The guest in one call, which receives one request after the other.
 pub(crate) struct FileGuest<'a> {
     pub(crate) store: &'a mut Store<State>,
     pub(crate) instance: Instance,
@@ -241,7 +240,7 @@ impl FileGuest<'_> {
         Ok(function.call_async(&mut *self.store, parameters).await?.0)
     }
 
-    /// A function that gives a number or an error code.
+    /// Calls a function that returns a number or an error code.
     pub(crate) async fn number<P>(
         &mut self,
         export: &str,
@@ -254,7 +253,7 @@ impl FileGuest<'_> {
         Ok(u64::try_from(number).map_err(|_| code((-1 - number) as usize)))
     }
 
-    /// The directory that is preopened first.
+    /// The first preopened directory.
     pub(crate) async fn root(&mut self) -> wasmtime::Result<u32> {
         let root = self.number("preopened", ()).await?;
         Ok(root.expect("a directory is preopened") as u32)
@@ -272,7 +271,7 @@ impl FileGuest<'_> {
         Ok(opened.map(|handle| handle as u32))
     }
 
-    /// Makes a file of that content.
+    /// Creates a file with this content.
     pub(crate) async fn save(
         &mut self,
         base: u32,
@@ -309,7 +308,7 @@ impl FileGuest<'_> {
     }
 }
 
-/// Those that the tests meet, by their place in WASI's list.
+/// The error codes that the tests use, by their position in WASI's list.
 fn code(place: usize) -> ErrorCode {
     match place {
         6 => ErrorCode::Quota,

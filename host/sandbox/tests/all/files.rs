@@ -1,5 +1,5 @@
-//! Files are granted or not there at all; what is granted is one call's alone, bounded, the same
-//! in every run, and cannot be left.
+//! Without a grant there are no files. Granted files belong to one call, are bounded, are the same in every run, and
+//! cannot be left.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn scratch(sandbox: &Sandbox, files: ScratchFiles) -> Template {
     try_load(sandbox, &component(&guest()), &load).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One call, in which the guest is asked for several things.
+/// One call, in which the guest receives several requests.
 fn call<R: Send + 'static>(
     template: &Template,
     body: impl for<'a> FnOnce(FileGuest<'a>) -> BoxFuture<'a, wasmtime::Result<R>> + Send + 'static,
@@ -223,7 +223,7 @@ fn a_million_open_files_end_the_call_at_the_limit_on_handles() {
             loop {
                 guest.open(root, "f", CREATE).await?.unwrap();
             }
-            #[allow(unreachable_code)] // says what the block gives
+            #[allow(unreachable_code)] // the type of the block
             Ok(())
         })
     });
@@ -261,11 +261,11 @@ fn no_path_leads_out_of_the_directory() {
                     assert_eq!(done, Err(ErrorCode::NotPermitted), "{function} {path}");
                 }
             }
-            // Nor can one be made that would.
+            // No link to such a path can be created either.
             let link = ("/etc/passwd".to_owned(), "link".to_owned());
             let linked = guest.number("symlink", (root, link.0, link.1)).await?;
             assert_eq!(linked, Err(ErrorCode::NotPermitted));
-            // On Unix a backslash is a letter like others.
+            // On Unix a backslash is an ordinary character.
             assert_eq!(
                 guest.open(root, "..\\x", READ).await?,
                 Err(ErrorCode::NoEntry)
@@ -346,7 +346,7 @@ fn writes_outputs(template: &Template, then_trap: bool) -> CallReport<()> {
                 guest.save(root, path, path.as_bytes()).await?.unwrap();
             }
             if then_trap {
-                // Reading without the right to traps this guest.
+                // Reading without the right traps in this guest.
                 let file = guest.open(root, "scratch", (0, 2)).await?.unwrap();
                 guest
                     .ask::<_, Vec<u8>>("read", (file, 1_u64, 0_u64))
@@ -412,7 +412,7 @@ fn writes_to_a_directory_of_the_host_are_counted() {
         Box::pin(async move {
             let at: String = guest.ask("preopened-at", ()).await?;
             let root = guest.root().await?;
-            // Reading is not counted, refusals are not counted.
+            // Reading and refused operations are not counted.
             let old = guest.open(root, "old", READ).await?.unwrap();
             let old: Vec<u8> = guest.ask("read", (old, 100_u64, 0_u64)).await?;
             let escape = guest.open(root, "../secret", READ).await?;
@@ -431,7 +431,7 @@ fn writes_to_a_directory_of_the_host_are_counted() {
         report.outcome,
         Ok(("/host".to_owned(), b"old".to_vec(), true))
     );
-    // Two files and a directory made, two written, one removed.
+    // Two files and a directory created, two files written, one removed.
     assert_eq!(
         (report.files.host_writes, report.files.host_bytes_written),
         (6, 8)
@@ -494,7 +494,7 @@ fn grants_that_cannot_be_kept_refuse_the_plugin() {
     );
 }
 
-/// Its `init` asks for the preopened directories.
+/// A component whose `init` asks for the preopened directories.
 fn looks_in_init() -> String {
     let imports = r#"
         (import "wasi:filesystem/types@0.2.0" (instance $types (export "descriptor" (type (sub resource)))))
@@ -578,7 +578,7 @@ fn a_snapshot_made_under_one_grant_is_not_taken_from_the_cache_for_another() {
     assert!(!from_cache(None));
     assert!(!from_cache(Some(with(&[], 10))));
     assert!(!from_cache(Some(with(&[], 11))));
-    // What is kept after a call changes nothing before it.
+    // The grant of outputs, which are kept after a call, does not change the snapshot.
     assert!(from_cache(Some(with(&["/"], 10))));
     assert!(from_cache(None));
 }

@@ -1,4 +1,4 @@
-//! Components written as text, and how the tests call them.
+//! Components written as text, and functions that call them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use rlf_sandbox::{
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
-/// A sandbox of a few instances, for one test alone: its counters are nobody else's.
+/// A sandbox of a few instances for one test, so that its counters show only that test.
 pub(crate) fn sandbox() -> Sandbox {
     sandbox_with(&SandboxConfig {
         instances: Some(8),
@@ -22,12 +22,12 @@ pub(crate) fn sandbox_with(config: &SandboxConfig) -> Sandbox {
     Sandbox::new(config).expect("the machine runs WebAssembly")
 }
 
-/// Component text to bytes.
+/// Compiles component text to bytes.
 pub(crate) fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a test changes of a load.
+/// The settings of a load that a test changes.
 pub(crate) struct Load<'a> {
     pub(crate) config_json: &'a str,
     pub(crate) limits: Limits,
@@ -90,7 +90,7 @@ pub(crate) fn load(sandbox: &Sandbox, text: &str, limits: Limits) -> Template {
     .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Calls an export of one result.
+/// Calls an export with one result.
 pub(crate) async fn call<P, R>(
     template: &Template,
     spec: CallSpec,
@@ -112,7 +112,7 @@ where
         .await
 }
 
-/// The same, from outside any runtime, with nothing special asked for.
+/// The same, from outside any runtime, with default settings.
 pub(crate) fn run<P, R>(template: &Template, export: &'static str, parameters: P) -> CallReport<R>
 where
     P: ComponentNamedList + Lower + Send + Sync + 'static,
@@ -130,8 +130,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
-/// The pools are as empty as before, and the next guest works. A call that was dropped a moment ago may be on its way out in
-/// a thread of the sandbox's.
+/// Fails the test unless the pools are as empty as before and the next guest works. A call that was just dropped may
+/// still be ending in a thread of the sandbox.
 pub(crate) fn assert_unharmed(sandbox: &Sandbox) {
     let patience = Instant::now() + Duration::from_secs(10);
     while sandbox.in_use() != InUse::default() && Instant::now() < patience {
@@ -155,12 +155,12 @@ pub(crate) const ADDER: &str = r#"(component
     (core instance $i (instantiate $m))
     (func (export "add") (param "a" u32) (param "b" u32) (result u32) (canon lift (core func $i "add"))))"#;
 
-/// A component of one core module whose functions take and give numbers.
+/// A component of one core module whose functions take and return numbers.
 pub(crate) fn plain(module: &str, exports: &str) -> String {
     format!("(component (core module $m {module}) (core instance $i (instantiate $m)) {exports})")
 }
 
-/// A memory of its own module, for lowering imports, with an allocator that never frees.
+/// A memory in its own module, for lowering imports, with an allocator that never frees.
 pub(crate) const MEMORY: &str = r#"
     (core module $memory
         (memory (export "memory") 1)
@@ -193,7 +193,7 @@ pub(crate) const CLOCK: &str = r#"
     (core func $subscribe (canon lower (func $clock "subscribe-duration")))
     (core func $block (canon lower (func $poll "[method]pollable.block")))"#;
 
-/// Imports of standard output, lowered as `$stdout` and `$print`; wants [`MEMORY`] before it.
+/// Imports of standard output, lowered as `$stdout` and `$print`; needs [`MEMORY`] before it.
 pub(crate) const STDOUT: &str = r#"
     (import "wasi:io/error@0.2.0" (instance $error (export "error" (type (sub resource)))))
     (alias export $error "error" (type $error))
@@ -213,8 +213,8 @@ pub(crate) const STDOUT: &str = r#"
     (core func $stdout (canon lower (func $cli "get-stdout")))
     (core func $print (canon lower (func $streams "[method]output-stream.blocking-write-and-flush") (memory $mem)))"#;
 
-/// A component with a `lifecycle`: `module` has a memory, `realloc`, and `init`, which returns the
-/// address of a `result<_, error>`; `before` and `with` bring imports; `exports` adds functions.
+/// A component with a `lifecycle`: `module` has a memory, `realloc`, and `init`, which returns the address of a
+/// `result<_, error>`; `before` and `with` add imports; `exports` adds functions.
 pub(crate) fn with_init(before: &str, module: &str, with: &str, exports: &str) -> String {
     let error = r#"(variant (case "invalid-arguments" string) (case "not-found" string) (case "denied" string)
         (case "exhausted" string) (case "unavailable" string) (case "cancelled") (case "internal" string))"#;

@@ -1,4 +1,4 @@
-//! A guest cannot make the host take memory on its behalf beyond what it is allowed.
+//! A guest cannot make the host use more memory on its behalf than it is allowed.
 
 use crate::guest::{CLOCK, MEMORY, assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits, Stopped};
@@ -76,7 +76,7 @@ fn a_huge_result_is_refused() {
         .outcome
         .unwrap_err();
     assert_limit(&stopped, Ending::OutputLimit, "hostcall_bytes", 1 << 20);
-    // Longer than its own memory: no limit of ours, but broken all the same.
+    // Longer than the guest's own memory: no limit of ours, but an error all the same.
     let stopped = run::<_, String>(&template, "run", (u32::MAX,))
         .outcome
         .unwrap_err();

@@ -1,12 +1,12 @@
-//! `init` runs once; every call starts from the memory it left. Where that memory cannot be kept,
-//! it runs in every call, and the reason is there to read.
+//! `init` runs once, and every call starts from the memory that it left. If that memory cannot be kept, `init` runs
+//! in every call, and the reason is reported.
 
 use crate::guest::{
     ADDER, Load, STDOUT, assert_unharmed, component, run, sandbox, try_load, with_init,
 };
 use rlf_sandbox::{InitMode, Limits, LoadError, Sandbox, Template};
 
-/// Counts in memory how often it ran, and keeps the length of the configuration.
+/// Counts its runs in memory, and keeps the length of the configuration.
 const COUNTS: &str = r#"(memory (export "memory") 1)
     (global $calls (mut i32) (i32.const 0))
     (func (export "init") (param i32 i32) (result i32)
@@ -94,7 +94,7 @@ fn handles_that_init_leaves_open_forbid_the_snapshot() {
     assert!(run::<_, u32>(&template, "runs", ()).outcome.unwrap() > 0);
 }
 
-/// An `init` that answers with an error of the given case and text.
+/// An `init` that returns an error with the given case and text.
 fn failing(case: u32, body: &str) -> String {
     let module = format!(
         r#"(memory (export "memory") 1) (data (i32.const 200) "no corpus")
@@ -116,7 +116,7 @@ fn an_init_that_fails_refuses_the_plugin_with_its_words() {
     assert_eq!(error.to_string(), "its init failed: not found: no corpus");
     let error = load(&sandbox, &failing(6, ""), "{}").err().unwrap();
     assert_eq!(error.to_string(), "its init failed: no corpus");
-    // The same where no snapshot is possible.
+    // The same if no snapshot is possible.
     let text = failing(6, "").replace(
         "(memory (export",
         "(func $unused data.drop 0) (memory (export",

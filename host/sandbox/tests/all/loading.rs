@@ -42,8 +42,7 @@ fn a_truncated_component_is_refused_unless_nothing_of_it_is_missing() {
     let sandbox = sandbox();
     let whole = component(ADDER);
     for length in 8..whole.len() {
-        // Cut between sections, what is left is a smaller component: without the export, or
-        // without its debugging names.
+        // A file cut between sections is a smaller component, without the export or without its debugging names.
         if let Ok(template) = try_load(&sandbox, &whole[..length], &Load::default())
             && template.info().exports.contains(&"add".to_owned())
         {

@@ -1,9 +1,9 @@
-//! A guest's log lines are kept up to a number and a length, and are safe to show.
+//! A guest's log lines are limited in number and length, and are safe to show.
 
 use crate::guest::{MEMORY, assert_unharmed, load, run, sandbox};
 use rlf_sandbox::{Limits, LogLevel, LogLine};
 
-/// Logs a line of `length` bytes at `level`, `times` over; gives `enabled` of that level.
+/// Logs a line of `length` bytes at `level`, `times` times; returns `enabled` for that level.
 fn logger() -> String {
     format!(
         r#"(component {MEMORY}

@@ -1,4 +1,4 @@
-//! The sum of a guest's memories and tables stays below its limit, however it is cut up.
+//! The sum of a guest's memories and tables stays below its limit, however it is divided.
 
 use crate::guest::{assert_unharmed, load, plain, run, sandbox};
 use rlf_sandbox::{Ending, Limits};
@@ -13,7 +13,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Grows until it cannot, then breaks as an allocator does.
+/// Grows until growing fails, then traps as an allocator does.
 const GROWS: &str = r#"(memory 1)
     (func (export "run") (result i32)
         (loop $again (br_if $again (i32.ne (i32.const -1) (memory.grow (i32.const 1)))))
@@ -70,7 +70,7 @@ fn several_memories_share_one_limit() {
         (core instance $i (instantiate $b (with "a" (instance $first))))
         (func (export "run") (result u32) (canon lift (core func $i "run"))))"#;
     let report = run::<_, u32>(&load(&sandbox, text, limits()), "run", ());
-    // 128 pages in all; two were there, and what is left is less than a step.
+    // 128 pages in all; two existed, and the remainder is less than a step.
     assert_eq!(report.outcome, Ok(112));
     assert!(report.memory_peak <= 8 * MIB);
     assert_unharmed(&sandbox);

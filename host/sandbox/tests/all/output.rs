@@ -1,9 +1,9 @@
-//! Output of a guest survives its end, is bounded, and is safe to show.
+//! A guest's output survives its end, is bounded, and is safe to show.
 
 use crate::guest::{MEMORY, STDOUT, assert_unharmed, load, run, sandbox};
 use rlf_sandbox::{Clock, Ending, Limits};
 
-/// Prints 4096 bytes of the given character, `times` over, then ends as told.
+/// Prints 4096 bytes of the given character `times` times, then ends as the argument says.
 fn printer() -> String {
     format!(
         r#"(component {MEMORY} {STDOUT}

@@ -1,4 +1,4 @@
-//! The machine's clock and entropy, one by one, where the operator grants them: for calls, and never for `init`.
+//! The machine's clock and its randomness, each granted separately: for calls, and never for `init`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -104,7 +104,7 @@ fn who_sleeps_past_the_deadline_is_stopped_at_once_and_it_is_its_own_doing() {
     assert_unharmed(&sandbox);
 }
 
-/// Keeps what `init` saw of the wall clock and of randomness.
+/// Keeps the wall clock and the random numbers that `init` saw.
 fn remembers() -> String {
     let before = r#"
         (import "wasi:clocks/wall-clock@0.2.0" (instance $wall

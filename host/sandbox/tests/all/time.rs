@@ -1,5 +1,5 @@
-//! No guest takes more time than it may: computing ends at the CPU budget, sleeping costs nothing
-//! real and ends at the deadline in virtual time.
+//! No guest uses more time than it may: computing ends at the CPU budget; sleeping takes no real time and ends at the
+//! deadline in virtual time.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ fn many_endless_loops_at_once_each_get_their_own_budget() {
     assert_unharmed(&sandbox);
 }
 
-/// Deadlines that end a call before its budget does.
+/// Limits whose deadline ends a call before its budget does.
 fn short_of_time(wall_ms: u64) -> Limits {
     Limits {
         cpu: Duration::from_hours(1),
@@ -112,7 +112,7 @@ fn a_busy_guest_that_gets_no_processor_times_out_as_infrastructure() {
         }
         held_up
     });
-    // Two threads for 200 ms: more than half of that is there for three of them at the most.
+    // Two threads for 200 ms: at most three of the calls can get more than half of that each.
     assert!(held_up >= 13, "{held_up} of 16");
     assert_unharmed(&sandbox);
 }
@@ -141,8 +141,8 @@ pub(crate) fn sleeper() -> String {
     )
 }
 
-/// A deadline in real time, far shorter than the virtual time that the guest sleeps. A guest that really slept would
-/// end there, by another clock than the virtual one.
+/// A call with a deadline in real time, far shorter than the virtual time that the guest sleeps. A guest that really
+/// slept would reach this deadline.
 fn within_a_minute() -> CallSpec {
     CallSpec {
         deadline: Some(Instant::now() + Duration::from_mins(1)),
@@ -168,7 +168,7 @@ fn sleeping_takes_virtual_time_only() {
         "sleep",
         (hour,),
     ));
-    // One look at the clock after the sleep.
+    // One reading of the clock after the sleep.
     assert_eq!(report.outcome, Ok(hour + 1_000));
     assert_unharmed(&sandbox);
 }
@@ -212,7 +212,7 @@ fn waiting_by_looking_at_the_clock_gets_there() {
     let watched = run::<_, u64>(&template, "watch", (millisecond,))
         .outcome
         .unwrap();
-    // The first look, one for every microsecond, and the last.
+    // The first reading, one for every microsecond, and the last.
     let start = 86_400_000_000_000_u64;
     assert_eq!(watched - start, 1_000 + millisecond + 1_000);
     let stopped = run::<_, u64>(&template, "watch", (60_000 * millisecond,))
@@ -248,7 +248,7 @@ fn a_caller_with_less_time_left_is_obeyed() {
     let report = block_on(call::<_, u32>(&template, spec, "run", ()));
     let stopped = report.outcome.unwrap_err();
     assert_eq!(stopped.ended, Ending::Timeout { clock: Clock::Wall });
-    // The caller's time, not the template's ten seconds.
+    // The caller's limit, not the template's ten seconds.
     let limit = stopped.limit.unwrap();
     assert_eq!(limit.name, "wall_ms");
     assert!(limit.value <= 30, "{limit}");
@@ -310,7 +310,7 @@ fn a_call_that_began_on_its_callers_thread_is_handed_over_when_it_computes_on() 
             let brief = call::<_, u32>(&template, CallSpec::default(), "run", (1_u32,)).await;
             assert_eq!(brief.outcome.unwrap(), 7);
         }
-        // One thread for the caller and everything else: 2^32 rounds on it would leave no turn for others.
+        // One thread for the caller and everything else: 2^32 rounds on it would leave no turn for other tasks.
         let long = tokio::spawn({
             let template = template.clone();
             async move { call::<_, u32>(&template, CallSpec::default(), "run", (0_u32,)).await }

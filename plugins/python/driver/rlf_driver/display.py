@@ -41,7 +41,7 @@ def display(*objects, **_):
 def rich(thing):
     """Shows `thing` in all that it can be beside text."""
     if isinstance(thing, type):
-        # Its methods are for its instances.
+        # The methods are for instances of the class.
         return
     bundle = ask(thing, "_repr_mimebundle_")
     if isinstance(bundle, tuple):
@@ -69,7 +69,7 @@ def ask(thing, method):
     except NotImplementedError:
         return None
     except Exception as error:
-        # The frame that asked is not the program's.
+        # The calling frame is not part of the program.
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         show(describe(error)[2])
         return None

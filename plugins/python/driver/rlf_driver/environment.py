@@ -48,7 +48,7 @@ def configure(config):
     if "error" in answer:
         raise Refused(INVALID_ARGUMENTS, answer["error"]["message"])
     _loaded.append(environment)
-    # As in `snapshot.tidy`; and a class of the warm-up that is found there would not be gone.
+    # As in `snapshot.tidy`. Otherwise a class of the warm-up would stay in these caches.
     for cleanup in typing._cleanups:
         cleanup()
     gc.collect()

@@ -105,7 +105,7 @@ def expect(paths):
             for depth in range(1, len(parts)):
                 folder(parts[:depth])
         except OSError:
-            # A file is in the way, or there is no room. The program finds out by itself.
+            # A file is in the way, or there is no room. The program meets the error itself.
             pass
 
 
@@ -122,7 +122,7 @@ def fetch(paths):
             while piece := _read(descriptor, _PIECE):
                 pieces.append(piece)
         except OSError:
-            # A folder can be opened but not read.
+            # The folder exists but cannot be read.
             continue
         finally:
             _close(descriptor)

@@ -92,7 +92,7 @@ class Library(importlib.abc.InspectLoader):
                 source = importlib.util.decode_source(data)
                 code = None if name in sys.modules else compile(source, file, "exec", dont_inherit=True)
             except (SyntaxError, ValueError):
-                # A file that shows off broken source.
+                # A file that is an example of broken source.
                 continue
             self.sources[name] = zlib.compress(source.encode(), 9)
             if code is not None:
@@ -141,7 +141,7 @@ class Withheld:
     @staticmethod
     def create_module(spec):
         module = _WITHHELD[spec.name]
-        # What is there keeps what it knows of where it came from.
+        # A module that is present keeps its origin.
         spec.loader_state = module.__spec__
         return module
 

@@ -17,7 +17,7 @@ class Sleeper(selectors._BaseSelectorImpl):
 
     def select(self, timeout=None):
         if timeout is None:
-            # Nothing will ever happen. python3 would wait for ever, and so does this, until a limit says so.
+            # No event will ever come. python3 would wait forever, and so does this, until a limit ends it.
             while True:
                 time.sleep(_DAY)
         if timeout > 0:

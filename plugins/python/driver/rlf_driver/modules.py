@@ -34,7 +34,7 @@ class Modules(importlib.abc.InspectLoader):
         if name in self.modules:
             origin = file_of(name)
         elif name in self.packages:
-            # A folder in which the named modules would lie.
+            # A folder that would contain the named modules.
             origin = None
         else:
             return None

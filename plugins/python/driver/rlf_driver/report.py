@@ -47,7 +47,7 @@ class Source(str):
 def remember(name, source):
     """Lets tracebacks show lines of `source`, which was compiled under `name`."""
     if name.startswith("<"):
-        # Under such a name nothing is looked up lazily.
+        # Under such a name no source is looked up lazily.
         _cache[name] = (len(source), None, Source(source).splitlines(True), name)
     else:
         _cache[name] = (lambda: Source(source),)
@@ -138,7 +138,7 @@ def exit_status(error):
         status = int(status)
         if not -(2**63) <= status < 2**63:
             return -1
-        # As a C program passes it on: its lowest 32 bits, with a sign.
+        # As a C program passes it on: the lowest 32 bits, with a sign.
         return (status + 2**31) % 2**32 - 2**31
     try:
         text = str(status)

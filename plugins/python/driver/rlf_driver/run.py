@@ -97,13 +97,13 @@ def run(source):
             quiet()
             break
         except BaseException:
-            # A function that watches calls saw this one, raised, and is removed for it.
+            # A tracing function saw this call, raised an exception, and is removed because of it.
             pass
     streams.settle()
     if error is not None:
         report.own_frames(error, code)
         outcome = report.outcome(error)
-        # Nothing of the program's may be held by what it raised.
+        # An exception must not keep any of the program's objects alive.
         error.__traceback__ = error.__context__ = error.__cause__ = error = None
     return outcome
 
@@ -158,7 +158,7 @@ def end_main(searches):
         remnant = seen()
         if remnant is None:
             return
-        # Something of the library's refers to what the program defined.
+        # An object of the library refers to the program's definitions.
         namespace = remnant.namespace
         del namespace[""], remnant
     for name in list(namespace):

@@ -64,7 +64,7 @@ class Notebook:
                     self.keep(result)
                     value = report.plain(repr(result))
                     if shown:
-                        # What comes now is the value's, and not of what was shown last.
+                        # From here on the text belongs to the value, not to the last display.
                         shown.append(("text/plain", value.encode()))
                     display.rich(result)
         except BaseException as raised:

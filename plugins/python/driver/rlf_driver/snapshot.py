@@ -74,14 +74,14 @@ def tidy():
     os.environ.clear()
     sys.executable = ""
     sys.setrecursionlimit(1000)
-    # The warm-up's ends have called and forgotten what modules had registered; `library.Withheld` sees to `logging`.
+    # The ends in the warm-up called and removed what modules had registered; `library.Withheld` handles `logging`.
     atexit._clear()
     weakref.finalize._registered_with_atexit = False
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):
             delattr(sys, name)
     library.withdraw(0)
-    # Finding `List[int]` in its cache would move it to the front, which writes to more places than making it.
+    # A cache hit for `List[int]` would move it to the front, which writes to more memory pages than making it.
     for cleanup in typing._cleanups:
         cleanup()
     streams.fresh()

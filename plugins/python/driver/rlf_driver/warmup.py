@@ -119,7 +119,7 @@ def named(loop, coroutine, **options):
 
 
 def loop():
-    # Tasks without a name are counted, and the first of a run is to be Task-1.
+    # Unnamed tasks are counted, and the first one of a run must be Task-1.
     loop = asyncio.new_event_loop()
     loop.set_task_factory(named)
     return loop

@@ -77,7 +77,7 @@ def node_for(annotation, names):
         return node_for(annotation.__supertype__, names)
     if type(annotation).__name__ == "TypeAliasType":
         return node_for(annotation.__value__, names)
-    # Bare aliases of `typing`, such as `List` and `Callable`, have an origin, and are done.
+    # Bare aliases of `typing`, such as `List` and `Callable`, have an origin and were handled above.
     raise unknown(annotation)
 
 

@@ -167,7 +167,7 @@ class LiteralNode(Node):
         try:
             if (type(value), value) in self.known:
                 return value
-            # `str` subclasses and members of enumerations equal what they stand for.
+            # `str` subclasses and members of enumerations equal their values.
             for literal in self.values:
                 if isinstance(value, type(literal)) and not isinstance(value, bool) and value == literal:
                     return literal
@@ -219,7 +219,7 @@ class EnumNode(Node):
                     return kind(value)
             except (ValueError, TypeError):
                 pass
-            # Text stands for numbers as it does elsewhere, where the enumeration is one of numbers.
+            # As elsewhere, a text may represent a number, if the enumeration is one of numbers.
             if issubclass(kind, (int, float)) and isinstance(value, (str, float)):
                 for member in kind:
                     try:

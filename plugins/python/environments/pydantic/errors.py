@@ -4,7 +4,7 @@ import json
 
 from .version import ERRORS_URL
 
-# The texts are what models are trained on, so they are pydantic's to the letter. `{name}` comes from the context.
+# Models are trained on these texts, so they are pydantic's, letter for letter. `{name}` comes from the context.
 MESSAGES = {
     "no_such_attribute": "Object has no attribute '{attribute}'",
     "json_invalid": "Invalid JSON: {error}",

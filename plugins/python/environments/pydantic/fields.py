@@ -6,7 +6,7 @@ from copy import deepcopy
 from .errors import PydanticUserError
 from .undefined import PydanticUndefined
 
-# The rules, as opposed to what only describes a field.
+# Keys that are rules; the others only describe a field.
 CONSTRAINTS = (
     "gt", "ge", "lt", "le", "multiple_of", "strict", "min_length", "max_length", "pattern", "allow_inf_nan",
     "coerce_numbers_to_str", "union_mode", "strip_whitespace", "to_lower", "to_upper", "max_digits", "decimal_places",
@@ -133,7 +133,7 @@ def Field(default=PydanticUndefined, **given):
     for name, text in _REMOVED.items():
         if given.pop(name, None) is not None:
             raise PydanticUserError(text, code="removed-kwargs")
-    # Once, any other keyword was one more of the JSON Schema.
+    # In earlier versions any other keyword became part of the JSON Schema.
     unknown = {name: given.pop(name) for name in list(given) if name not in CONSTRAINTS and name not in _KEPT and name != "annotation"}
     if unknown and not given.get("json_schema_extra"):
         given["json_schema_extra"] = unknown

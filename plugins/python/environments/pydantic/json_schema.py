@@ -23,7 +23,7 @@ class Schemas:
         if kind not in self.names:
             name = kind.__name__
             if name in self.definitions:
-                # Two classes of one name are told apart by where they come from.
+                # Two classes with the same name are told apart by their modules.
                 name = f"{kind.__module__}__{kind.__qualname__}".replace(".", "__").replace("<", "_").replace(">", "_")
             self.names[kind] = name
             self.definitions[name] = None
@@ -36,7 +36,7 @@ class Schemas:
         self.collect(schema, used)
         target = schema.get("$ref", "").removeprefix(PREFIX)
         if target in used and set(schema) == {"$ref"}:
-            # Only what refers to itself stays a definition.
+            # Only a schema that refers to itself stays a definition.
             inner = {}
             self.collect(self.definitions[target], inner)
             if target not in inner:

@@ -166,7 +166,7 @@ class BaseModel(metaclass=ModelMetaclass):
     def update_forward_refs(cls, **names):
         cls.model_rebuild(force=True, _types_namespace=names or None)
 
-    # What an instance is as an object.
+    # An instance's methods as a Python object.
 
     def __getattr__(self, name):
         kind = type(self)

@@ -172,7 +172,7 @@ def decorated(model):
         if isinstance(value, Decorated):
             by_kind[value.about["kind"]].append(value)
     model.__pydantic_field_validators__ = by_kind["field"]
-    # Those that see what came in are outside of those that see the instance; among equals, the later is outside.
+    # Validators that see the input run outside those that see the instance; among equals, the later is outside.
     order = {"after": 0, "wrap": 1, "before": 2}
     model.__pydantic_model_validators__ = sorted(by_kind["model"], key=lambda value: order[value.about["mode"]])
     if any(value.about["mode"] == "wrap" for value in by_kind["model"]):
@@ -192,7 +192,7 @@ def built(model, quietly=False, local=None):
     for name, field in model.model_fields.items():
         try:
             if isinstance(field.annotation, (str, typing.ForwardRef)):
-                # What the text says may have a field beside it.
+                # The annotation's text may mean a name that a field hides.
                 text = getattr(field.annotation, "__forward_arg__", field.annotation)
                 resolved = field_of(names.resolve(text), PydanticUndefined)
                 resolved = resolved.overridden(field)

@@ -161,7 +161,7 @@ class ModelNode(Node):
     def one(node, value, state, values):
         if not getattr(node, "informed", False):
             return node.validate(value, state)
-        # Its validator asks for the fields before it.
+        # Its validator uses the fields before it.
         around = Informed(state, dict(values))
         try:
             return node.validate(value, around)
@@ -188,7 +188,7 @@ class ModelNode(Node):
         return extra if policy == "allow" else None
 
     def dump(self, value, how):
-        # A subclass's instance is dumped by the fields of the class that the annotation names.
+        # An instance of a subclass is dumped with the fields of the annotation's class.
         return dumped(self.model, value, how) if isinstance(value, self.model) else plain(value, how)
 
     def holds(self, value):

@@ -2,7 +2,7 @@
 
 from . import serialization
 
-# How well a value fitted, for choosing between the members of a union.
+# How well a value fits, for the choice between the members of a union.
 LAX, STRICT, EXACT = range(3)
 
 

@@ -226,7 +226,7 @@ class FloatNode(Numeric):
     def dump(self, value, how):
         if type(value) is float:
             return None if how.text and not how.keep_nan and not math.isfinite(value) else value
-        # Where a default is a whole number, JSON has a real one all the same.
+        # If a default is a whole number, its JSON is a real number all the same.
         return float(value) if type(value) is int and how.json else super().dump(value, how)
 
     @staticmethod
@@ -269,7 +269,7 @@ class StrNode(Node):
         self.pattern = pattern
         if pattern is not None:
             self.written = pattern if isinstance(pattern, str) else pattern.pattern
-            # Not where the pattern has an inline flag for many lines: there `$` is more than the end.
+            # Not if the pattern has the inline flag for multiple lines: then `$` also matches elsewhere.
             flags = re.match(r"\(\?\w*m", self.written)
             self.matches = re.compile(self.written if flags else rust_pattern(self.written)) if isinstance(pattern, str) else pattern
 
@@ -282,7 +282,7 @@ class StrNode(Node):
             found = value
         elif isinstance(value, str):
             state.floor(STRICT)
-            # An enumeration's member is its value, not its name.
+            # A member of an enumeration becomes its value, not its name.
             found = value.value if isinstance(value, enum.Enum) else str.__str__(value)
             found = str.__str__(found) if type(found) is not str else found
         elif state.strict if self.strict is None else self.strict:

@@ -8,7 +8,7 @@ from math import isfinite
 
 from .errors import PydanticSerializationError
 
-# `decimal`, `pathlib`, `uuid` and `dataclasses` are only looked at once a value of theirs turns up: importing is not free.
+# `decimal`, `pathlib`, `uuid` and `dataclasses` are used only when such a value appears, because imports cost time.
 _SCALARS = (str, int, float, bool, type(None))
 
 

@@ -7,9 +7,9 @@ import types
 
 from mcp.server.fastmcp import FastMCP
 
-# Names that every module has.
+# Names in every module.
 _MODULE = frozenset(("__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__builtins__", "__cached__", "__annotations__"))
-# Of every model of pydantic.
+# Names in every pydantic model.
 _MODEL = frozenset(("model_config", "model_fields"))
 _FIXED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, FastMCP)
 _CONTAINERS = (list, dict, set, bytearray, collections.deque)
@@ -23,7 +23,7 @@ class Code:
         self.begins = dict(vars(module))
         self.classes = dict(own_classes(module))
         self.functions = dict(own_functions(module, self.classes))
-        # The others may be given attributes, which is quick to see.
+        # Functions of other kinds may have attributes, which is quick to check.
         self.keeping = {path for path, function in self.functions.items() if any(self.held_by(function))}
 
     def held(self, without=()):

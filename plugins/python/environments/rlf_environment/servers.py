@@ -24,7 +24,7 @@ class Server:
         self.fastmcp = fastmcp
         self.api_name = api_name(module)
         self.code = Code(module)
-        # What a session does not change is encoded now, for all sessions.
+        # Parts that no session changes are encoded now, for all sessions.
         self.tools = {
             f"{name}-{tool.name}": {
                 "name": f"{name}-{tool.name}",
@@ -68,7 +68,7 @@ class Server:
         except BaseException as fault:
             if out_of_memory(fault):
                 raise
-            # Ends of the program are the tool's, not the session's.
+            # Exits of the program end the tool's call, not the session.
             return f"Error executing tool {tool}: {described(fault)}", True
 
 

@@ -13,7 +13,7 @@ from .functions import functions_of
 from .servers import executed, unloaded
 
 
-# What the host says when a user whom a model plays has left.
+# The host's text when a user played by a model has left.
 STOP = "###STOP###"
 _KEYS = frozenset(("servers", "tools", "functions", "scoping", "user", "instruction"))
 
@@ -76,7 +76,7 @@ class Session:
             raise Refused(NOT_FOUND, f"there is no tool {name!r}")
         if name in self.functions:
             return self.functions[name].call(arguments)
-        # A server's own name may have a dash.
+        # A server's own name may contain a dash.
         server = next(known for known in self.servers if name in self.loaded[known].tools)
         tool = name[len(server) + 1 :]
         return self.loaded[server].call(tool, arguments)

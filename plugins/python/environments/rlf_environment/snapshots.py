@@ -17,7 +17,7 @@ class Pickler(pickle.Pickler):
     """What a server has once, its object and its FastMCP, is named and not copied: others may refer to it."""
 
     def __init__(self, out, server):
-        # Protocol and bytes are the same on every release that this runs on.
+        # Protocol and bytes are the same in every supported release.
         super().__init__(out, protocol=4)
         once = {name: getattr(server, name, None) for name in _ONCE}
         self.names = {id(value): name for name, value in once.items() if value is not None}
@@ -55,7 +55,7 @@ def taken(session):
     for name in session.servers:
         server = session.loaded[name]
         api = server.api
-        # One pickle, so that what the object and the code share stays shared.
+        # One pickle, so that objects shared by the api and the code stay shared.
         whole = (None if api is None else vars(api), server.code.held({server.api_name}))
         servers[name] = kept(whole, name, server)
     functions = {}

@@ -243,7 +243,7 @@ def compared(real, ours, show):
             continue
         for first, second in zip(one["tools"], other["tools"]):
             note("tools", f"{name}.{first[0]}", first[:2], second[:2])
-            # As texts: the order of keys counts.
+            # Compared as texts, because the order of keys counts.
             note("input schemas", f"{name}.{first[0]}", json.dumps(first[2]), json.dumps(second[2]))
             note("output schemas", f"{name}.{first[0]}", json.dumps(first[3]), json.dumps(second[3]))
         for first, second in zip(one["runs"], other["runs"]):

@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 EVERY = 7
 KEPT = ("validated", "dump", "dump_json")
 
-# Ours lies beside this folder, and must not be what is recorded.
+# Our pydantic is beside this folder and must not be recorded.
 sys.path[:] = [folder for folder in sys.path if pathlib.Path(folder or ".").resolve() != HERE.parent]
 
 

@@ -21,7 +21,7 @@ import record  # noqa: E402
 
 sys.path[:0] = [str(HERE.parent)]
 
-# Why a text is no duration or moment is told in other words in some cases, and a few texts are durations here only.
+# In some cases the reason why a text is not a duration or moment differs, and a few texts are durations only here.
 WORDED_DIFFERENTLY = {"Span", "Moment"}
 SIDE_BY_SIDE = "import json,sys;sys.path.append(sys.argv[1]);import observe,pydantic_core;json.dump(observe.everything(),sys.stdout)"
 

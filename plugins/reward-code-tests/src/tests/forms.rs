@@ -1,11 +1,11 @@
-//! Forms that tests have: what is taken apart, what stays weak, what is wrong with a row.
+//! Forms of tests: which are split, which stay weak, and which errors a row can have.
 
 use rlf_plugin::serde_json::{Value, json};
 use rlf_plugin::{error_message, testing};
 
 use super::natively::{grade, grade_both, grade_with, metric, python};
 
-/// Tests, code that passes, code that must not, how many tests that makes and how many of them are weak.
+/// Tests, code that passes, code that must not, the number of tests, and the number of weak ones.
 type Form = (&'static str, &'static str, &'static str, usize, usize);
 
 const FORMS: &[Form] = &[
@@ -269,7 +269,7 @@ const FORMS: &[Form] = &[
         3,
         0,
     ),
-    // What is not looked at may raise.
+    // A part that is not evaluated may raise.
     (
         "assert f(1) == 1 or f(2) == 2",
         "def f(x): return 1 // (2 - x)",
@@ -305,7 +305,7 @@ const FORMS: &[Form] = &[
         1,
         0,
     ),
-    // Nothing that can be taken apart.
+    // No part can be split off.
     (
         "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
         "def f(x): raise ValueError",
@@ -403,7 +403,7 @@ fn weak_tests_are_the_operators_choice() {
     );
 }
 
-/// Everything that the programs that run a candidate are given, searched for what they must not be given.
+/// Searches all inputs of the programs that run a candidate for data that they must not contain.
 #[test]
 fn what_is_expected_never_enters_the_candidates_interpreter() {
     if !python() {

@@ -1,4 +1,4 @@
-//! The machine's `python3` in place of the interpreter: neither isolated nor limited, but Python.
+//! The machine's `python3` instead of the interpreter: neither isolated nor limited, but Python.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use rlf_plugin::{Ended, Error, Grading, RewardPlugin as _, Score, Trajectory, te
 
 use crate::Plugin;
 
-/// Lets `python3` answer for interpreters in this test; false, and a line that says so, where there is none.
+/// Lets `python3` answer for interpreters in this test; returns false and prints a line if it is missing.
 pub(super) fn python() -> bool {
     let there = Command::new("python3")
         .arg("--version")
@@ -49,7 +49,7 @@ pub(super) fn execute(program: &Program) -> Report {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that does not read its input closes it.
+    // A program that does not read its input closes the pipe.
     let _ = child.stdin.take().unwrap().write_all(&program.stdin);
     let ran = child.wait_with_output().unwrap();
     let file = |path: &String| {
@@ -79,7 +79,7 @@ pub(super) fn execute(program: &Program) -> Report {
     }
 }
 
-/// Grades one answer, all of it code.
+/// Grades one answer that consists of code only.
 pub(super) fn grade(reference: Value, code: &str) -> Result<Score, Error> {
     grade_with(json!({ "code": "answer" }), reference, code)
 }

@@ -17,7 +17,7 @@ fn float(number: f64) -> Value {
     json!(["f", format!("{:016x}", number.to_bits())])
 }
 
-/// Each pair was compared by CPython 3.11; `python/golden.py` says how.
+/// CPython 3.11 compared each pair; `python/golden.py` says how.
 #[test]
 fn equality_is_that_of_python() {
     let golden = include_str!("golden.jsonl");

@@ -25,7 +25,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Calls with these arguments each.
+/// Calls, each with these arguments.
 fn calls_with(names: &'static [&'static str]) -> impl Strategy<Value = Calls> {
     let arguments = prop::collection::vec(value(), names.len()).prop_map(|values| {
         let pairs = names.iter().zip(values);
@@ -38,7 +38,7 @@ fn calls_with(names: &'static [&'static str]) -> impl Strategy<Value = Calls> {
     prop::collection::vec(call, 1..4)
 }
 
-/// Calls that all have the same arguments, so that no gold call fits what another one needs, unless they are equal.
+/// Calls with the same arguments, so that no gold call fits a call that another one needs, unless they are equal.
 fn alike() -> impl Strategy<Value = Calls> {
     prop_oneof![calls_with(&[]), calls_with(&["a"]), calls_with(&["a", "b"])]
 }

@@ -110,12 +110,12 @@ fn only_what_was_to_be_a_call_is_a_broken_one() {
     };
     for matching in ["published", "strict"] {
         let step = |diagnostic, text| of(diagnostic, text, matching).get("step").unwrap();
-        // Of whatever protocol.
+        // A malformed call of any protocol.
         assert_eq!(step("bad-json", "<|python_tag|>{"), -0.3);
         assert_eq!(step("unclosed-think", "hm"), 0.25);
         assert_eq!(step("stray-close", "</think>"), 0.25);
         assert_eq!(step("stray-close", "</tool_call>"), -0.3);
-        // It is a call, which solves nothing.
+        // It is a call that solves nothing.
         let unknown = of("unknown-tool", "{}", matching);
         assert_eq!(unknown.get("step"), Some(0.0));
         assert_eq!(
@@ -138,7 +138,7 @@ fn results_are_told_apart_by_their_call() {
         grade(json!({}), reference(), crossed).get("solve_r"),
         Some(0.0)
     );
-    // As they came, the second call's before the first one's.
+    // In order of completion: the second call's result before the first one's.
     for event in &mut trajectory.events {
         if let Event::Outcome(outcome) = event {
             let other = if outcome.call_id == "test/0/0" {

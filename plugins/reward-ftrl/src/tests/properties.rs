@@ -6,7 +6,7 @@ use rlf_plugin::{Score, Trajectory, testing};
 
 use super::{act, call, grade, say, turn_with};
 
-/// Distinct whole words, none of which is in another: then it does not matter which call is first.
+/// Distinct whole words, none of which is part of another, so that the order of calls does not matter.
 const WORDS: [&str; 5] = ["rome", "7", "joaqu\u{ed}n", "\u{5317}", "x_y"];
 
 fn matching() -> impl Strategy<Value = Value> {

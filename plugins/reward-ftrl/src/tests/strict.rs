@@ -1,4 +1,4 @@
-//! `matching = "strict"`: what the published matching pays for and this one does not.
+//! `matching = "strict"`: cases that the published matching rewards and this one does not.
 
 use rlf_plugin::serde_json::json;
 use rlf_plugin::{Content, Ended, Event, Finish, Observation, error_message, testing};
@@ -6,7 +6,7 @@ use rlf_plugin::{Content, Ended, Event, Finish, Observation, error_message, test
 use super::{call, grade, say, spoken, turn_with};
 use crate::Plugin;
 
-/// Whether this observation of a call that ended so solves the sub-answer: by published matching, by strict.
+/// Whether this observation of a call with this ending solves the sub-answer: by published matching, and by strict.
 fn solved(sub_answer: &str, observation: &Observation, ended: Ended) -> [f64; 2] {
     ["published", "strict"].map(|matching| {
         let calls = vec![(call("a", json!({})), Some((ended, observation.clone())))];

@@ -1,4 +1,4 @@
-//! The hash against the plain way to it: print the whole changed database, then hash.
+//! Compares the hash with the direct computation: print the whole changed database, then hash.
 
 use rlf_plugin::serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -53,7 +53,7 @@ fn changes_in_both_tables_give_the_hash_of_the_changed_whole() {
 
 #[test]
 fn a_change_anywhere_in_a_large_store_is_hashed_as_a_whole() {
-    // Long enough that records lie before, on and behind the kept states.
+    // Long enough that records are before, on and after the kept states.
     let (orders, products, users) = database();
     let mut many = orders.clone();
     for number in 0..400 {

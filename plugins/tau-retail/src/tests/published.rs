@@ -1,4 +1,4 @@
-//! The promises that need tau-bench's own data.
+//! Promises that need tau-bench's own data.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn the_gold_actions_of_every_task_leave_the_database_with_its_gold_hash() {
         let mut changes = false;
         for action in task["actions"].as_array().unwrap() {
             let name = action["name"].as_str().unwrap();
-            // Some gold actions are refused, as a gift card has too little on it.
+            // Some gold actions are refused, because a gift card's balance is too low.
             let (_, refused) = call(&mut session, name, action["kwargs"].clone());
             changes |= !refused;
         }
@@ -32,7 +32,7 @@ fn the_gold_actions_of_every_task_leave_the_database_with_its_gold_hash() {
         assert_eq!(verdict.success, !changes, "{task_name}");
         without_changes += usize::from(!changes);
     }
-    // In six every gold action is refused, so that doing nothing is right.
+    // In six tasks every gold action is refused, so doing nothing is correct.
     assert_eq!(without_changes, 6);
     assert_eq!(tasks.len(), 520);
 }

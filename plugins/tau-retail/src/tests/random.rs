@@ -1,4 +1,4 @@
-//! Any calls with any arguments: no panic, nothing half done, nothing lost in a snapshot.
+//! Random calls with random arguments: no panic, no partial change, and no loss in a snapshot.
 
 use proptest::prelude::*;
 use rlf_plugin::serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn choice(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::sample::select(words).prop_map(str::to_owned)
 }
 
-/// Mostly a value that fits somewhere in the small store.
+/// Usually a value that fits somewhere in the small store.
 fn argument(name: &'static str) -> BoxedStrategy<Value> {
     let fits: BoxedStrategy<Value> = match name {
         "order_id" => choice(&["#1", "#2", "#3", "#4", "#5", "#9"])

@@ -1,4 +1,4 @@
-//! A conversation: how it begins and ends, what is kept of it, and how it is judged.
+//! A conversation: its start and end, its snapshot, and its verdict.
 
 use rlf_plugin::serde_json::json;
 use rlf_plugin::{Content, Error, Role, error_message, testing};
@@ -116,7 +116,7 @@ fn only_changed_records_are_state_and_one_changed_back_is_not() {
         session.state(),
         json!({ "ended": false, "orders": {}, "users": {} })
     );
-    // The agent sees the order of the keys it gave, before and after.
+    // The agent sees the order of the keys that it gave, before and after the snapshot.
     let look = json!({ "user_id": "adam_2" });
     let (seen, _) = call(&mut session, "get_user_details", look.clone());
     assert!(

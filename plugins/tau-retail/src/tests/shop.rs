@@ -1,4 +1,4 @@
-//! Data that `init` takes, and data that it refuses.
+//! Data that `init` accepts, and data that it refuses.
 
 use rlf_plugin::serde_json::json;
 use rlf_plugin::{error_message, testing};

@@ -1,4 +1,4 @@
-//! Each tool: what it does, and what it refuses.
+//! The effect of each tool, and the calls that it refuses.
 
 use rlf_plugin::Error;
 use rlf_plugin::serde_json::{Value, json};

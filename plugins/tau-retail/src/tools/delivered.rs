@@ -1,4 +1,4 @@
-//! Tools for orders that are delivered.
+//! Tools for delivered orders.
 
 use rlf_plugin::serde_json::Value;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::python::dumps;
 use crate::records::{self, Order, User};
 use crate::store::{Changes, Store};
 
-/// An order that is delivered; `action` says what cannot be done with another.
+/// A delivered order; `action` names the action that is refused for other orders.
 fn delivered<'a>(store: &'a Store, id: &str, action: &str) -> Result<(usize, &'a Value), Stop> {
     let (row, record) = store.order(id).ok_or_else(|| refused("order not found"))?;
     if records::read::<Order<'_>>(record)?.status != "delivered" {
@@ -81,7 +81,7 @@ pub(super) struct Exchange {
     payment_method_id: String,
 }
 
-/// Notes what is to be exchanged. Nothing is paid yet, but a gift card must be able to.
+/// Records the exchange. Nothing is paid yet, but a gift card must have a sufficient balance.
 pub(super) fn exchange(store: &Store, given: &Exchange) -> Result<Done, Stop> {
     let (row, record) = delivered(store, &given.order_id, "exchanged")?;
     let order: Order<'_> = records::read(record)?;

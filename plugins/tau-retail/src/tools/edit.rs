@@ -10,7 +10,7 @@ use crate::number::Number;
 use crate::python::dumps;
 use crate::store::{Changes, Store};
 
-/// Sets a key of a record. A key that was there keeps its place, a new one comes last.
+/// Sets a key of a record. An existing key keeps its place, a new one comes last.
 pub(super) fn set(record: &mut Value, key: &str, value: impl Into<Value>) -> Result<(), Stop> {
     let keys = record.as_object_mut().ok_or_else(|| broken(key))?;
     keys.insert(key.to_owned(), value.into());
@@ -31,7 +31,7 @@ pub(super) fn pay(order: &mut Value, kind: &str, amount: Number, method: &str) -
     Ok(())
 }
 
-/// Adds to what is on a user's gift card, in cents; a negative amount takes from it.
+/// Adds an amount to the balance of a user's gift card, in cents; a negative amount is taken from it.
 pub(super) fn credit(user: &mut Value, method: &str, amount: Number) -> Result<(), Stop> {
     let methods = user.get_mut("payment_methods");
     let card = methods.and_then(|methods| methods.get_mut(method));
@@ -56,7 +56,7 @@ pub(super) struct Address {
     zip: String,
 }
 
-/// Arguments that are an address and the id of what gets it.
+/// Splits arguments into an address and the id of the record that gets it.
 pub(super) fn addressed(mut given: Map<String, Value>, id: &str) -> Result<(String, Value), Error> {
     let Some(Value::String(owner)) = given.remove(id) else {
         return Err(Error::InvalidArguments(format!("`{id}` must be a string")));

@@ -1,4 +1,4 @@
-//! Items of an order that are given back or replaced.
+//! Items of an order that are returned or replaced.
 
 use rlf_plugin::serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) struct Replacement {
     pub(super) options: Value,
 }
 
-/// The first item asked for more often than the order has it.
+/// The first item that was requested more often than the order contains it.
 pub(super) fn first_missing<'a>(order: &Order<'_>, ids: &'a [String]) -> Option<&'a str> {
     let wanted = |id: &str| ids.iter().filter(|other| *other == id).count();
     let there = |id: &str| order.items.iter().filter(|item| item.item_id == id).count();

@@ -1,4 +1,4 @@
-//! Tools that only look.
+//! Tools that only read.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub(super) struct ByEmail {
     email: String,
 }
 
-/// The case of letters does not matter.
+/// Upper and lower case are equal.
 pub(super) fn user_by_email(store: &Store, given: &ByEmail) -> Result<Done, Stop> {
     let shop = store.shop;
     let row = shop.emails.get(&given.email.to_lowercase());
@@ -29,7 +29,7 @@ pub(super) struct ByName {
     zip: String,
 }
 
-/// The first user of that name who lives there now: the session may have changed addresses.
+/// The first user of that name whose present address fits: the session may have changed addresses.
 pub(super) fn user_by_name(store: &Store, given: &ByName) -> Result<Done, Stop> {
     let shop = store.shop;
     let name = (

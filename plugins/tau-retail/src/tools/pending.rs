@@ -1,4 +1,4 @@
-//! Tools for orders that are pending.
+//! Tools for pending orders.
 
 use rlf_plugin::serde_json::{Map, Value};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::python::dumps;
 use crate::records::{self, Order, User};
 use crate::store::{Changes, Store};
 
-/// An order that is pending; `action` says what cannot be done with another.
+/// A pending order; `action` names the action that is refused for other orders.
 fn pending<'a>(store: &'a Store, id: &str, action: &str) -> Result<(usize, &'a Value), Stop> {
     let (row, record) = store.order(id).ok_or_else(|| refused("order not found"))?;
     if records::read::<Order<'_>>(record)?.status != "pending" {
@@ -27,7 +27,7 @@ pub(super) struct Cancel {
     reason: String,
 }
 
-/// Refunds every payment; what was paid by gift card is on it again at once.
+/// Refunds every payment; an amount paid by gift card returns to the card at once.
 pub(super) fn cancel(store: &Store, given: &Cancel) -> Result<Done, Stop> {
     let (row, record) = pending(store, &given.order_id, "cancelled")?;
     if !["no longer needed", "ordered by mistake"].contains(&&*given.reason) {
@@ -132,8 +132,8 @@ pub(super) struct ModifyItems {
     payment_method_id: String,
 }
 
-/// Replaces items once; the difference of the prices is paid or refunded, to the last bit: unlike
-/// that of an exchange, it is not rounded to cents, and the hashes of tau-bench's tasks depend on it.
+/// Replaces items once. The price difference is paid or refunded without rounding, unlike that of an exchange: the
+/// hashes of tau-bench's tasks depend on it.
 pub(super) fn modify_items(store: &Store, given: &ModifyItems) -> Result<Done, Stop> {
     let (row, record) = pending(store, &given.order_id, "modified")?;
     let order: Order<'_> = records::read(record)?;
@@ -169,8 +169,8 @@ pub(super) fn modify_items(store: &Store, given: &ModifyItems) -> Result<Done, S
     Ok(done((row, modified), credited))
 }
 
-/// Replaces the first item of this id. One that came for another a moment ago counts, as in
-/// tau-bench, whose hashes depend on it.
+/// Replaces the first item with this id. An item that has just replaced another one counts too, as in tau-bench,
+/// whose hashes depend on it.
 fn put_in_place(order: &mut Value, id: &str, replacement: Replacement) -> Result<(), Stop> {
     let items = order.get_mut("items").and_then(Value::as_array_mut);
     let mut items = items.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! The attributes `#[tool]` and `#[reward]` of `rlf-plugin`; use them through that crate.
 //!
-//! Both keep the function as it is, so that native tests call it directly, and put a type of the
-//! same name beside it that carries the plugin contract.
+//! Both keep the function unchanged, so that native tests call it directly. Beside it they put a type of the same
+//! name that implements the plugin contract.
 
 mod reward;
 mod signature;

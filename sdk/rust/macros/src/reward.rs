@@ -51,8 +51,8 @@ pub(crate) fn expand(function: &ItemFn) -> Result<TokenStream> {
         },
         _ => return Err(Error::new(function.sig.span(), SHAPE)),
     };
-    // The state is looked up inside the closure for single trajectories, where `?` has the inner
-    // result's type; for groups it leaves the outer function.
+    // For single trajectories the state is looked up inside the closure, where `?` has the inner result's type. For
+    // groups `?` leaves the outer function.
     let result = if single {
         quote!(::std::result::Result::Ok(#body))
     } else {

@@ -5,13 +5,13 @@ use syn::{Error, Expr, ExprLit, FnArg, ItemFn, Lit, Meta, Result, Type};
 
 /// One parameter of a tool or reward.
 pub(crate) enum Parameter<'a> {
-    /// By value: the typed arguments of a call.
+    /// A parameter by value: the typed arguments of a call.
     Value(&'a Type),
-    /// By shared reference: something the SDK lends.
+    /// A parameter by shared reference: a value that the SDK lends.
     Reference(&'a Type),
 }
 
-/// Classifies the parameters, in order, and refuses what no plugin function can have.
+/// Classifies the parameters, in order, and refuses those that no plugin function can have.
 pub(crate) fn parameters(function: &ItemFn) -> Result<Vec<Parameter<'_>>> {
     let signature = &function.sig;
     if let Some(asyncness) = &signature.asyncness {
@@ -49,7 +49,7 @@ pub(crate) fn parameters(function: &ItemFn) -> Result<Vec<Parameter<'_>>> {
     Ok(parameters)
 }
 
-/// Whether the last segment of a type's path is `name`, however it was imported.
+/// Whether the last segment of a type's path is `name`, so any import of it is recognised.
 pub(crate) fn is_named(candidate: &Type, name: &str) -> bool {
     matches!(candidate, Type::Path(path) if path.path.segments.last().is_some_and(|s| s.ident == name))
 }

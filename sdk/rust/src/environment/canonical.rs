@@ -1,4 +1,4 @@
-//! One way to write each state down.
+//! A unique form of each state.
 
 use serde_json::{Map, Number, Value};
 
@@ -12,7 +12,7 @@ pub(crate) fn canonical(value: Value) -> Value {
             Value::Object(entries.into_iter().map(sorted).collect::<Map<_, _>>())
         }
         Value::Array(items) => Value::Array(items.into_iter().map(canonical).collect()),
-        // Equal to 0.0, and written differently.
+        // Equal to 0.0, but written differently.
         Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => {
             Number::from_f64(0.0).map_or(Value::Null, Value::Number)
         }

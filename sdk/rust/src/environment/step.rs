@@ -15,7 +15,7 @@ impl Step {
         }
     }
 
-    /// Shows the model what failed and how to mend it. The episode goes on.
+    /// Shows the model what failed and how to correct it. The episode continues.
     pub fn failed(text: impl Into<String>) -> Self {
         Self::observed(Observation::failure(text))
     }
@@ -39,7 +39,7 @@ impl Step {
         self
     }
 
-    /// Replaces the tools that the model has from here on.
+    /// Replaces the model's tools from now on.
     #[must_use]
     pub fn with_tools(mut self, tools: Vec<ToolDefinition>) -> Self {
         self.tools = Some(tools);

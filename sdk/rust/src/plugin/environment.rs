@@ -12,7 +12,7 @@ use crate::{CallContext, Error, Verdict};
 
 /// A plugin that is an environment, as [`plugin!`](crate::plugin) makes it.
 pub trait EnvironmentPlugin {
-    /// One session of it.
+    /// The type of its sessions.
     type Session: Environment;
 
     /// Reads the configuration and runs the author's `init`.
@@ -26,8 +26,8 @@ pub trait EnvironmentPlugin {
 #[doc(hidden)]
 pub struct Environments<P>(PhantomData<P>);
 
-/// The session behind one handle of the host's. The host calls a session one call at a time, and a
-/// component is not entered again during a call, so that no borrow meets another.
+/// The session behind one of the host's handles. The host makes one call of a session at a time, and a component is
+/// not entered again during a call, so no two borrows overlap.
 #[doc(hidden)]
 pub struct Session<P: EnvironmentPlugin>(RefCell<P::Session>);
 
@@ -41,7 +41,7 @@ impl<P: EnvironmentPlugin + 'static> contract::Guest for Environments<P> {
     type Session = Session<P>;
 
     fn scenarios() -> Vec<contract::Scenario> {
-        // The contract has no error here; without the value that `init` makes there is nothing to play.
+        // The contract has no error here, and without the value that `init` makes there is no task to start.
         P::shared().map_or_else(
             |_| Vec::new(),
             |shared| {

@@ -16,14 +16,14 @@ pub fn open<P: EnvironmentPlugin>(task: Value, seed: u64) -> Result<(Session<P>,
     Ok((Session { session, turn: 0 }, start))
 }
 
-/// A session under test. Each call and each utterance is a turn of its own.
+/// A session under test. Each call and each utterance is a separate turn.
 pub struct Session<P: EnvironmentPlugin> {
     session: P::Session,
     turn: u32,
 }
 
 impl<P: EnvironmentPlugin> Session<P> {
-    /// Calls a tool. Arguments that are no object are the error that the host would see.
+    /// Calls a tool. Arguments that are not an object give the same error as in the host.
     pub fn call(&mut self, name: &str, arguments: Value) -> Result<Step, Error> {
         let arguments = crate::tool::parse_arguments(&arguments.to_string())?;
         let context = self.next();
@@ -41,7 +41,7 @@ impl<P: EnvironmentPlugin> Session<P> {
         canonical(self.session.state())
     }
 
-    /// The session that its snapshot gives.
+    /// The session rebuilt from its snapshot.
     pub fn restored(&self) -> Result<Self, Error> {
         let snapshot = self.session.snapshot()?;
         Ok(Self {
@@ -50,7 +50,7 @@ impl<P: EnvironmentPlugin> Session<P> {
         })
     }
 
-    /// Judges the current state.
+    /// Grades the current state.
     pub fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, Error> {
         self.session.verify(answer, reference)
     }

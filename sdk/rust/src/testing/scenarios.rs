@@ -1,4 +1,4 @@
-//! The promises of an environment, tried on the scenarios that it brings.
+//! Tests the promises of an environment on its own scenarios.
 
 use serde_json::Value;
 
@@ -9,12 +9,13 @@ use crate::{EnvironmentPlugin, Error};
 /// Plays every scenario of an environment natively and checks that
 ///
 /// - the state after the calls is the expected one,
-/// - after every call the session rebuilt from its snapshot has the same state, and sees the same at the next call,
-/// - another session opened with the same task and seed sees the same,
+/// - after every call the session rebuilt from its snapshot has the same state, and gives the same result for the
+///   next call,
+/// - another session opened with the same task and seed gives the same results,
 /// - `state`, `snapshot` and `verify` change nothing.
 ///
-/// The error says which scenario and which call. A call that ends in an `Err` is one, and so is an
-/// environment without scenarios.
+/// The error names the scenario and the call. It is an error if a call returns `Err`, and if an environment has no
+/// scenarios.
 pub fn check_scenarios<P: EnvironmentPlugin>() -> Result<(), String> {
     let shared = P::shared().map_err(|error| format!("{error:?}"))?;
     let scenarios = P::Session::scenarios(shared);
@@ -32,7 +33,7 @@ pub fn check_scenarios<P: EnvironmentPlugin>() -> Result<(), String> {
 fn play<P: EnvironmentPlugin>(scenario: &Scenario, played: &mut String) -> Result<(), String> {
     "when it is opened".clone_into(played);
     let start = || open::<P>(scenario.task.clone(), scenario.seed).map_err(told);
-    // One is looked at after every call, the other never.
+    // One session is inspected after every call, the other never.
     let (mut session, seen) = start()?;
     let (mut unseen, seen_again) = start()?;
     same("seed opens another session", &seen, &seen_again)?;
@@ -71,7 +72,7 @@ fn play<P: EnvironmentPlugin>(scenario: &Scenario, played: &mut String) -> Resul
     }
 }
 
-/// Looks at a session in every way that must change nothing, and rebuilds it.
+/// Inspects a session in every way that must change nothing, and rebuilds it.
 fn inspect<P: EnvironmentPlugin>(session: &Session<P>) -> Result<Session<P>, String> {
     let before = session.state();
     let unchanged = |by: &str| {
@@ -85,7 +86,7 @@ fn inspect<P: EnvironmentPlugin>(session: &Session<P>) -> Result<Session<P>, Str
     unchanged("state")?;
     session.snapshot().map_err(told)?;
     unchanged("snapshot")?;
-    // Whether this reference fits is not asked here: an error must change nothing, too.
+    // Whether this reference fits does not matter here: an error must change nothing either.
     for answer in [None, Some("")] {
         let verdict = session.verify(answer, &Value::Null);
         unchanged("verify")?;
@@ -140,7 +141,7 @@ mod tests {
     const CALL: u8 = 10;
     const NO_SCENARIO: u8 = 11;
 
-    /// Counts its calls and shows a number of which the state knows nothing.
+    /// Counts its calls and shows a number that is not part of the state.
     struct Counter<const FLAW: u8> {
         count: Cell<u64>,
         drawn: Cell<u64>,
@@ -294,7 +295,7 @@ mod tests {
                 check_scenarios::<Plugin<VERDICT>>(),
                 "when it is opened: the same state is judged differently",
             ),
-            // What `state` changed shows only beside a session that was not looked at.
+            // A change made by `state` is visible only beside a session that was not inspected.
             (check_scenarios::<Plugin<LOOKED_AT>>(), "the same"),
             (
                 check_scenarios::<Plugin<CALL>>(),

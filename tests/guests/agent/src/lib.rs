@@ -1,4 +1,4 @@
-//! A tool that calls other tools, itself among them: the host's tests give it what to call.
+//! A tool that calls other tools, also itself. The host's tests say which.
 
 use rlf_plugin::serde_json::{Value, json};
 use rlf_plugin::tools::{self, Request};

@@ -1,12 +1,12 @@
-//! A tool whose `init` does what an init must not, for tests of the host.
+//! A tool whose `init` does forbidden things, for tests of the host.
 //!
 //! ```toml
 //! [plugins.bad-init.config]
 //! does = "print"   # "open", "panic", "exit", "loop", "grow" or "sleep"
 //! ```
 //!
-//! Handles do not survive a snapshot, but the C library remembers them: a call that prints or opens a file after an
-//! `init` that did must find handles that work.
+//! Handles do not survive a snapshot, but the C library remembers them: if `init` printed or opened a file, later
+//! calls that do the same must find working handles.
 
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! A reward that answers what a reward must not, for tests of the host.
+//! A reward that gives invalid results, for tests of the host.
 //!
 //! ```toml
 //! [plugins.bad-reward.config]
@@ -31,7 +31,7 @@ enum Mode {
     Trap,
     /// Never ends.
     Loop,
-    /// Never ends on an answer; where there is none, that scores 0.
+    /// Never ends on an answer; a trajectory without one scores 0.
     Slow,
     /// Refuses its configuration.
     Refuse,

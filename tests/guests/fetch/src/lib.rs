@@ -1,4 +1,4 @@
-//! A tool that goes through the gate `http`: the host's tests give it hosts, and hosts it must not reach.
+//! A tool that uses the gate `http`. The host's tests give it hosts, and hosts that it must not reach.
 
 use rlf_plugin::http::{self, HeaderValue, Request};
 use rlf_plugin::{error_message, plugin, tool};

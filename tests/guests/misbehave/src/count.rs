@@ -1,4 +1,4 @@
-//! Tools that behave, and show how calls are kept apart and in order.
+//! Tools that behave. They show that calls are kept apart and in order.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Files, as a program finds them that uses nothing but its standard library.
+//! Files, as a program with only its standard library finds them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -136,7 +136,7 @@ pub(crate) fn escape_files(Folder { path }: Folder) -> String {
             "linked in",
             fs::hard_link(&way, folder.join("hard")).is_ok(),
         );
-        #[allow(deprecated)] // The one for WASI is not stable.
+        #[allow(deprecated)] // The function for WASI is not stable.
         let soft = fs::soft_link(&way, folder.join("soft"));
         note(
             "pointed at",

@@ -1,7 +1,7 @@
-//! Tools that do what a guest must not: the host's tests call them to show that it survives.
+//! Tools that break a guest's rules. The host's tests call them to show that the host survives.
 //!
-//! Each tool is named for what it does. `echo` and `delay` behave; they count calls and spin, to show
-//! that every call has a fresh instance and that order and timing of calls change nothing.
+//! Each tool is named after its action. `echo` and `delay` behave: they count calls and spin, to show that every call
+//! has a fresh instance and that order and timing of calls change nothing.
 
 mod count;
 mod files;

@@ -1,4 +1,4 @@
-//! What a guest says, and how much of it.
+//! Output of a guest, in every amount.
 
 use std::io::Write;
 

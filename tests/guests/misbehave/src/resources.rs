@@ -71,8 +71,8 @@ pub(crate) fn recurse() -> u64 {
 }
 
 fn deeper(depth: u64) -> u64 {
-    // Something on the stack, something to do afterwards, and an end that never comes: or the compiler
-    // makes a loop of it.
+    // Something on the stack, work after the call, and an end that is never reached: otherwise the compiler would
+    // make a loop of it.
     let held = black_box([depth; 16]);
     if black_box(depth) == u64::MAX {
         return 0;

@@ -1,4 +1,4 @@
-//! Time and chance.
+//! Time and randomness.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -50,7 +50,7 @@ pub(crate) fn read_clock() -> Value {
 /// Returns two numbers made from the host's randomness.
 #[tool]
 pub(crate) fn read_random() -> Value {
-    // The keys of std's hash maps are the randomness that a std guest asks for.
+    // The keys of std's hash maps are the randomness that std asks the host for.
     let number = || RandomState::new().hash_one(0_u8);
     json!([number().to_string(), number().to_string()])
 }

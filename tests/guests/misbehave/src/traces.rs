@@ -1,4 +1,4 @@
-//! What a call could leave for the next one, and what it finds of an earlier one.
+//! Traces that a call could leave for the next one, and traces that it finds.
 
 use std::cell::RefCell;
 use std::fs;
@@ -37,7 +37,7 @@ pub(crate) fn leave_traces(Trace { secret, folder }: Trace) -> Value {
             .collect::<Vec<_>>()
     });
     let shared = SHARED.lock().map(|kept| kept.clone()).unwrap_or_default();
-    // Memory that was somebody's before would show here.
+    // Memory that another call used before would show here.
     let fresh: Vec<u8> = Vec::with_capacity(1 << 20);
     let now = || {
         SystemTime::now()
@@ -61,7 +61,7 @@ pub(crate) fn leave_traces(Trace { secret, folder }: Trace) -> Value {
     OWN.with_borrow_mut(|kept| kept.push(secret.clone()));
     let _ = fs::write(folder.join(&secret), &secret);
     print!("{secret}");
-    // Time passes, for this call alone.
+    // Time passes only for this call.
     let start = Instant::now();
     std::thread::sleep(Duration::from_secs(secret.len() as u64 % 5));
     std::hint::black_box((start, vec![secret; 1_000]));

@@ -1,4 +1,4 @@
-//! An interpreter that tests of the host can rely on to the letter: a command a line, each with one effect.
+//! An interpreter that tests of the host can predict exactly: one command a line, each with one effect.
 #![allow(unsafe_code, missing_docs, unreachable_pub, clippy::pedantic)] // generated
 
 wit_bindgen::generate!({
@@ -39,7 +39,7 @@ fn exception(kind: &str, message: &str) -> Exception {
     }
 }
 
-/// What a program has while it runs.
+/// The state of a running program.
 #[derive(Default)]
 struct World {
     arguments: Vec<String>,
@@ -55,7 +55,7 @@ fn print(text: &str) {
 }
 
 impl World {
-    /// How the program ends here, if it does.
+    /// Runs one line; returns the outcome if the program ends here.
     fn command(&mut self, line: &str) -> Option<Outcome> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
         let number = || rest.parse::<u64>().unwrap_or_default();
@@ -126,7 +126,7 @@ impl World {
     }
 }
 
-/// Of a file. Where it cannot be made, the file cannot be written.
+/// Makes the folder of a file. If this fails, writing the file fails too.
 fn make_folder(path: &str) {
     if let Some(folder) = Path::new(path).parent() {
         let _ = fs::create_dir_all(folder);

@@ -1,9 +1,9 @@
-//! A reward that asks the calculator whether the answer has the value of the reference, an expression.
+//! A reward that asks the calculator whether the answer equals the value of the reference, an expression.
 
 use rlf_plugin::serde_json::json;
 use rlf_plugin::{Content, Task, Terms, Trajectory, plugin, reward, tools};
 
-/// 1 where the answer is what the expression of the reference comes to.
+/// 1 if the answer is the value of the reference's expression.
 #[reward]
 fn recalculated(task: &Task, trajectory: &Trajectory) -> Result<Terms, String> {
     let expression = task.reference.trim_matches('"');

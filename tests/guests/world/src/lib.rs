@@ -1,5 +1,5 @@
-//! An environment of a count, a log and a door, and tools that do what a session must not: the host's tests
-//! play it to show that a session survives, or is rebuilt, or ends.
+//! An environment with a count, a log and a door, and tools that a session must not have. The host's tests play it to
+//! show that a session survives, is rebuilt, or ends.
 
 mod task;
 #[cfg(test)]
@@ -27,7 +27,7 @@ struct Session {
     door: bool,
     /// The tools that the model has.
     offered: Vec<String>,
-    /// What `grow` took. A snapshot is small again.
+    /// Memory that `grow` took. It is not part of a snapshot.
     #[serde(skip)]
     grown: Vec<Vec<u8>>,
 }
@@ -66,7 +66,7 @@ impl Session {
         Ok(Step::observed("open").with_tools(self.definitions()?))
     }
 
-    /// Changes the count, which nobody may ever see.
+    /// Changes the count, a change that must never be visible.
     fn trap(&mut self) -> ! {
         self.count = self.count.wrapping_add(1);
         panic!("a trap at count {}", self.count);
@@ -142,7 +142,7 @@ impl Environment for Session {
             }
             "flip" if context.attempt == 0 => self.trap(),
             "flip" => Ok(Step::observed("flipped")),
-            // Not reached: what is offered has a definition, and each of those an arm above.
+            // Not reached: every offered tool has a definition, and each definition an arm above.
             _ => Err(environment::no_tool(name)),
         }
     }
@@ -200,7 +200,7 @@ impl Environment for Session {
                     call("draw", json!({})),
                     call("show", json!({})),
                 ],
-                // By splitmix64, computed elsewhere.
+                // Computed elsewhere with splitmix64.
                 expect: json!({ "count": 3, "log": [374_487, 955_804], "door": false }),
             },
             Scenario {

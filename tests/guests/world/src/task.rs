@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Task {
     /// The count to start from.
     pub(crate) start: i64,
-    /// The tools to offer; all but `secret` where there are none.
+    /// The tools to offer; without a list, all but `secret`.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) say: Say,
     pub(crate) state: Size,
-    /// How much a big state has to it.
+    /// Size of a big state in MiB.
     pub(crate) mib: usize,
-    // What each of these functions does in place of its work.
+    // The fault of each of these functions, instead of its work.
     pub(crate) open: Fault,
     pub(crate) restore: Fault,
     pub(crate) snapshot: Fault,
     pub(crate) verify: Fault,
-    /// What is added to the count where a session is restored, which must not be.
+    /// Added to the count when a session is restored: an error on purpose.
     pub(crate) drift: i64,
 }
 
@@ -40,18 +40,18 @@ impl Default for Task {
     }
 }
 
-/// What becomes of words.
+/// The effect of text from the model.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Say {
-    /// All but "end" are answered, as a simulated user would.
+    /// Text is answered, as by a simulated user, except "end".
     #[default]
     Answer,
-    /// Any of them end the episode.
+    /// Any text ends the episode.
     End,
-    /// As [`Fault::Error`].
+    /// Like [`Fault::Error`].
     Error,
-    /// As [`Fault::Trap`].
+    /// Like [`Fault::Trap`].
     Trap,
 }
 
@@ -74,7 +74,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Fails in `place` as asked, if it was.
+    /// Fails in `place` if the task asks for it.
     pub(crate) fn strike(self, place: &str) -> Result<(), Error> {
         match self {
             Self::None => Ok(()),

@@ -1,4 +1,4 @@
-//! The tools: their definitions, and what the misbehaving ones do.
+//! The tools: their definitions, and the actions of the misbehaving ones.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use rlf_plugin::tool::NoArguments;
 use rlf_plugin::{Error, Hints, ToolDefinition, schemars::JsonSchema};
 use serde::Deserialize;
 
-/// All tools, as a task without a list of its own offers them; `secret` only behind the door.
+/// All tools that a task without its own list offers; `secret` appears only behind the door.
 pub(crate) const OFFERED: [&str; 12] = [
     "add",
     "show",
@@ -111,7 +111,7 @@ pub(crate) fn spin() -> ! {
     }
 }
 
-/// So much memory, every page of it touched. Traps where there is no more.
+/// Allocates this much memory and touches every page of it. Traps if there is no more.
 pub(crate) fn grow(mib: usize) -> Vec<Vec<u8>> {
     (0..mib).map(|_| black_box(vec![1; 1 << 20])).collect()
 }

@@ -8,7 +8,7 @@ from .tools import Tool
 class FastMCP:
     """The tools of a file. What a server would need besides its name is taken and ignored."""
 
-    # Newest last: whoever executes a file finds here what the file made, by whatever name.
+    # Newest last: a caller that executes a file finds here the servers that it made, whatever their names.
     made = []
 
     def __init__(self, name=None, instructions=None, *_, tools=None, **ignored):

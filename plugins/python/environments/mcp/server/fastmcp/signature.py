@@ -36,7 +36,7 @@ def arguments_model(function, signature, skipped):
             annotation = typing.Any
             beside.append(WithJsonSchema({"title": name, "type": "string"}))
         if callable(getattr(BaseModel, name, None)):
-            # A name that a model has for a method of its own.
+            # A model has a method with this name.
             field, name = Field(alias=name), f"field_{name}"
         annotated = typing.Annotated[(annotation, *beside, field)]
         default = parameter.default
@@ -58,7 +58,7 @@ def parsed(model, arguments):
                 inner = json.loads(value)
             except json.JSONDecodeError:
                 continue
-            # What is a text or a number in there was most likely meant as the text it came as.
+            # A text or a number inside was most likely meant as the original text.
             if not isinstance(inner, (str, int, float)):
                 found[name] = inner
     return found
@@ -74,7 +74,7 @@ def result_model(function, signature):
     returns = signature.return_annotation
     bare = typing.get_args(returns)[0] if typing.get_origin(returns) is typing.Annotated else returns
     if bare is inspect.Signature.empty or (isinstance(bare, type) and issubclass(bare, CallToolResult)):
-        # Without an annotation the class `inspect._empty` stands for one, which says nothing of its fields.
+        # Without an annotation `inspect._empty` is used, which says nothing about fields.
         return None, False
     model, wrapped = chosen(function.__name__, returns, bare)
     if model is None:

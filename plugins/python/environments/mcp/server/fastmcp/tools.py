@@ -37,7 +37,7 @@ class Tool:
             try:
                 result = self.fn(**given)
             except StopIteration as stop:
-                # Functions are called by a coroutine, which may not end so.
+                # A coroutine calls the functions, and it cannot end with StopIteration.
                 raise RuntimeError("coroutine raised StopIteration") from stop
             if self.is_async:
                 result = awaited(result)
