@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Whether a warning of rustdoc fails the lints. Without it warnings are only printed.
-const DOCUMENTATION_FAILS: bool = false;
+const DOCUMENTATION_FAILS: bool = true;
 
 /// The package of the end-to-end tests, which run the binary.
 const END_TO_END: &str = "rlf-tests";

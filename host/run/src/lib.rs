@@ -1,6 +1,6 @@
 //! A run: everything between a configuration and a trained policy.
 //!
-//! A [`RunConfig`] is a configuration file with every default written out. [`train`] carries it out: it assembles
+//! A [`RunConfig`] is a configuration file with every default written out. [`train()`] carries it out: it assembles
 //! [`RunParts`] (tokenizer, dialogue, plugins, tasks, rewards), trains by SFT and then by RL, evaluates at set steps, and
 //! writes metrics, checkpoints and trajectories into the run's folder. [`SavedRun`] opens that folder again, to evaluate
 //! the policy or to play single tasks.
@@ -11,7 +11,7 @@
 //! | looking for | file |
 //! |---|---|
 //! | the configuration and its defaults | [`config`], [`user`] for `[user]` |
-//! | training, resuming, the order of a run | [`train`](train()), its control in `control.rs` |
+//! | training, resuming, the order of a run | [`train()`](train()), its control in `control.rs` |
 //! | evaluating a run, playing one of its tasks | [`SavedRun`] |
 //! | the parts of a run and how they are made | [`RunParts`] |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |

@@ -236,7 +236,7 @@ mod tests {
         let leaks = tampered(&generator, |rows| rows[train].neighbour = Some(held));
         assert!(leaks.iter().any(|leak| leak.name == name), "{leaks:?}");
         let leaks = tampered(&generator, |rows| {
-            rows[made].capital = format!("upper {name}")
+            rows[made].capital = format!("upper {name}");
         });
         assert!(leaks.iter().any(|leak| leak.name == name), "{leaks:?}");
     }
