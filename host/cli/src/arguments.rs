@@ -405,7 +405,7 @@ pub(crate) struct Serve {
     /// Host name by which clients reach the service; may be repeated
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
-    /// Web origin whose pages may send requests, such as https://lab.example.com; may be repeated
+    /// Web origin whose pages may send requests, such as `https://lab.example.com`; may be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub(crate) origins: Vec<String>,
     /// Plugin to serve although it reaches a network, a model or a directory; may be repeated

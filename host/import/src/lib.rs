@@ -1,7 +1,7 @@
 //! Reads the files of data sets: as tasks for RL and evaluation, and as demonstrations for SFT.
 //!
 //! This crate is the only one that knows the formats of data sets. A row becomes a [`Task`](rlf_dialogue::Task) or a
-//! [`Demonstration`]. Its format is recognised row by row, and an error names file, line and field. [`play`] turns a
+//! [`Demonstration`]. Its format is recognised row by row, and an error names file, line and field. [`play()`] turns a
 //! demonstration into a trajectory with the same [`Episode`](rlf_dialogue::Episode) as rollouts, so that training
 //! imitates exactly the tokens that a model would sample.
 //!
@@ -10,7 +10,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | task files of a run, read whole | `task_file`: [`read_tasks`] |
-//! | an import, row by row, and writing its result | `read`: [`read`], [`rows`], [`write_tasks`] |
+//! | an import, row by row, and writing its result | `read`: [`read()`], [`rows`], [`write_tasks`] |
 //! | the formats, and how each is recognised | `format`: [`Format`] |
 //! | the reader of one format | `formats`, one file for each |
 //! | the settings of an import | `options`: [`Options`] |

@@ -251,7 +251,7 @@ impl Head<'_> {
     }
 
     /// Logits to their gradients, in place: with p the softmax, t the temperature and H the entropy,
-    /// d = (g_logp (1[target] - p) - g_entropy p (ln p + H)) / t.
+    /// `d = (g_logp (1[target] - p) - g_entropy p (ln p + H)) / t`.
     fn logit_gradients(
         &self,
         logits: &mut [f32],
