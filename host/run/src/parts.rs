@@ -160,15 +160,15 @@ impl RunParts {
             config.seed,
             tasks.rows().iter().map(|(_, task)| &**task),
         )?;
-        let scene = EpisodeContext {
+        let context = EpisodeContext {
             dialogue: Arc::new(dialogue),
             tools: tools.clone(),
             environments: environments.clone(),
             shown: config.shown_tools.clone(),
             user: user.clone(),
         };
-        tasks.check(&scene)?;
-        let dialogue = scene.dialogue;
+        tasks.check(&context)?;
+        let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))
             .transpose()?;
@@ -288,7 +288,7 @@ impl RunParts {
     }
 
     /// The parts that every episode uses.
-    pub fn scene(&self) -> EpisodeContext {
+    pub fn episode_context(&self) -> EpisodeContext {
         EpisodeContext {
             dialogue: self.dialogue.clone(),
             tools: self.tools.clone(),
@@ -312,23 +312,23 @@ impl RunParts {
     }
 
     /// The engine that makes trajectories, sampling from `model` as it is now.
-    pub fn workshop(
+    pub fn rollout_engine(
         &self,
         model: &Model,
     ) -> anyhow::Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>)> {
-        let engine = Arc::new(PolicyGenerator::start(
+        let generator = Arc::new(PolicyGenerator::start(
             model.share(),
             self.dialogue.stop_ids().to_vec(),
             self.config.dialogue.context as usize,
             self.config.workers(),
             self.config.engine,
         )?);
-        let workshop = RolloutEngine {
-            context: self.scene(),
+        let engine = RolloutEngine {
+            context: self.episode_context(),
             rewards: self.rewards.clone(),
-            generator: engine.clone(),
+            generator: generator.clone(),
         };
-        Ok((Arc::new(workshop), engine))
+        Ok((Arc::new(engine), generator))
     }
 
     /// The settings for sampling on a split.
@@ -358,11 +358,11 @@ impl RunParts {
         params: SamplingParams,
         step: u64,
     ) -> anyhow::Result<(Evaluation, Vec<Group>)> {
-        let (workshop, _engine) = self.workshop(model)?;
+        let (engine, _generator) = self.rollout_engine(model)?;
         let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
         let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
         let health = self.health();
-        let evaluated = evaluate(&workshop, tasks, samples, &greedy, &sampled).await?;
+        let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
         health.check()?;
         Ok(evaluated)
     }

@@ -135,9 +135,9 @@ pub async fn train(
     label_users(&parts, &mut run)?;
     let seed = parts.config.seed;
     if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
-        let (workshop, _engine) = parts.workshop(&model)?;
+        let (engine, _generator) = parts.rollout_engine(&model)?;
         let set = parts.demonstrations()?;
-        rehearse(&workshop, &set, seed, sft.steps, sft.batch_size)
+        rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
             .await
             .context("[sft] has nothing to learn from a demonstration that fails")?;
     }
@@ -159,8 +159,8 @@ pub async fn train(
     }
     let mut end = PhaseEnd::Finished;
     if let Some(config) = &parts.config.sft {
-        let (workshop, _engine) = parts.workshop(&model)?;
-        let mut source = PlayedDemonstrations::new(workshop, parts.demonstrations()?, seed);
+        let (engine, _generator) = parts.rollout_engine(&model)?;
+        let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
         end = sft::train(
             config,
             seed,

@@ -145,7 +145,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         texts,
         turns: Mutex::default(),
     };
-    let workshop = Arc::new(RolloutEngine {
+    let engine = Arc::new(RolloutEngine {
         context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
             tools: arena.tools.clone(),
@@ -178,7 +178,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         split: Split::Train,
     };
     let tasks = [(0, Arc::new(task))];
-    let mut groups = rollout(&workshop, &tasks, samples, &settings)
+    let mut groups = rollout(&engine, &tasks, samples, &settings)
         .await
         .expect("nothing a tool does is an error of the rollout");
     let group = groups.remove(0);

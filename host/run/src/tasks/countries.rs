@@ -91,12 +91,13 @@ impl TaskSource for Countries {
         Box::new(self.world.tokenizer_corpus(EXERCISES))
     }
 
-    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()> {
         // All of them use the same tools.
         let (_, task) = self.task(Split::Train, Stage::Rl, 0);
-        let offered = scene.tools.definitions(task.tools.as_deref());
+        let offered = context.tools.definitions(task.tools.as_deref());
         let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
-        Episode::start(&scene.dialogue, String::new(), &task, offered).context("[tasks.facts]")?;
+        Episode::start(&context.dialogue, String::new(), &task, offered)
+            .context("[tasks.facts]")?;
         Ok(())
     }
 

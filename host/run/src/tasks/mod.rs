@@ -53,7 +53,7 @@ pub trait TaskSource: Send + Sync {
     fn corpus(&self) -> Corpus<'_>;
 
     /// Refuses tasks that cannot be played, before a run begins with them.
-    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()>;
+    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()>;
 
     /// The demonstrations of SFT. An error names the task whose gold calls or answer the model of `dialogue` could not
     /// write; it is an error too if there is no demonstration.
