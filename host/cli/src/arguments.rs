@@ -228,7 +228,7 @@ pub(crate) enum PluginCommand {
         /// Seed of the call's clock and randomness
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Folder for the files that the call leaves (`files.outputs` of its policy)
+        /// Folder for the files that the call leaves (`files.outputs` of its grants)
         #[arg(long, value_name = "DIR")]
         outputs: Option<PathBuf>,
         #[command(flatten)]

@@ -36,11 +36,11 @@ fn is_in_run(path: &Path) -> bool {
 }
 
 /// Takes the data bindings that point into the run out of a plugin's grants.
-pub fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
-    let (in_run, elsewhere) = std::mem::take(&mut policy.data)
+pub fn take_in_run(grants: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
+    let (in_run, elsewhere) = std::mem::take(&mut grants.data)
         .into_iter()
         .partition(|(_, path)| is_in_run(path));
-    policy.data = elsewhere;
+    grants.data = elsewhere;
     in_run
 }
 
@@ -268,10 +268,10 @@ impl RunConfig {
                 *path = base.join(&*path);
             }
         }
-        for policy in self.plugins.values_mut() {
-            let in_run = take_in_run(policy);
-            policy.resolve_paths(base);
-            policy.data.extend(in_run);
+        for grants in self.plugins.values_mut() {
+            let in_run = take_in_run(grants);
+            grants.resolve_paths(base);
+            grants.data.extend(in_run);
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);

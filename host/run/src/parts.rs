@@ -380,17 +380,17 @@ impl RunParts {
 
 /// The policies with `run:` bindings pointing into the run.
 fn bindings(
-    policies: &BTreeMap<String, PluginGrants>,
+    grants_by_name: &BTreeMap<String, PluginGrants>,
     run: &Path,
 ) -> BTreeMap<String, PluginGrants> {
-    let mut policies = policies.clone();
-    for path in policies
+    let mut grants_by_name = grants_by_name.clone();
+    for path in grants_by_name
         .values_mut()
-        .flat_map(|policy| policy.data.values_mut())
+        .flat_map(|grants| grants.data.values_mut())
     {
         if let Some(name) = path.to_str().and_then(|text| text.strip_prefix(IN_RUN)) {
             *path = data_path(run).join(name);
         }
     }
-    policies
+    grants_by_name
 }

@@ -124,15 +124,15 @@ fn worlds(servers: &str) -> (Registry, Environments) {
     let plugins = xtask::plugins::ready(&project, Family::FirstParty)
         .unwrap_or_else(|error| panic!("{error:#}"));
     let text = format!("[worlds]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
-    let policies: BTreeMap<String, PluginGrants> =
-        rlf_config::parse(&text, "policies.toml").expect("policies are well written");
+    let grants_by_name: BTreeMap<String, PluginGrants> =
+        rlf_config::parse(&text, "grants.toml").expect("the grants are well written");
     let sandbox = Sandbox::new(&SandboxConfig {
         sessions: Some(4),
         cache: Some(project.host_target().join("end-to-end/environments")),
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");
-    let registry = Registry::load_where(&plugins, &policies, KINDS, &sandbox, |name| {
+    let registry = Registry::load_where(&plugins, &grants_by_name, KINDS, &sandbox, |name| {
         name == "worlds"
     });
     assert_eq!(registry.problems(), []);

@@ -132,13 +132,14 @@ fn write(row: &Row, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn load(plugins: &Path, functions: &Path, sandbox: &Sandbox) -> anyhow::Result<ToolManager> {
-    let policy = PluginGrants {
+    let grants = PluginGrants {
         functions: Some(functions.to_owned()),
         ..PluginGrants::default()
     };
-    let policies = BTreeMap::from([("python".to_owned(), policy)]);
-    let registry =
-        Registry::load_where(plugins, &policies, KINDS, sandbox, |name| name == "python");
+    let grants_by_name = BTreeMap::from([("python".to_owned(), grants)]);
+    let registry = Registry::load_where(plugins, &grants_by_name, KINDS, sandbox, |name| {
+        name == "python"
+    });
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }

@@ -110,12 +110,12 @@ fn interpreter(
     build: Option<&PathBuf>,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Interpreter> {
-    let policy = PluginGrants {
+    let grants = PluginGrants {
         path: build.cloned(),
         ..PluginGrants::default()
     };
-    let policies = BTreeMap::from([(language.to_owned(), policy)]);
-    let registry = Registry::load_where(directory, &policies, KINDS, sandbox, |name| {
+    let grants_by_name = BTreeMap::from([(language.to_owned(), grants)]);
+    let registry = Registry::load_where(directory, &grants_by_name, KINDS, sandbox, |name| {
         name == language
     });
     if let Some(problem) = registry.problems().first() {
