@@ -85,7 +85,7 @@ fn check(alias: &str, grants: &PluginGrants) -> Result<(), LoadRefusal> {
     let what = if grants.files.is_some() || grants.unsandboxed_host_directory.is_some() {
         "an interpreter gives every program files of its own (`programs.file_bytes`)"
     } else if grants.functions.is_some() && grants.environment.is_some() {
-        "`functions` are tools without a state, and `environment` is worlds with one: it is either"
+        "`functions` are tools without a state, and `environment` has one: only one of them can be set"
     } else {
         return Ok(());
     };

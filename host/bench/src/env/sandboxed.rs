@@ -27,7 +27,7 @@ use super::{Options, RETAIL};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An environment of ours, before it is loaded.
-pub(super) struct World {
+pub(super) struct MeasuredEnvironment {
     pub(super) name: String,
     pub(super) title: String,
     plugins: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct World {
     grants: PluginGrants,
 }
 
-impl World {
+impl MeasuredEnvironment {
     pub(super) fn retail(options: &Options<'_>, retail: &Path, cache: &Path) -> Self {
         let grants = PluginGrants {
             data: BTreeMap::from([("retail".to_owned(), retail.to_owned())]),

@@ -82,8 +82,8 @@ pub fn open(
     reporter: &dyn RunReporter,
 ) -> anyhow::Result<Arc<dyn TaskSource>> {
     if let Some(facts) = &config.facts {
-        let world = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
-        return Ok(Arc::new(Countries::new(world)));
+        let countries = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
+        return Ok(Arc::new(Countries::new(countries)));
     }
     let files = Files::open(config, seed, validation_tasks, reporter)?;
     Ok(Arc::new(files))
