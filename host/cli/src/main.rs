@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {
-                rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::shut())
+                rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::closed_gates())
             };
         }
     };
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
             eprintln!(
                 "{} {}",
                 console::style("error:").red().bold().for_stderr(),
-                told(&error)
+                error_text(&error)
             );
             failure
         }
@@ -122,7 +122,7 @@ fn unparsed(error: &clap::Error) -> ExitCode {
 }
 
 /// An error with its causes, each said once: many messages end in their cause already.
-fn told(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();

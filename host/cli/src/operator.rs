@@ -9,7 +9,7 @@ use rlf_environments::environments::EnvironmentConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_run::RunConfig;
-use rlf_run::config::{IN_RUN, take_in_run};
+use rlf_run::config::{IN_RUN, take_run_data};
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
@@ -98,7 +98,7 @@ impl Operator {
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
         for (alias, grants) in &mut operator.grants_by_name {
-            let in_run = take_in_run(grants);
+            let in_run = take_run_data(grants);
             grants.resolve_paths(base);
             let names = in_run.into_iter().map(|(slot, path)| {
                 let path = path.display().to_string();

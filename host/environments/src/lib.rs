@@ -16,6 +16,7 @@
 //! | one session with or without an instance | `slot` |
 //! | which sessions have an instance | [`pool`] |
 //! | requests to an instance, of a component or in Python | `request`, `live`, `component`, `python` |
+//! | its messages and verdicts, checked | `contract` |
 //! | what a session is kept as | [`snapshot`] |
 //! | what changed between two states | [`difference`] |
 //! | an environment's promises, tried on its own scenarios | [`check`] |

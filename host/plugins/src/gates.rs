@@ -25,7 +25,7 @@ pub(crate) const AVAILABLE: &[GateName] = &[
 ];
 
 /// Every gate there is, leading nowhere: for the process that prepares components, where none opens.
-pub fn shut() -> Vec<Arc<dyn OpenGate>> {
+pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
     let http = http::HttpGate::open(&HttpRules::default());
     let http = http
         .into_iter()

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | what a plugin says of itself | [`manifest`] |
 //! | what the operator grants it | [`grants`], [`programs`], [`python_environment`] |
-//! | how plugins are found, admitted and loaded | [`discovery`], `admission`, `job`, `loading`, [`registry`] |
+//! | how plugins are found, admitted and loaded | [`discovery`], `directories`, `admission`, `job`, `loading`, [`registry`] |
 //! | how a kind of plugins is added | [`kind`], [`plugin::Exports`] |
 //! | how plugins are replaced while calls run | [`follower`] |
 //! | why a plugin is not there | [`problem`] |

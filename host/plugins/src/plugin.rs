@@ -204,7 +204,7 @@ impl Plugin {
     }
 
     /// Whether the same call can end otherwise when it is made again, whatever its tools say of themselves.
-    pub fn is_granted_chance(&self) -> bool {
+    pub fn has_real_sources(&self) -> bool {
         self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
 

@@ -36,7 +36,7 @@ fn is_in_run(path: &Path) -> bool {
 }
 
 /// Takes the data bindings that point into the run out of a plugin's grants.
-pub fn take_in_run(grants: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
+pub fn take_run_data(grants: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
     let (in_run, elsewhere) = std::mem::take(&mut grants.data)
         .into_iter()
         .partition(|(_, path)| is_in_run(path));
@@ -269,7 +269,7 @@ impl RunConfig {
             }
         }
         for grants in self.plugins.values_mut() {
-            let in_run = take_in_run(grants);
+            let in_run = take_run_data(grants);
             grants.resolve_paths(base);
             grants.data.extend(in_run);
         }

@@ -51,7 +51,7 @@ impl SavedRun {
                 run.display()
             )
         })?;
-        let parts = RunParts::from_run(config, &plugins.of_run(run), run, reporter)?;
+        let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
         parts.report_problems(reporter);
         let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
         for change in changes {

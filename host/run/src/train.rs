@@ -101,7 +101,7 @@ pub async fn train(
     reporter.begins(&path, &choice);
     let config_toml = config.to_toml()?;
     let parts = Arc::new(if is_resumed {
-        let plugins = options.plugins.of_run(&path);
+        let plugins = options.plugins.with_recorded(&path);
         RunParts::from_run(config, &plugins, &path, &*reporter)?
     } else {
         RunParts::new(config, &options.plugins, &path, &*reporter)?
@@ -111,7 +111,7 @@ pub async fn train(
     let spec = RunSpec {
         config_toml,
         plugins: parts.plugin_hashes(),
-        machine: Machine::here(provenance::binary_hash(), device_name(&choice.device)),
+        machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
         assets: parts.assets()?,
     };
     let keep = parts.config.checkpoint.clone();

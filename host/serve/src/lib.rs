@@ -8,8 +8,8 @@
 //! reads a body ([`check_access`]), limits everything that a client can make larger, and serves a plugin that leads out
 //! of the sandbox only if the operator names it.
 //!
-//! The crate must not know how programs are confined or plugins loaded: interpreters, tools and rewards come from
-//! `rlf-plugins`. Nothing is kept between requests, so any number of services can run side by side.
+//! The crate must not know how programs are confined or plugins loaded: those come from `rlf-interpreters`,
+//! `rlf-tools`, `rlf-rewards` and the core `rlf-plugins`. Nothing is kept between requests, so any number of services can run side by side.
 //!
 //! | to find | look in |
 //! |---|---|

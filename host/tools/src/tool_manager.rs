@@ -331,7 +331,7 @@ impl ToolManager {
             .filter(|_| hints.deterministic && !hints.open_world)
             // What a tool calls may change while it does not.
             .filter(|_| !plugin.calls_others())
-            .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
+            .filter(|_| !plugin.has_real_sources() && !plugin.leaves_files());
         if let Some(observation) =
             cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
         {

@@ -105,10 +105,10 @@ pub(super) fn run(
             }
         }
     }
-    let mut good = loaded.told("rows with functions that loaded");
-    good &= ran.told("calls of their functions that answered");
+    let mut good = loaded.print("rows with functions that loaded");
+    good &= ran.print("calls of their functions that answered");
     if python {
-        good &= same.told("calls that answered as the machine's python3 does");
+        good &= same.print("calls that answered as the machine's python3 does");
     } else {
         println!("calls are not compared: this machine has no python3");
     }

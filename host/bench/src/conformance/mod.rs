@@ -32,7 +32,7 @@ impl Tally {
     }
 
     /// A line of the table, and the failures below it.
-    fn told(&self, what: &str) -> bool {
+    fn print(&self, what: &str) -> bool {
         let all = self.right + self.wrong.len();
         println!("{what:<64}{:>5} of {all}", self.right);
         for wrong in &self.wrong {
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
             let version = &interpreter.language().version;
             let version = version.split_whitespace().next().unwrap_or_default();
             for (kind, tally) in runtime.block_on(programs::run(&interpreter, folder))? {
-                good &= tally.told(&format!(
+                good &= tally.print(&format!(
                     "{language} {version}: {kind} that did as recorded"
                 ));
             }

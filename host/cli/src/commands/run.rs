@@ -124,7 +124,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
             fs::write(path, &file.data).with_context(|| format!("cannot write {path}"))?;
         }
     }
-    Ok(told(&report))
+    Ok(exit_code(&report))
 }
 
 /// Shows what the program prints.
@@ -165,7 +165,7 @@ fn same_place(one: &str, other: &str) -> bool {
 }
 
 /// Says what stopped the program, if something did. The exit code.
-fn told(report: &ProgramReport) -> ExitCode {
+fn exit_code(report: &ProgramReport) -> ExitCode {
     let Some(stopped) = &report.stopped else {
         // As a shell sees a process: the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
