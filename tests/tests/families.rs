@@ -36,7 +36,7 @@ fn import(host: &Host, rows: &Path, into: &Path, most: &str) -> String {
 }
 
 #[test]
-fn worlds_in_python_are_learnt_from_gold_calls_and_end_states() {
+fn environments_in_python_are_learnt_from_gold_calls_and_end_states() {
     let host = Host::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = folder.path().join("run");

@@ -7,10 +7,10 @@ use rlf_tests::Host;
 use serde_json::{Value, json};
 
 /// The output of a tool of the guest `misbehave` under these grants.
-fn said(tool: &str, policy: &str) -> String {
+fn said(tool: &str, grants: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let config = folder.path().join("policy.toml");
-    fs::write(&config, policy).expect("can be written");
+    let config = folder.path().join("grants.toml");
+    fs::write(&config, grants).expect("can be written");
     let outcome = Host::with_test_plugins()
         .plugin([
             "call",
@@ -38,18 +38,18 @@ fn without_a_grant_a_program_finds_no_files() {
 
 #[test]
 fn a_program_works_with_the_files_it_is_granted_and_finds_none_of_an_earlier_call() {
-    let policy = "[plugins.misbehave.files]\n";
-    let first = said("use_files", policy);
+    let grants = "[plugins.misbehave.files]\n";
+    let first = said("use_files", grants);
     let expected = "found []; and two; [\"b\", \"two.txt\"]; 11 bytes at 1704067200.";
     assert!(first.starts_with(expected), "{first}");
     // Another call in another process sees the same directory and the same times.
-    assert_eq!(said("use_files", policy), first);
+    assert_eq!(said("use_files", grants), first);
 }
 
 #[test]
 fn too_much_is_an_ordinary_error_and_nothing_else_can_be_read() {
-    let policy = "[plugins.misbehave.files]\nbytes = 1048576\nentries = 100\n";
-    let said = said("abuse_files", policy);
+    let grants = "[plugins.misbehave.files]\nbytes = 1048576\nentries = 100\n";
+    let said = said("abuse_files", grants);
     let expected = [
         "sparse: No space left on device",
         "resize: No space left on device",
@@ -72,7 +72,7 @@ fn too_much_is_an_ordinary_error_and_nothing_else_can_be_read() {
 #[test]
 fn what_a_call_leaves_is_kept_where_the_operator_wants_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let config = folder.path().join("policy.toml");
+    let config = folder.path().join("grants.toml");
     let text = "[plugins.misbehave.files]\noutputs = [\"/\"]\n";
     fs::write(&config, text).expect("can be written");
     let outputs = folder.path().join("kept");

@@ -36,7 +36,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    fn new(policy: &str) -> Self {
+    fn new(grants: &str) -> Self {
         let fetch = Self {
             host: Host::with_test_plugins(),
             folder: tempfile::tempdir().expect("a temporary folder"),
@@ -47,7 +47,7 @@ impl Fetch {
         write("key", "open-sesame-42\n");
         // `plugin inspect` prints the pin. Without grants the plugin does not load, so the pin is read from the
         // refusal.
-        write("policy.toml", "");
+        write("grants.toml", "");
         let refused = fetch.call(&json!({"url": "http://localhost"}));
         let message = refused.refused();
         let hash = message
@@ -56,14 +56,14 @@ impl Fetch {
             .and_then(|rest| rest.split('"').next())
             .unwrap_or_else(|| panic!("no hash in: {message}"));
         write(
-            "policy.toml",
-            &format!("[plugins.fetch]\nhash = \"{hash}\"\n{policy}"),
+            "grants.toml",
+            &format!("[plugins.fetch]\nhash = \"{hash}\"\n{grants}"),
         );
         fetch
     }
 
     fn call(&self, arguments: &Value) -> Ended {
-        let config = self.folder.path().join("policy.toml");
+        let config = self.folder.path().join("grants.toml");
         self.host.plugin([
             "call",
             "fetch",

@@ -378,10 +378,10 @@ fn a_python_program_on_standard_input_is_called_so() {
 }
 
 /// Calls the tool that runs programs, as a model would.
-fn call(program: &str, policy: &str) -> Value {
+fn call(program: &str, grants: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("toy.toml");
-    fs::write(&config, policy).unwrap();
+    fs::write(&config, grants).unwrap();
     let arguments = json!({ "code": program }).to_string();
     let config = config.display().to_string();
     let ended = Host::with_test_plugins().plugin([
@@ -421,8 +421,8 @@ fn a_model_reads_what_its_program_prints_and_what_stopped_it() {
         text(&silent),
         "(the program printed nothing and left with code 3)"
     );
-    let policy = "[plugins.toy.programs]\ntime_ms = 150\n";
-    let stopped = call("print one\nloop", policy);
+    let grants = "[plugins.toy.programs]\ntime_ms = 150\n";
+    let stopped = call("print one\nloop", grants);
     assert_eq!(stopped["ended"], "timeout");
     assert_eq!(stopped["fault"], "model");
     assert_eq!(

@@ -317,7 +317,7 @@ fn data_that_lies_in_a_run_is_said_to_and_no_slot_goes_unbound_in_silence() {
 }
 
 #[test]
-fn a_misspelt_table_of_a_policy_is_an_error() {
+fn a_misspelt_table_of_grants_is_an_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("ops.toml");
     fs::write(&config, "[plugin.calculator]\nretries = 0\n").expect("is written");

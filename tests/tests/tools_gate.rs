@@ -7,11 +7,11 @@ use rlf_tests::{Ended, Host};
 use serde_json::{Value, json};
 
 /// Calls a tool of the guest `agent` (among all test plugins) with these grants for it.
-fn call(tool: &str, arguments: &Value, policy: &str) -> Ended {
+fn call(tool: &str, arguments: &Value, grants: &str) -> Ended {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("agent.toml");
     let host = Host::with_test_plugins();
-    fs::write(&config, format!("[plugins.agent]\n{policy}")).expect("can be written");
+    fs::write(&config, format!("[plugins.agent]\n{grants}")).expect("can be written");
     let file = config.to_str().expect("a plain name");
     host.plugin(["grant", "agent", "--gate", "tools", "--config", file])
         .succeeded();
@@ -56,9 +56,9 @@ fn calls_are_answered_as_a_models_would_be() {
         ],
         1,
     );
-    let policy =
+    let grants =
         "tools = [\"echo\", \"trap\", \"loop\"]\n[plugins.misbehave.limits]\ncpu_ms = 100\n";
-    let ended = call("delegate", &called, policy);
+    let ended = call("delegate", &called, grants);
     let answers = seen(ended.succeeded());
     assert_eq!(answers[0]["ended"], "Ended::Ok", "{answers}");
     assert_eq!(answers[0]["shown"][0]["text"], "hi");
@@ -74,7 +74,7 @@ fn calls_are_answered_as_a_models_would_be() {
         "no tool \"sleep\" is open to this plugin; there are: echo, trap, loop"
     );
     assert_eq!(
-        seen(call("list", &json!({}), policy).succeeded()),
+        seen(call("list", &json!({}), grants).succeeded()),
         "echo trap loop"
     );
 }
@@ -106,8 +106,8 @@ fn a_call_makes_so_many_others_and_no_more() {
 #[test]
 fn a_tool_that_calls_itself_comes_to_an_end() {
     // This holds with one call at a time too: each level has its own places.
-    let policy = "tools = [\"descend\"]\nmax_concurrency = 1\n";
-    let ended = call("descend", &json!({}), policy);
+    let grants = "tools = [\"descend\"]\nmax_concurrency = 1\n";
+    let ended = call("descend", &json!({}), grants);
     let text = seen(ended.succeeded());
     assert_eq!(
         text,
@@ -118,8 +118,8 @@ fn a_tool_that_calls_itself_comes_to_an_end() {
 #[test]
 fn what_is_called_is_charged_to_the_caller() {
     let called = delegate(&[("loop", json!({}))], 3);
-    let policy = "tools = [\"loop\"]\n[plugins.agent.limits]\ncpu_ms = 200\n";
-    let ended = call("delegate", &called, policy);
+    let grants = "tools = [\"loop\"]\n[plugins.agent.limits]\ncpu_ms = 200\n";
+    let ended = call("delegate", &called, grants);
     assert_eq!(ended.code(), Some(1), "{ended}");
     let outcome = ended.json();
     assert_eq!(outcome["ended"], "timeout", "{outcome}");
@@ -129,7 +129,7 @@ fn what_is_called_is_charged_to_the_caller() {
 }
 
 #[test]
-fn a_policy_that_opens_what_is_not_there_is_refused_by_name() {
+fn grants_that_open_what_is_not_there_are_refused_by_name() {
     let ended = call("list", &json!({}), "tools = [\"ecko\"]");
     assert_eq!(ended.code(), Some(1), "{ended}");
     assert!(
@@ -151,8 +151,8 @@ fn a_reward_verifies_with_a_tool() {
     let config = folder.path().join("verifier.toml");
     let host = Host::new();
     let verifier = Host::with_test_plugins().plugins().join("verifier");
-    let policy = format!("[plugins.verifier]\npath = {verifier:?}\ntools = [\"calculate\"]\n");
-    fs::write(&config, policy).expect("can be written");
+    let grants = format!("[plugins.verifier]\npath = {verifier:?}\ntools = [\"calculate\"]\n");
+    fs::write(&config, grants).expect("can be written");
     let file = config.to_str().expect("a plain name");
     host.plugin(["grant", "verifier", "--gate", "tools", "--config", file])
         .succeeded();

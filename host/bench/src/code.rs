@@ -207,7 +207,7 @@ impl Build {
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
         let programs = u32::try_from(alive.max(256)).unwrap_or(u32::MAX);
-        let policy = PluginGrants {
+        let grants = PluginGrants {
             path: Some(path.to_owned()),
             ..PluginGrants::default()
         };
@@ -217,12 +217,12 @@ impl Build {
             instances: Some(8),
             programs: Some(programs),
             // Nearly all of this memory is shared.
-            program_memory_budget_bytes: Some(u64::from(programs) * policy.programs.memory_bytes),
+            program_memory_budget_bytes: Some(u64::from(programs) * grants.programs.memory_bytes),
             ..SandboxConfig::default()
         })?;
-        let policies = BTreeMap::from([("python".to_owned(), policy)]);
+        let grants_by_name = BTreeMap::from([("python".to_owned(), grants)]);
         let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let registry = Registry::load(empty.path(), &policies, KINDS, &sandbox);
+        let registry = Registry::load(empty.path(), &grants_by_name, KINDS, &sandbox);
         if let Some(problem) = registry.problems().first() {
             bail!("{problem}");
         }

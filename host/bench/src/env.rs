@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use self::memory::Reached;
 use self::process::Processes;
 use self::rounds::{AT_ONCE, Figures, Samples, Way, figures, together};
-use self::sandboxed::{Acting, InSandbox, World};
+use self::sandboxed::{Acting, InSandbox, MeasuredEnvironment};
 
 /// Name of the native component.
 const RETAIL: &str = "tau-retail";
@@ -52,7 +52,7 @@ pub(super) struct Options<'a> {
 /// The environments to measure, each with the scenario that its sessions play.
 struct Measured {
     runtime: Runtime,
-    worlds: Vec<(World, Arc<Scenario>)>,
+    environments: Vec<(MeasuredEnvironment, Arc<Scenario>)>,
     /// The processes to compare with. An error is the reason why there are none.
     peer: Result<Arc<Processes>, String>,
     /// Name of the processes in the tables.
@@ -78,7 +78,7 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     let mut found = Vec::new();
     match options.retail {
         Some(retail) if retail.join("orders.json").is_file() => {
-            found.push(World::retail(options, retail, &cache));
+            found.push(MeasuredEnvironment::retail(options, retail, &cache));
         }
         Some(retail) => println!(
             "{RETAIL}: not measured, there is no orders.json in {}\n",
@@ -86,30 +86,30 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
         ),
         None => println!("{RETAIL}: not measured, name its data with --retail DIR\n"),
     }
-    found.push(World::python(options, &cache, &file, &server));
+    found.push(MeasuredEnvironment::python(options, &cache, &file, &server));
     let mut peer = Err("no --python with the packages `mcp` and `pydantic`".to_owned());
-    let mut worlds = Vec::new();
-    for world in found {
-        match runtime.block_on(world.scenario()) {
+    let mut environments = Vec::new();
+    for environment in found {
+        match runtime.block_on(environment.scenario()) {
             Ok(scenario) => {
-                if let Some(python) = options.python.filter(|_| world.name != RETAIL) {
+                if let Some(python) = options.python.filter(|_| environment.name != RETAIL) {
                     let scenario = Arc::clone(&scenario);
                     peer = Processes::new(python, folder, &file, &server, scenario)
                         .map(Arc::new)
                         .map_err(|error| format!("{error:#}"));
                 }
-                worlds.push((world, scenario));
+                environments.push((environment, scenario));
             }
-            Err(error) => println!("{}: not measured: {error:#}\n", world.title),
+            Err(error) => println!("{}: not measured: {error:#}\n", environment.title),
         }
     }
     ensure!(
-        !worlds.is_empty(),
+        !environments.is_empty(),
         "nothing could be measured; build the plugins with `cargo xtask plugins`"
     );
     Ok(Measured {
         runtime,
-        worlds,
+        environments,
         peer,
         peer_title: format!("{server} in a process"),
         time: options.time,
@@ -140,19 +140,19 @@ fn speed(measured: &Measured) -> Option<f64> {
     });
     table(&measured.peer_title, &base, &base);
     let mut retail_us = None;
-    for (world, scenario) in &measured.worlds {
-        let found = world.load(128, scenario).and_then(|way| {
+    for (environment, scenario) in &measured.environments {
+        let found = environment.load(128, scenario).and_then(|way| {
             let way = Arc::new(way);
             runtime.block_on(figures(way, scenario, *time))
         });
         match found {
             Ok(found) => {
-                table(&world.title, &found, &base);
-                if world.name == RETAIL {
+                table(&environment.title, &found, &base);
+                if environment.name == RETAIL {
                     retail_us = found.get(&("open", 1)).map(|open| open.at(0.5));
                 }
             }
-            Err(error) => println!("  {}: not measured: {error:#}", world.title),
+            Err(error) => println!("  {}: not measured: {error:#}", environment.title),
         }
     }
     retail_us
@@ -163,24 +163,24 @@ fn memory(measured: &Measured) -> Vec<Reached> {
     println!();
     memory::heading();
     let mut reached = Vec::new();
-    for (world, scenario) in &measured.worlds {
+    for (environment, scenario) in &measured.environments {
         let places = u32::try_from(alive + memory::FIRST).unwrap_or(u32::MAX);
         // The sandbox is a fresh one, because places keep memory that earlier sessions took.
-        let found = world.load(places, scenario).and_then(|way| {
-            let found = memory::sessions(&world.title, &way, alive);
+        let found = environment.load(places, scenario).and_then(|way| {
+            let found = memory::sessions(&environment.title, &way, alive);
             let found = measured.runtime.block_on(found);
             let evicted = way.environments.sessions().evicted;
             if evicted > 0 {
                 println!(
                     "  {}: {evicted} of them had to make room for others",
-                    world.title
+                    environment.title
                 );
             }
             found
         });
         match found {
             Ok(found) => reached.push(found),
-            Err(error) => println!("  {}: not measured: {error:#}", world.title),
+            Err(error) => println!("  {}: not measured: {error:#}", environment.title),
         }
     }
     if let Ok(processes) = &measured.peer
@@ -194,13 +194,13 @@ fn memory(measured: &Measured) -> Vec<Reached> {
 /// Measures calls when most sessions are evicted and must be restored first.
 fn few_places(measured: &Measured) {
     println!("\n{SESSIONS} sessions in {PLACES} places, one call of each in turn");
-    for (world, scenario) in &measured.worlds {
-        let found = world.load(PLACES, scenario).and_then(|way| {
-            let coming = come_back(&world.title, &way, measured.time);
+    for (environment, scenario) in &measured.environments {
+        let found = environment.load(PLACES, scenario).and_then(|way| {
+            let coming = come_back(&environment.title, &way, measured.time);
             measured.runtime.block_on(coming)
         });
         if let Err(error) = found {
-            println!("  {}: not measured: {error:#}", world.title);
+            println!("  {}: not measured: {error:#}", environment.title);
         }
     }
 }

@@ -63,7 +63,7 @@ fn user_sandbox() -> anyhow::Result<Sandbox> {
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Prepare => Ok(rlf_sandbox::prepare_process::prepare_from_stdin(
-            &rlf_plugins::gates::shut(),
+            &rlf_plugins::gates::closed_gates(),
         )),
         Command::Conformance(options) => conformance::run(options),
         Command::Policy { device, workers } => {

@@ -219,18 +219,18 @@ fn loading(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<(
 }
 
 fn load(plugins: &Path, corpus: &Path, sandbox: &Sandbox) -> anyhow::Result<Registry> {
-    let policy = |data: &[(&str, &Path)]| PluginGrants {
+    let grants = |data: &[(&str, &Path)]| PluginGrants {
         data: data
             .iter()
             .map(|(slot, path)| ((*slot).to_owned(), path.to_path_buf()))
             .collect(),
         ..PluginGrants::default()
     };
-    let policies = [
-        ("calculator".to_owned(), policy(&[])),
-        ("search".to_owned(), policy(&[("corpus", corpus)])),
+    let grants_by_name = [
+        ("calculator".to_owned(), grants(&[])),
+        ("search".to_owned(), grants(&[("corpus", corpus)])),
     ];
-    let registry = Registry::load_where(plugins, &policies.into(), KINDS, sandbox, |name| {
+    let registry = Registry::load_where(plugins, &grants_by_name.into(), KINDS, sandbox, |name| {
         matches!(name, "calculator" | "search")
     });
     if let Some(problem) = registry.problems().first() {

@@ -54,10 +54,11 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         },
         ..PluginGrants::default()
     };
-    let policies = BTreeMap::from([("misbehave".to_owned(), strict)]);
-    let registry = Registry::load_where(options.plugins, &policies, KINDS, &sandbox, |name| {
-        matches!(name, "calculator" | "misbehave")
-    });
+    let grants_by_name = BTreeMap::from([("misbehave".to_owned(), strict)]);
+    let registry =
+        Registry::load_where(options.plugins, &grants_by_name, KINDS, &sandbox, |name| {
+            matches!(name, "calculator" | "misbehave")
+        });
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }

@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => commands::bench::run(&options),
         Command::Prepare => {
             return {
-                rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::shut())
+                rlf_sandbox::prepare_process::prepare_from_stdin(&rlf_plugins::gates::closed_gates())
             };
         }
     };
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
             eprintln!(
                 "{} {}",
                 console::style("error:").red().bold().for_stderr(),
-                told(&error)
+                error_text(&error)
             );
             failure
         }
@@ -134,7 +134,7 @@ fn unparsed(error: &clap::Error) -> ExitCode {
 }
 
 /// Formats an error with its causes. A cause that a message already ends in is not repeated.
-fn told(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();

@@ -9,7 +9,7 @@ use rlf_environments::environments::EnvironmentConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
 use rlf_run::RunConfig;
-use rlf_run::config::{IN_RUN, take_in_run};
+use rlf_run::config::{IN_RUN, take_run_data};
 use rlf_sandbox::SandboxConfig;
 use rlf_serve::ServeConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 /// The tables of a configuration about plugins, the sandbox and the service.
 #[derive(Default)]
 pub(crate) struct Operator {
-    pub(crate) policies: BTreeMap<String, PluginGrants>,
+    pub(crate) grants_by_name: BTreeMap<String, PluginGrants>,
     pub(crate) sandbox: SandboxConfig,
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
@@ -55,7 +55,7 @@ pub(crate) struct Setting {
 /// The operator's settings of one plugin.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PluginSettings {
-    pub(crate) policy: PluginGrants,
+    pub(crate) grants: PluginGrants,
     pub(crate) settings: Vec<Setting>,
     /// `FILE:LINE` of the plugin's table.
     pub(crate) entry: Option<String>,
@@ -87,7 +87,7 @@ impl Operator {
         }
         let part: Part = rlf_config::parse(&text, &origin)?;
         let mut operator = Self {
-            policies: part.plugins,
+            grants_by_name: part.plugins,
             sandbox: part.sandbox,
             tools: part.tools,
             environments: part.environments,
@@ -97,9 +97,9 @@ impl Operator {
         };
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
-        for (alias, policy) in &mut operator.policies {
-            let in_run = take_in_run(policy);
-            policy.resolve_paths(base);
+        for (alias, grants) in &mut operator.grants_by_name {
+            let in_run = take_run_data(grants);
+            grants.resolve_paths(base);
             let names = in_run.into_iter().map(|(slot, path)| {
                 let path = path.display().to_string();
                 (slot, path.trim_start_matches(IN_RUN).to_owned())
@@ -117,7 +117,7 @@ impl Operator {
         config: Option<&str>,
     ) -> anyhow::Result<PluginSettings> {
         let mut configured = PluginSettings {
-            policy: self.policies.get(plugin).cloned().unwrap_or_default(),
+            grants: self.grants_by_name.get(plugin).cloned().unwrap_or_default(),
             ..PluginSettings::default()
         };
         if let Some((file, lines)) = &self.file {
@@ -139,7 +139,7 @@ impl Operator {
                 .split_once('=')
                 .with_context(|| format!("--data {binding}: write NAME=FILE"))?;
             configured
-                .policy
+                .grants
                 .data
                 .insert(name.into(), PathBuf::from(path));
             let value = toml::Value::String(path.to_owned());
@@ -154,20 +154,20 @@ impl Operator {
                     .unwrap_or_else(|_| toml::Value::String(value.to_string()));
                 configured.put(format!("config.{key}"), value, "--plugin-config");
             }
-            configured.policy.config.extend(parsed);
+            configured.grants.config.extend(parsed);
         }
         Ok(configured)
     }
 
     /// Rewords a problem whose cause is data bound to a run's folder, because no run is given here.
-    pub(crate) fn explained(&self, problem: &Problem, policy: &PluginGrants) -> Problem {
+    pub(crate) fn explained(&self, problem: &Problem, grants: &PluginGrants) -> Problem {
         let mut problem = problem.clone();
         let Some(in_run) = self.in_run.get(&problem.plugin) else {
             return problem;
         };
         let missing: Vec<(&String, &String)> = in_run
             .iter()
-            .filter(|(slot, _)| !policy.data.contains_key(*slot))
+            .filter(|(slot, _)| !grants.data.contains_key(*slot))
             .collect();
         if problem.kind != ProblemKind::Data || missing.is_empty() {
             return problem;
@@ -211,7 +211,7 @@ impl PluginSettings {
 
     /// Marks the settings that do not apply to a component with this hash.
     pub(crate) fn withdraw_unless(&mut self, hash: &str) {
-        let pinned = &self.policy.hash;
+        let pinned = &self.grants.hash;
         if pinned
             .as_ref()
             .is_none_or(|pin| pin.eq_ignore_ascii_case(hash))

@@ -65,7 +65,7 @@ impl Format {
                 "questions with their own Python tools: messages, tools, codes, unsolved_set, answer"
             }
             Self::EnvFactory => {
-                "calls to make in worlds: prompt, reward_model, extra_info.mcp_factory_kwargs"
+                "calls to make in environments: prompt, reward_model, extra_info.mcp_factory_kwargs"
             }
             Self::TauBench => {
                 "a customer's wish and the database after it: instruction, actions, gold_hash"
@@ -94,10 +94,11 @@ impl Format {
         match self {
             Self::Ftrl => has(&["messages", "codes"]) || has(&["messages", "unsolved_set"]),
             Self::EnvFactory => {
-                let worlds = row
+                let environment = row
                     .get("extra_info")
                     .and_then(|extra| extra.get("mcp_factory_kwargs"));
-                worlds.is_some_and(|worlds| !worlds.is_null()) && has(&["reward_model"])
+                environment.is_some_and(|environment| !environment.is_null())
+                    && has(&["reward_model"])
             }
             Self::TauBench => has(&["instruction", "actions"]),
             Self::Verl => has(&["reward_model"]),

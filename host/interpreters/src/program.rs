@@ -302,10 +302,10 @@ impl From<code::Exception> for Exception {
 
 /// Shortens the text of an exception, because a program can raise any amount of text.
 fn shortened(mut text: String) -> String {
-    const MOST: usize = 64 << 10;
-    if text.len() > MOST {
-        let omitted = text.len() - MOST;
-        text.truncate(text.floor_char_boundary(MOST));
+    const MAX_BYTES: usize = 64 << 10;
+    if text.len() > MAX_BYTES {
+        let omitted = text.len() - MAX_BYTES;
+        text.truncate(text.floor_char_boundary(MAX_BYTES));
         let _ = write!(text, " [... {omitted} bytes left out]");
     }
     text

@@ -315,11 +315,11 @@ mod tests {
         rlf_config::parse(text, "c.toml").unwrap()
     }
 
-    fn refusal(manifest_text: &str, policy_text: &str, component: &ComponentInfo) -> String {
+    fn refusal(manifest_text: &str, grants_text: &str, component: &ComponentInfo) -> String {
         let refused = admit(
             "p",
             &manifest(manifest_text),
-            &grants(policy_text),
+            &grants(grants_text),
             component,
         );
         let LoadRefusal { what, mend, .. } = refused.unwrap_err();

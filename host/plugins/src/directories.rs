@@ -107,12 +107,13 @@ mod tests {
                 std::fs::write(folder.join("plugin.toml"), "").unwrap();
             }
         }
-        let planned = |policies: &str| -> Vec<(String, PathBuf)> {
-            let policies = rlf_config::parse(policies, "c.toml").unwrap();
-            let places =
-                PluginDirectories::find(&directories, &policies, |_, error| panic!("{error}"));
+        let planned = |grants_by_name: &str| -> Vec<(String, PathBuf)> {
+            let grants_by_name = rlf_config::parse(grants_by_name, "c.toml").unwrap();
+            let places = PluginDirectories::find(&directories, &grants_by_name, |_, error| {
+                panic!("{error}")
+            });
             let mut problems = Vec::new();
-            let jobs = places.plan(&policies, &mut problems).into_iter();
+            let jobs = places.plan(&grants_by_name, &mut problems).into_iter();
             let jobs = jobs.map(|job| (job.alias.clone(), job.path())).collect();
             assert_eq!(problems, []);
             jobs

@@ -25,7 +25,7 @@ pub(crate) const AVAILABLE: &[GateName] = &[
 ];
 
 /// Every gate, leading nowhere. The process that prepares components uses them, because no gate opens there.
-pub fn shut() -> Vec<Arc<dyn OpenGate>> {
+pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
     let http = http::HttpGate::open(&HttpRules::default());
     let http = http
         .into_iter()

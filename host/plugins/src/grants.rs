@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_policy_is_read() {
+    fn a_table_with_every_grant_is_read() {
         let grants = grants(
             r#"
 plugin = "search"
@@ -262,7 +262,7 @@ search = "find"
     }
 
     #[test]
-    fn an_empty_policy_grants_nothing() {
+    fn an_empty_table_grants_nothing() {
         let grants = grants("");
         assert_eq!(grants, PluginGrants::default());
         assert!(grants.gates.is_empty() && grants.data.is_empty() && grants.enabled);
@@ -271,7 +271,7 @@ search = "find"
     }
 
     #[test]
-    fn unknown_keys_are_errors_in_the_policy_and_in_its_limits() {
+    fn unknown_keys_are_errors_in_the_grants_and_in_their_limits() {
         let error = |text: &str| {
             rlf_config::parse::<PluginGrants>(text, "c.toml")
                 .unwrap_err()

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_policy_a_plugin_has_its_folders_name() {
+    fn without_grants_a_plugin_has_its_folders_name() {
         let (jobs, problems) = planned(&[folder("a"), Place::Bare("b.wasm".into())], "");
         assert_eq!(jobs, pairs(&[("a", "dir/a"), ("b", "dir/b.wasm")]));
         assert!(problems.is_empty());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_for_what_is_not_there_names_what_is() {
+    fn grants_for_what_is_not_there_name_what_is() {
         let (jobs, problems) = planned(&[folder("search")], "[serach]\n");
         assert_eq!(jobs, pairs(&[("search", "dir/search")]));
         assert_eq!(

@@ -204,7 +204,7 @@ impl Plugin {
     }
 
     /// Whether the same call can end differently when it is repeated, regardless of its tools' hints.
-    pub fn is_granted_chance(&self) -> bool {
+    pub fn has_real_sources(&self) -> bool {
         self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
 

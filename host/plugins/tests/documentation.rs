@@ -69,7 +69,7 @@ fn the_manifest_in_the_documents_has_every_key_and_is_read() {
 }
 
 #[test]
-fn the_policy_in_the_documents_has_every_key_and_is_read() {
+fn the_grants_in_the_documents_have_every_key_and_are_read() {
     let example = &example(&read("docs/plugins.md"), "grants");
     let read: Configuration = rlf_config::parse(example, "docs/plugins.md").unwrap();
     let grants = &read.plugins["wiki"];

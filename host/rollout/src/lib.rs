@@ -11,6 +11,8 @@
 //! batching of turns make no difference. Every draw is keyed by its place (see [`generate::GenerateRequest::key`]), and
 //! the policy's arithmetic does not depend on the other sequences of a pass.
 //!
+//! The crate must not know losses, gradients, checkpoints or the command line.
+//!
 //! | looking for | module |
 //! |---|---|
 //! | the loop of one trajectory | `episode` |

@@ -36,11 +36,11 @@ fn is_in_run(path: &Path) -> bool {
 }
 
 /// Removes the data bindings that refer to the run's folder from a plugin's grants, and returns them.
-pub fn take_in_run(policy: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
-    let (in_run, elsewhere) = std::mem::take(&mut policy.data)
+pub fn take_run_data(grants: &mut PluginGrants) -> BTreeMap<String, PathBuf> {
+    let (in_run, elsewhere) = std::mem::take(&mut grants.data)
         .into_iter()
         .partition(|(_, path)| is_in_run(path));
-    policy.data = elsewhere;
+    grants.data = elsewhere;
     in_run
 }
 
@@ -269,10 +269,10 @@ impl RunConfig {
                 *path = base.join(&*path);
             }
         }
-        for policy in self.plugins.values_mut() {
-            let in_run = take_in_run(policy);
-            policy.resolve_paths(base);
-            policy.data.extend(in_run);
+        for grants in self.plugins.values_mut() {
+            let in_run = take_run_data(grants);
+            grants.resolve_paths(base);
+            grants.data.extend(in_run);
         }
         if let Some(user) = &mut self.user {
             user.resolve_paths(base);

@@ -56,10 +56,9 @@ pub(crate) async fn train(
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
     label_users(parts, &mut run)?;
     let mut model = parts.load_model(&sft_end.path, device)?;
-    let (workshop, _engine) = parts.workshop(&model)?;
-    let mut source =
-        PlayedDemonstrations::new(workshop, parts.demonstrations()?, parts.config.seed)
-            .after(sft.steps);
+    let (engine, _generator) = parts.rollout_engine(&model)?;
+    let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, parts.config.seed)
+        .after(sft.steps);
     let mut observer = observer.with_end_of_sft("control: SFT instead of RL");
     let seed = parts.config.seed;
     let end = sft::train(

@@ -160,15 +160,15 @@ impl RunParts {
             config.seed,
             tasks.rows().iter().map(|(_, task)| &**task),
         )?;
-        let scene = EpisodeContext {
+        let context = EpisodeContext {
             dialogue: Arc::new(dialogue),
             tools: tools.clone(),
             environments: environments.clone(),
             shown: config.shown_tools.clone(),
             user: user.clone(),
         };
-        tasks.check(&scene)?;
-        let dialogue = scene.dialogue;
+        tasks.check(&context)?;
+        let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))
             .transpose()?;
@@ -287,7 +287,7 @@ impl RunParts {
     }
 
     /// The parts that all episodes share.
-    pub fn scene(&self) -> EpisodeContext {
+    pub fn episode_context(&self) -> EpisodeContext {
         EpisodeContext {
             dialogue: self.dialogue.clone(),
             tools: self.tools.clone(),
@@ -311,23 +311,23 @@ impl RunParts {
     }
 
     /// The engine that makes trajectories with the current weights of `model`.
-    pub fn workshop(
+    pub fn rollout_engine(
         &self,
         model: &Model,
     ) -> anyhow::Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>)> {
-        let engine = Arc::new(PolicyGenerator::start(
+        let generator = Arc::new(PolicyGenerator::start(
             model.share(),
             self.dialogue.stop_ids().to_vec(),
             self.config.dialogue.context as usize,
             self.config.workers(),
             self.config.engine,
         )?);
-        let workshop = RolloutEngine {
-            context: self.scene(),
+        let engine = RolloutEngine {
+            context: self.episode_context(),
             rewards: self.rewards.clone(),
-            generator: engine.clone(),
+            generator: generator.clone(),
         };
-        Ok((Arc::new(workshop), engine))
+        Ok((Arc::new(engine), generator))
     }
 
     /// The rollout settings for a split.
@@ -357,11 +357,11 @@ impl RunParts {
         params: SamplingParams,
         step: u64,
     ) -> anyhow::Result<(Evaluation, Vec<Group>)> {
-        let (workshop, _engine) = self.workshop(model)?;
+        let (engine, _generator) = self.rollout_engine(model)?;
         let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
         let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
         let health = self.health();
-        let evaluated = evaluate(&workshop, tasks, samples, &greedy, &sampled).await?;
+        let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
         health.check()?;
         Ok(evaluated)
     }
@@ -379,17 +379,17 @@ impl RunParts {
 
 /// The grants of all plugins, with `run:` bindings resolved to the run's folder.
 fn bindings(
-    policies: &BTreeMap<String, PluginGrants>,
+    grants_by_name: &BTreeMap<String, PluginGrants>,
     run: &Path,
 ) -> BTreeMap<String, PluginGrants> {
-    let mut policies = policies.clone();
-    for path in policies
+    let mut grants_by_name = grants_by_name.clone();
+    for path in grants_by_name
         .values_mut()
-        .flat_map(|policy| policy.data.values_mut())
+        .flat_map(|grants| grants.data.values_mut())
     {
         if let Some(name) = path.to_str().and_then(|text| text.strip_prefix(IN_RUN)) {
             *path = data_path(run).join(name);
         }
     }
-    policies
+    grants_by_name
 }

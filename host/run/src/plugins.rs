@@ -117,7 +117,7 @@ impl PluginSources {
     }
 
     /// These directories and those that the run in the folder `run` started with, as far as they still exist.
-    pub(crate) fn of_run(&self, run: &Path) -> Self {
+    pub(crate) fn with_recorded(&self, run: &Path) -> Self {
         let recorded = std::fs::read_to_string(run.join(RECORD)).unwrap_or_default();
         let recorded: Vec<PathBuf> = serde_json::from_str(&recorded).unwrap_or_default();
         let mut sources = self.clone();
@@ -241,12 +241,12 @@ mod tests {
             shipped: Some("shipped".into()),
             prepare_elsewhere: false,
         };
-        let all = shipped.of_run(run.path()).all();
+        let all = shipped.with_recorded(run.path()).all();
         assert_eq!(all, [own.path().to_owned(), "shipped".into()]);
         // Directories that no longer exist are left out.
         drop(own);
-        let all = shipped.of_run(run.path()).all();
+        let all = shipped.with_recorded(run.path()).all();
         assert_eq!(all, [PathBuf::from("shipped")]);
-        assert_eq!(shipped.of_run(&run.path().join("none")), shipped);
+        assert_eq!(shipped.with_recorded(&run.path().join("none")), shipped);
     }
 }

@@ -34,13 +34,13 @@ impl Rollouts for PolicyRollouts {
         let settings = self
             .parts
             .settings(params, Purpose::Rollout, Split::Train, step)?;
-        let (workshop, engine) = self.parts.workshop(policy)?;
+        let (engine, generator) = self.parts.rollout_engine(policy)?;
         let health = self.parts.health();
         let sessions = self.parts.environments.sessions();
         let started = Instant::now();
-        let groups = rollout(&workshop, &tasks, self.group_size, &settings).await?;
+        let groups = rollout(&engine, &tasks, self.group_size, &settings).await?;
         let elapsed = started.elapsed().as_secs_f64();
-        let times = engine.take_times().await;
+        let times = generator.take_times().await;
         health.check()?;
         let now = self.parts.environments.sessions();
         let mut metrics = vec![

@@ -51,7 +51,7 @@ impl SavedRun {
                 run.display()
             )
         })?;
-        let parts = RunParts::from_run(config, &plugins.of_run(run), run, reporter)?;
+        let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
         parts.report_problems(reporter);
         let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
         for change in changes {
@@ -102,8 +102,8 @@ impl SavedRun {
     ) -> Result<Group, RunFailure> {
         let step = self.checkpoint.state.step;
         let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
-        let (workshop, _engine) = self.parts.workshop(&self.model)?;
-        let groups = rollout(&workshop, &[task], samples, &settings)
+        let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
+        let groups = rollout(&engine, &[task], samples, &settings)
             .await
             .map_err(anyhow::Error::from)?;
         let group = groups.into_iter().next();

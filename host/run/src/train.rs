@@ -102,7 +102,7 @@ pub async fn train(
     reporter.begins(&path, &choice);
     let config_toml = config.to_toml()?;
     let parts = Arc::new(if is_resumed {
-        let plugins = options.plugins.of_run(&path);
+        let plugins = options.plugins.with_recorded(&path);
         RunParts::from_run(config, &plugins, &path, &*reporter)?
     } else {
         RunParts::new(config, &options.plugins, &path, &*reporter)?
@@ -112,7 +112,7 @@ pub async fn train(
     let spec = RunSpec {
         config_toml,
         plugins: parts.plugin_hashes(),
-        machine: Machine::here(provenance::binary_hash(), device_name(&choice.device)),
+        machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
         assets: parts.assets()?,
     };
     let keep = parts.config.checkpoint.clone();
@@ -136,9 +136,9 @@ pub async fn train(
     label_users(&parts, &mut run)?;
     let seed = parts.config.seed;
     if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
-        let (workshop, _engine) = parts.workshop(&model)?;
+        let (engine, _generator) = parts.rollout_engine(&model)?;
         let set = parts.demonstrations()?;
-        rehearse(&workshop, &set, seed, sft.steps, sft.batch_size)
+        rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
             .await
             .context("[sft] has nothing to learn from a demonstration that fails")?;
     }
@@ -160,8 +160,8 @@ pub async fn train(
     }
     let mut end = PhaseEnd::Finished;
     if let Some(config) = &parts.config.sft {
-        let (workshop, _engine) = parts.workshop(&model)?;
-        let mut source = PlayedDemonstrations::new(workshop, parts.demonstrations()?, seed);
+        let (engine, _generator) = parts.rollout_engine(&model)?;
+        let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
         end = sft::train(
             config,
             seed,

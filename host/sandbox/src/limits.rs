@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_changes_single_limits_and_unknown_keys_are_errors() {
+    fn a_table_changes_single_limits_and_unknown_keys_are_errors() {
         let limits: Limits =
             serde_json::from_str(r#"{"wall_ms": 250, "log_level": "debug"}"#).unwrap();
         assert_eq!(limits.wall, Duration::from_millis(250));

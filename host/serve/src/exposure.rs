@@ -44,7 +44,7 @@ impl Exposure {
                 ));
             }
         }
-        let policies: BTreeMap<&str, &PluginGrants> = registry
+        let grants_by_name: BTreeMap<&str, &PluginGrants> = registry
             .plugins()
             .iter()
             .map(|plugin| (plugin.name(), plugin.grants()))
@@ -68,7 +68,12 @@ impl Exposure {
         };
         (exposure.failed).extend(registry.refused_tools().clone());
         for plugin in registry.plugins() {
-            let reach = reach(plugin.name(), &policies, &owners, &mut BTreeSet::new());
+            let reach = reach(
+                plugin.name(),
+                &grants_by_name,
+                &owners,
+                &mut BTreeSet::new(),
+            );
             let withheld = reach.filter(|_| !config.allow.contains(plugin.name())).map(|reach| {
                 format!(
                     "it leads to {reach}; to serve it all the same, name its plugin `{}` in serve.allow (--allow {})",
@@ -114,30 +119,30 @@ fn failed<'a>(problems: impl Iterator<Item = &'a Problem>) -> BTreeMap<String, S
 /// The place outside the sandbox that a plugin reaches, by itself or by the tools that it may call.
 fn reach(
     name: &str,
-    policies: &BTreeMap<&str, &PluginGrants>,
+    grants_by_name: &BTreeMap<&str, &PluginGrants>,
     owners: &BTreeMap<&str, &str>,
     seen: &mut BTreeSet<String>,
 ) -> Option<String> {
     if !seen.insert(name.to_owned()) {
         return None;
     }
-    let policy = policies.get(name)?;
-    if policy.gates.contains(&GateName::Http) || policy.http.is_some() {
+    let grants = grants_by_name.get(name)?;
+    if grants.gates.contains(&GateName::Http) || grants.http.is_some() {
         return Some("a network".into());
     }
-    if policy.gates.contains(&GateName::Model) {
+    if grants.gates.contains(&GateName::Model) {
         return Some("a model".into());
     }
-    if policy.unsandboxed_host_directory.is_some() {
+    if grants.unsandboxed_host_directory.is_some() {
         return Some("a directory of the host".into());
     }
-    let called = policy
+    let called = grants
         .tools
         .iter()
-        .filter(|_| policy.gates.contains(&GateName::Tools));
+        .filter(|_| grants.gates.contains(&GateName::Tools));
     called
         .filter_map(|tool| owners.get(tool.as_str()))
-        .find_map(|owner| reach(owner, policies, owners, seen))
+        .find_map(|owner| reach(owner, grants_by_name, owners, seen))
         .map(|what| format!("{what} by the tools that it may call"))
 }
 
@@ -147,15 +152,15 @@ mod tests {
 
     use super::*;
 
-    fn reaches(policies: &str, name: &str) -> Option<String> {
-        let policies: BTreeMap<String, PluginGrants> =
-            rlf_config::parse(policies, "c.toml").unwrap();
-        let policies = policies
+    fn reaches(grants_by_name: &str, name: &str) -> Option<String> {
+        let grants_by_name: BTreeMap<String, PluginGrants> =
+            rlf_config::parse(grants_by_name, "c.toml").unwrap();
+        let grants_by_name = grants_by_name
             .iter()
-            .map(|(name, policy)| (name.as_str(), policy))
+            .map(|(name, grants)| (name.as_str(), grants))
             .collect();
         let owners = BTreeMap::from([("fetch", "web"), ("ask", "agent"), ("sum", "calculator")]);
-        reach(name, &policies, &owners, &mut BTreeSet::new())
+        reach(name, &grants_by_name, &owners, &mut BTreeSet::new())
     }
 
     #[test]

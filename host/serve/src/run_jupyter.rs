@@ -57,7 +57,7 @@ pub(crate) async fn run(
             return Ok(logged(json(&RunJupyterResponse::not_run(message)), log));
         }
     };
-    let policy = &interpreter.plugin().grants().programs;
+    let grants = &interpreter.plugin().grants().programs;
     let mut left = request.total_timeout.limit().unwrap_or(Duration::ZERO);
     let each = request.cell_timeout.limit();
     let limits = ProgramLimits {
@@ -104,7 +104,7 @@ pub(crate) async fn run(
             end = End::OutOfTime;
             break;
         }
-        let time = each.unwrap_or(policy.time).min(policy.time).min(left);
+        let time = each.unwrap_or(grants.time).min(grants.time).min(left);
         let limits = ProgramLimits {
             time: Some(time.max(Duration::from_millis(1))),
             ..limits
@@ -126,11 +126,11 @@ pub(crate) async fn run(
         let mut is_over = report.stopped.is_some();
         // All reports wait in memory for the answer.
         held += bytes_of(&report);
-        if held > policy.file_bytes {
+        if held > grants.file_bytes {
             end = End::Finished(Some(SIGXFSZ));
             said = format!(
                 "the cells show more than {} bytes together (programs.file_bytes)",
-                policy.file_bytes
+                grants.file_bytes
             );
             is_over = true;
         } else {

@@ -331,7 +331,7 @@ impl ToolManager {
             .filter(|_| hints.deterministic && !hints.open_world)
             // A tool's answer may depend on tools that it calls, and those may change.
             .filter(|_| !plugin.calls_others())
-            .filter(|_| !plugin.is_granted_chance() && !plugin.leaves_files());
+            .filter(|_| !plugin.has_real_sources() && !plugin.leaves_files());
         if let Some(observation) =
             cache.and_then(|cache| cache.get(index, plugin.identity(), &arguments))
         {

@@ -12,7 +12,7 @@
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
 //! | the gradient of one mini-batch | `update` |
 //! | every setting, its default, unit and effect | [`config`], [`rlf_policy::OptimizerConfig`] |
-//! | the trajectories that train, and those that are left out and counted | [`experience`] |
+//! | the trajectories that train, and those that are left out and counted | [`batch`] |
 //! | the supervised loop | [`sft`] |
 //! | the reinforcement-learning loop | [`rl`] |
 //! | the traits to implement to feed it: rollouts, demonstrations | [`rollouts`] |
@@ -35,9 +35,9 @@
 //! ```
 
 pub mod advantage;
+pub mod batch;
 pub mod config;
 pub mod error;
-pub mod experience;
 #[cfg(test)]
 mod fixtures;
 mod learner;

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use rlf_policy::{Model, Sequence};
 
+use crate::batch::Batch;
 use crate::config::RlConfig;
 use crate::error::TrainError;
-use crate::experience::Batch;
 use crate::learner::{self, Begin};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};

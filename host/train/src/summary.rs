@@ -10,7 +10,7 @@ use rlf_dialogue::trajectory::Trajectory;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::experience::Batch;
+use crate::batch::Batch;
 use crate::metrics::{Line, Means};
 use crate::phase::Phase;
 use crate::rollouts::Experience;

@@ -19,7 +19,7 @@ fn spec() -> RunSpec {
             ("calculator".into(), "aaaa".into()),
             ("search".into(), "bbbb".into()),
         ]),
-        machine: Machine::here("binary".into(), "cpu".into()),
+        machine: Machine::current("binary".into(), "cpu".into()),
         assets: vec![("tokenizer.json".into(), b"{}".to_vec())],
     }
 }

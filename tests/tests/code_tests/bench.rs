@@ -25,7 +25,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Adds these lines to the reward's grants.
-    pub(crate) fn new(policy: &str) -> Self {
+    pub(crate) fn new(grants: &str) -> Self {
         let project = Project::find().expect("tests run inside a checkout");
         let plugins = xtask::plugins::ready(&project, Family::FirstParty)
             .unwrap_or_else(|error| panic!("{error:#}"));
@@ -35,26 +35,26 @@ impl Bench {
         let mut text = format!(
             "[python]\nprograms.time_ms = 60_000\n\
              [tests]\nplugin = \"reward-code-tests\"\nhash = \"{hash}\"\ngrants = [\"execute\"]\n\
-             execute = [\"python\"]\nlimits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\n{policy}"
+             execute = [\"python\"]\nlimits.wall_ms = 200_000\nlimits.cpu_ms = 60_000\n{grants}"
         );
         for (key, value) in [
             ("limits.nested_calls", "1000"),
             ("config.programs", "1000"),
             ("config.code", "\"answer\""),
         ] {
-            if !policy.contains(key) {
+            if !grants.contains(key) {
                 text.extend([key, " = ", value, "\n"]);
             }
         }
-        let policies: BTreeMap<String, PluginGrants> =
-            rlf_config::parse(&text, "policies.toml").expect("well written");
+        let grants_by_name: BTreeMap<String, PluginGrants> =
+            rlf_config::parse(&text, "grants.toml").expect("well written");
         let sandbox = Sandbox::new(&SandboxConfig {
             cache: Some(project.host_target().join("end-to-end/cache/code-tests")),
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a sandbox");
         let wanted = |name: &str| ["tests", "python"].contains(&name);
-        let registry = Registry::load_where(&plugins, &policies, KINDS, &sandbox, wanted);
+        let registry = Registry::load_where(&plugins, &grants_by_name, KINDS, &sandbox, wanted);
         assert_eq!(registry.problems(), []);
         let tools =
             ToolManager::new(&registry, &ToolManagerConfig::default()).expect("no tools clash");

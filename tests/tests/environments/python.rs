@@ -119,20 +119,20 @@ mcp = FastMCP(name='Logging')
 ";
 
 /// The interpreter with a folder of servers, as the environment `worlds`.
-fn worlds(servers: &str) -> (Registry, Environments) {
+fn load_environments(servers: &str) -> (Registry, Environments) {
     let project = Project::find().expect("tests run inside a checkout");
     let plugins = xtask::plugins::ready(&project, Family::FirstParty)
         .unwrap_or_else(|error| panic!("{error:#}"));
     let text = format!("[worlds]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
-    let policies: BTreeMap<String, PluginGrants> =
-        rlf_config::parse(&text, "policies.toml").expect("policies are well written");
+    let grants_by_name: BTreeMap<String, PluginGrants> =
+        rlf_config::parse(&text, "grants.toml").expect("the grants are well written");
     let sandbox = Sandbox::new(&SandboxConfig {
         sessions: Some(4),
         cache: Some(project.host_target().join("end-to-end/environments")),
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");
-    let registry = Registry::load_where(&plugins, &policies, KINDS, &sandbox, |name| {
+    let registry = Registry::load_where(&plugins, &grants_by_name, KINDS, &sandbox, |name| {
         name == "worlds"
     });
     assert_eq!(registry.problems(), []);
@@ -144,7 +144,7 @@ fn worlds(servers: &str) -> (Registry, Environments) {
 fn sessions_begin_where_the_files_are_loaded() {
     let project = Project::find().expect("tests run inside a checkout");
     let servers = project.root().join("plugins/environments");
-    let (registry, environments) = worlds(&servers.display().to_string());
+    let (registry, environments) = load_environments(&servers.display().to_string());
     let plugin = environments.plugin("worlds").expect("was loaded");
     assert_eq!(*plugin.template().init(), InitMode::Snapshot);
     assert!(plugin.environment_hash().is_some());
@@ -156,7 +156,7 @@ async fn a_file_that_prints_and_looks_around_while_it_is_imported_keeps_the_snap
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Curious.py"), CURIOUS).expect("can be written");
     let servers = folder.path().display().to_string();
-    let (_registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
+    let (_registry, environments) = tokio::task::block_in_place(|| load_environments(&servers));
     let plugin = environments.plugin("worlds").expect("was loaded");
     assert_eq!(*plugin.template().init(), InitMode::Snapshot);
     for _ in 0..2 {
@@ -177,7 +177,7 @@ async fn a_file_that_prints_and_looks_around_while_it_is_imported_keeps_the_snap
 fn what_a_file_opens_while_it_is_imported_is_reported_with_its_line() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Logging.py"), LOGGING).expect("can be written");
-    let (_registry, environments) = worlds(&folder.path().display().to_string());
+    let (_registry, environments) = load_environments(&folder.path().display().to_string());
     let plugin = environments.plugin("worlds").expect("was loaded");
     // The fast build of the interpreter keeps its files in its own memory, and so in the snapshot.
     if let InitMode::PerCall { reason } = plugin.template().init() {
@@ -193,7 +193,7 @@ async fn glutton(calls: u64) -> (EnvironmentSession, tempfile::TempDir, Registry
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Glutton.py"), GLUTTON).expect("can be written");
     let servers = folder.path().display().to_string();
-    let (registry, environments) = tokio::task::block_in_place(|| worlds(&servers));
+    let (registry, environments) = tokio::task::block_in_place(|| load_environments(&servers));
     let task = json!({"servers": {"Glutton": {"calls": calls}}});
     let session = environments
         .open("worlds", "test", &task, 7)

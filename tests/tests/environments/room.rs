@@ -5,10 +5,10 @@ use std::time::Duration;
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::scene::{POLICY, Scene, add, call, count, scene_for, shown};
+use crate::scene::{GRANTS, Scene, add, call, count, scene_for, shown};
 
 fn narrow() -> Scene {
-    scene_for(3, Duration::from_mins(10), POLICY)
+    scene_for(3, Duration::from_mins(10), GRANTS)
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn one_that_gives_no_snapshot_is_played_again_from_its_beginning() {
 
 #[tokio::test]
 async fn one_that_waits_long_frees_its_instance() {
-    let scene = scene_for(4, Duration::from_millis(30), POLICY);
+    let scene = scene_for(4, Duration::from_millis(30), GRANTS);
     let mut session = scene.open(json!({})).await;
     call(&mut session, "add", add(1)).await;
     let gone = async {
@@ -108,9 +108,9 @@ async fn one_that_waits_long_frees_its_instance() {
 
 #[tokio::test]
 async fn where_there_is_no_room_at_the_end_it_is_asked_for_once_more() {
-    let policies =
-        format!("{POLICY}wall_ms = 500\n[long]\nplugin = \"world\"\nlimits.cpu_ms = 20000\n");
-    let scene = scene_for(1, Duration::from_mins(10), &policies);
+    let grants_by_name =
+        format!("{GRANTS}wall_ms = 500\n[long]\nplugin = \"world\"\nlimits.cpu_ms = 20000\n");
+    let scene = scene_for(1, Duration::from_mins(10), &grants_by_name);
     let session = scene.open(json!({})).await;
     let long = scene.environments.open("long", "test", &json!({}), 7).await;
     let mut long = long.expect("the other makes room");

@@ -29,11 +29,11 @@ pub(crate) struct Scene {
     _folder: TempDir,
 }
 
-pub(crate) const POLICY: &str =
+pub(crate) const GRANTS: &str =
     "[world.limits]\ncpu_ms = 300\nmemory_bytes = 16777216\noutput_stop_bytes = 1048576\n";
 
 /// A sandbox with room for this many live sessions. A session may be idle for this long.
-pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene {
+pub(crate) fn scene_for(sessions: u32, idle: Duration, grants_by_name: &str) -> Scene {
     let project = Project::find().expect("tests run inside a checkout");
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (family, name) in [
@@ -54,9 +54,9 @@ pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene 
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");
-    let policies: BTreeMap<String, PluginGrants> =
-        rlf_config::parse(policies, "policies.toml").expect("policies are well written");
-    let registry = Registry::load(folder.path(), &policies, KINDS, &sandbox);
+    let grants_by_name: BTreeMap<String, PluginGrants> =
+        rlf_config::parse(grants_by_name, "grants.toml").expect("the grants are well written");
+    let registry = Registry::load(folder.path(), &grants_by_name, KINDS, &sandbox);
     assert_eq!(registry.problems(), []);
     let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig { idle });
     let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("the defaults");
@@ -70,7 +70,7 @@ pub(crate) fn scene_for(sessions: u32, idle: Duration, policies: &str) -> Scene 
 }
 
 pub(crate) fn scene() -> Scene {
-    scene_for(16, Duration::from_mins(10), POLICY)
+    scene_for(16, Duration::from_mins(10), GRANTS)
 }
 
 fn copy(from: &Path, to: &Path) {

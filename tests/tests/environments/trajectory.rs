@@ -93,7 +93,7 @@ async fn play(
     let rewards =
         "success = \"reward-verdict.success >= 1\"\n[[stack]]\nplugin = \"reward-verdict\"\n";
     let rewards = rlf_config::parse(rewards, "rewards.toml").expect("well written");
-    let workshop = Arc::new(RolloutEngine {
+    let engine = Arc::new(RolloutEngine {
         context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
             tools: scene.tools.clone(),
@@ -116,7 +116,7 @@ async fn play(
         split: Split::Train,
     };
     let tasks = [(0, Arc::new(task))];
-    let mut groups = rollout(&workshop, &tasks, scripts.len(), &settings)
+    let mut groups = rollout(&engine, &tasks, scripts.len(), &settings)
         .await
         .expect("nothing an environment does is an error of the rollout");
     let group = groups.remove(0);

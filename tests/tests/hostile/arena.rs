@@ -27,7 +27,7 @@ const NEIGHBOUR: &str = "[calculator]\nlimits.wall_ms = 5000\n";
 /// The plugins to load.
 pub(crate) struct Plan {
     folder: TempDir,
-    policies: String,
+    grants_by_name: String,
     instances: u32,
     project: Project,
 }
@@ -38,7 +38,7 @@ impl Plan {
         let project = Project::find().expect("tests run inside a checkout");
         let plan = Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
-            policies: NEIGHBOUR.to_owned(),
+            grants_by_name: NEIGHBOUR.to_owned(),
             instances: 32,
             project,
         };
@@ -102,15 +102,15 @@ impl Plan {
         let plan = self.guest("agent");
         let bytes = fs::read(plan.folder().join("agent/agent.wasm")).expect("was copied");
         let info = ComponentInfo::read(&bytes).expect("is a component");
-        plan.policy(&format!(
+        plan.grants(&format!(
             "[agent]\nhash = \"{}\"\ngrants = [\"tools\"]\ntools = {tools:?}\n{more}",
             info.hash
         ))
     }
 
     /// Adds grants: tables by the plugin's name.
-    pub(crate) fn policy(mut self, text: &str) -> Self {
-        self.policies.push_str(text);
+    pub(crate) fn grants(mut self, text: &str) -> Self {
+        self.grants_by_name.push_str(text);
         self
     }
 
@@ -133,9 +133,10 @@ impl Plan {
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a small sandbox");
-        let policies: BTreeMap<String, PluginGrants> =
-            rlf_config::parse(&self.policies, "policies.toml").expect("policies are well written");
-        let registry = Registry::load(self.folder.path(), &policies, KINDS, &sandbox);
+        let grants_by_name: BTreeMap<String, PluginGrants> =
+            rlf_config::parse(&self.grants_by_name, "grants.toml")
+                .expect("the grants are well written");
+        let registry = Registry::load(self.folder.path(), &grants_by_name, KINDS, &sandbox);
         let tools = ToolManager::new(&registry, &ToolManagerConfig::default())
             .expect("the settings are the defaults");
         Arena {

@@ -45,9 +45,9 @@ async fn one(arena: &Arena, tool: &str, arguments: Value) -> CallOutcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
     // Deadlines far beyond the time needed, so that every call that is not cancelled ends as its kind does.
-    let policy = "[misbehave]\nmax_concurrency = 10000\nlimits.wall_ms = 300000\nlimits.cpu_ms = 20\nlimits.memory_bytes = 8388608\n";
+    let grants = "[misbehave]\nmax_concurrency = 10000\nlimits.wall_ms = 300000\nlimits.cpu_ms = 20\nlimits.memory_bytes = 8388608\n";
     let plan = Plan::new().guest("misbehave").instances(24);
-    let arena = Arc::new(plan.policy(policy).open());
+    let arena = Arc::new(plan.grants(grants).open());
     // The neighbour is part of the crowd here, and waits for its turn like the others.
     let kinds = kinds();
     let mut chance = Chance(1);
@@ -110,9 +110,9 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
 
 #[tokio::test]
 async fn places_of_a_tool_come_back_from_calls_that_were_given_up() {
-    let policy =
+    let grants =
         "[misbehave]\nmax_concurrency = 2\nlimits.wall_ms = 60000\nlimits.cpu_ms = 60000\n";
-    let arena = Plan::new().guest("misbehave").policy(policy).open();
+    let arena = Plan::new().guest("misbehave").grants(grants).open();
     for polls in 0..40 {
         let context = turn();
         let calls = (0..8).map(|_| call("loop", json!({}))).collect();

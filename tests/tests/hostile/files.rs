@@ -14,8 +14,8 @@ async fn no_way_leads_out_of_a_scratch_directory() {
     // The root is the call's own.
     let own_root = "[\"listed /\"], and its own file says \"mine\"";
     for (at, got) in [("/work", "nothing"), ("/", own_root)] {
-        let policy = format!("[misbehave]\nfiles.at = \"{at}\"\n");
-        let arena = Plan::new().guest("misbehave").policy(&policy).open();
+        let grants = format!("[misbehave]\nfiles.at = \"{at}\"\n");
+        let arena = Plan::new().guest("misbehave").grants(&grants).open();
         let outcome = arena
             .attack_with("escape_files", json!({ "path": at }))
             .await;
@@ -40,13 +40,13 @@ async fn no_path_leads_out_of_bound_data() {
     symlink("..", corpus.join("up")).unwrap();
     symlink("/etc", corpus.join("etc")).unwrap();
     symlink("part/one.txt", corpus.join("inner.txt")).unwrap();
-    let policy = format!(
+    let grants = format!(
         "[reader]\ndata.corpus = {:?}\n",
         corpus.display().to_string()
     );
     let arena = Plan::new()
         .guest_as("misbehave", "reader", "data = [\"corpus\"]\n")
-        .policy(&policy)
+        .grants(&grants)
         .open();
     let ways = [
         "../secret.txt",
@@ -86,8 +86,8 @@ async fn no_path_leads_out_of_bound_data() {
 
 #[tokio::test]
 async fn a_terabyte_and_a_million_files_are_ordinary_errors() {
-    let policy = "[misbehave]\nfiles.bytes = 1048576\nfiles.entries = 100\n";
-    let arena = Plan::new().guest("misbehave").policy(policy).open();
+    let grants = "[misbehave]\nfiles.bytes = 1048576\nfiles.entries = 100\n";
+    let arena = Plan::new().guest("misbehave").grants(grants).open();
     let calls = (0..4)
         .map(|_| call("abuse_files", json!({"path": "/work"})))
         .collect();

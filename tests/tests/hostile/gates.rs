@@ -66,15 +66,15 @@ proptest! {
         fs::write(folder.path().join("p/plugin.toml"), format!("gates = [{}]\n", list(&asked))).unwrap();
         // The pin names this component, or another that was in this folder before.
         let pin = if pinned { hash(&bytes) } else { "cd".repeat(32) };
-        let mut policy = format!("[p]\nhash = \"{pin}\"\ngrants = [{}]\n", list(&granted));
+        let mut grants = format!("[p]\nhash = \"{pin}\"\ngrants = [{}]\n", list(&granted));
         if granted.contains(&GateName::Http) {
-            policy.push_str("http.hosts.\"api.test\" = {}\n");
+            grants.push_str("http.hosts.\"api.test\" = {}\n");
         }
         if granted.contains(&GateName::Tools) {
-            policy.push_str("tools = [\"echo\"]\n");
+            grants.push_str("tools = [\"echo\"]\n");
         }
-        let policies = rlf_config::parse(&policy, "c.toml").unwrap();
-        let registry = Registry::load(folder.path(), &policies, KINDS, &SANDBOX);
+        let grants_by_name = rlf_config::parse(&grants, "c.toml").unwrap();
+        let registry = Registry::load(folder.path(), &grants_by_name, KINDS, &SANDBOX);
 
         // The gates that this version implements.
         let there = BTreeSet::from([GateName::Tools, GateName::Http, GateName::RealClock, GateName::RealRandom]);

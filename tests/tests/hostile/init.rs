@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::arena::{Arena, Plan, assert_ended, shown};
 
-fn arena(policy: &str) -> Arena {
-    let policy = format!("[bad-init]\nlimits.init_ms = 500\n{policy}");
-    Plan::new().guest("bad-init").policy(&policy).try_open()
+fn arena(grants: &str) -> Arena {
+    let grants = format!("[bad-init]\nlimits.init_ms = 500\n{grants}");
+    Plan::new().guest("bad-init").grants(&grants).try_open()
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ fn found(outcome: &rlf_dialogue::tool::CallOutcome) -> Value {
 async fn whatever_a_call_leaves_the_next_finds_what_the_first_found() {
     let arena = Plan::new()
         .guest("misbehave")
-        .policy("[misbehave.files]\nbytes = 1000000\n")
+        .grants("[misbehave.files]\nbytes = 1000000\n")
         .open();
     let trace = |secret: &str| call("leave_traces", json!({"secret": secret, "folder": "/work"}));
     let first = found(&arena.attack(vec![trace("alpha")]).await[0]);
@@ -47,7 +47,7 @@ async fn whatever_a_call_leaves_the_next_finds_what_the_first_found() {
 async fn a_call_that_was_killed_leaves_no_more_than_one_that_ended() {
     let arena = Plan::new()
         .guest("misbehave")
-        .policy("[misbehave]\nlimits.cpu_ms = 100\nlimits.wall_ms = 60000\n")
+        .grants("[misbehave]\nlimits.cpu_ms = 100\nlimits.wall_ms = 60000\n")
         .open();
     let echo = || call("echo", json!({"text": "x"}));
     let before = found(&arena.attack(vec![echo()]).await[0]);

@@ -10,8 +10,8 @@ const LIMIT: u64 = 32 << 20;
 
 #[tokio::test]
 async fn memory_taken_by_steps_ends_at_the_limit() {
-    let policy = format!("[misbehave]\nlimits.memory_bytes = {LIMIT}\n");
-    let arena = Plan::new().guest("misbehave").policy(&policy).open();
+    let grants = format!("[misbehave]\nlimits.memory_bytes = {LIMIT}\n");
+    let arena = Plan::new().guest("misbehave").grants(&grants).open();
     let calls = (0..8).map(|_| call("exhaust_memory", json!({}))).collect();
     for outcome in arena.attack(calls).await {
         assert_ended(
@@ -60,10 +60,10 @@ async fn several_memories_and_tables_share_the_limits() {
             "(if (i32.eq (i32.const -1) (memory.grow (i32.const 65530))) (then (unreachable))) unreachable",
         ),
     ];
-    let policy = format!("[grows]\nlimits.memory_bytes = {LIMIT}\n");
+    let grants = format!("[grows]\nlimits.memory_bytes = {LIMIT}\n");
     let arena = Plan::new()
         .stub("grows", &beside, &tools)
-        .policy(&policy)
+        .grants(&grants)
         .open();
     for (name, limit, value) in [
         ("memories", "memory_bytes", LIMIT),

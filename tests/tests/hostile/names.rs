@@ -32,11 +32,11 @@ fn replaced(manifest: &str, by: &[u8]) -> Arena {
     let plan = Plan::new().guest_as("misbehave", "trusted", manifest);
     let pin = hash_of(&plan, "trusted/trusted.wasm");
     fs::write(plan.folder().join("trusted/trusted.wasm"), by).expect("can be written");
-    let policy = format!(
+    let grants = format!(
         "[trusted]\nhash = \"{pin}\"\ngrants = [\"http\"]\nfiles.bytes = 1000\ndata.corpus = {:?}\n",
         secret.path().display().to_string()
     );
-    plan.policy(&policy).try_open()
+    plan.grants(&grants).try_open()
 }
 
 #[tokio::test]
@@ -65,8 +65,8 @@ async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
     let plan = Plan::new().guest_as("misbehave", "trusted", "");
     let pin = hash_of(&plan, "trusted/trusted.wasm");
     fs::write(plan.folder().join("trusted/trusted.wasm"), changed).expect("can be written");
-    let policy = format!("[trusted]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
-    let arena = plan.policy(&policy).open();
+    let grants = format!("[trusted]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
+    let arena = plan.grants(&grants).open();
     let notices = arena
         .registry
         .plugin("trusted")
@@ -90,8 +90,8 @@ async fn two_plugins_that_claim_one_name_are_both_refused() {
         .guest("misbehave")
         .component("misbehave", &stranger("mine"));
     let pin = hash_of(&plan, "misbehave/misbehave.wasm");
-    let policy = format!("[misbehave]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
-    let arena = plan.policy(&policy).try_open();
+    let grants = format!("[misbehave]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
+    let arena = plan.grants(&grants).try_open();
     assert!(arena.registry.plugin("misbehave").is_none());
     arena.problem("misbehave");
     arena.beside_a_neighbour(async {}).await;
@@ -119,7 +119,7 @@ async fn a_strangers_tool_takes_no_calls_of_a_tool_of_that_name() {
 
 #[tokio::test]
 async fn an_alias_gives_its_grants_to_its_own_copy_alone() {
-    let policy = "[granted]\nplugin = \"misbehave\"\nfiles.bytes = 1000000\n\
+    let grants = "[granted]\nplugin = \"misbehave\"\nfiles.bytes = 1000000\n\
                   [bare]\nplugin = \"misbehave\"\n";
     let plan = Plan::new().guest("misbehave");
     let rename = |tool: String| format!("rename.{tool} = \"bare_{tool}\"\n");
@@ -128,7 +128,7 @@ async fn an_alias_gives_its_grants_to_its_own_copy_alone() {
         .map(rename)
         .collect::<Vec<_>>()
         .concat();
-    let arena = plan.policy(&format!("{policy}{renamed}")).open();
+    let arena = plan.grants(&format!("{grants}{renamed}")).open();
     let uses = |tool: &'static str| arena.attack_with(tool, json!({"path": "/work"}));
     assert!(shown(&uses("use_files").await).starts_with("found []"));
     assert_eq!(shown(&uses("bare_use_files").await), "NotFound");

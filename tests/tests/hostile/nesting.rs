@@ -53,10 +53,10 @@ async fn a_tool_that_calls_itself_through_another_is_stopped_at_the_third_level(
 
 #[tokio::test]
 async fn what_a_called_tool_computes_ends_its_callers_too() {
-    let policy =
+    let grants =
         "limits.cpu_ms = 200\n[misbehave]\nlimits.cpu_ms = 60000\nlimits.wall_ms = 60000\n";
     let plan = Plan::new().guest("misbehave");
-    let arena = plan.agent(&["delegate", "loop"], policy).open();
+    let arena = plan.agent(&["delegate", "loop"], grants).open();
     let outcome = arena.attack(vec![nested(2, "loop", &json!({}))]).await;
     assert_ended(&outcome[0], Ended::Timeout, Fault::Model, "was stopped");
     assert_limit(&outcome[0], "cpu_ms", 200);
@@ -77,10 +77,10 @@ async fn what_cannot_be_had_is_nobodys_score() {
 
 #[tokio::test]
 async fn a_caller_that_is_given_up_takes_what_it_called_with_it() {
-    let policy = "limits.cpu_ms = 60000\nlimits.wall_ms = 60000\n";
-    let policy = format!("{policy}[misbehave]\n{policy}");
+    let grants = "limits.cpu_ms = 60000\nlimits.wall_ms = 60000\n";
+    let grants = format!("{grants}[misbehave]\n{grants}");
     let plan = Plan::new().guest("misbehave");
-    let arena = plan.agent(&["delegate", "loop"], &policy).open();
+    let arena = plan.agent(&["delegate", "loop"], &grants).open();
     let turn = turn();
     let calls = (0..4).map(|_| nested(2, "loop", &json!({}))).collect();
     let running = arena.tools.invoke(calls, &turn);

@@ -28,7 +28,7 @@ const ALL_AT_ONCE: [(&str, &str); 2] = [("too-few", "scores for"), ("too-many", 
 fn arena() -> Arena {
     let mut plan = Plan::new().guest("bad-reward");
     for (mode, _) in ONE_BY_ONE.iter().chain(&ALL_AT_ONCE).chain(&[("none", "")]) {
-        plan = plan.policy(&format!(
+        plan = plan.grants(&format!(
             "[{mode}]\nplugin = \"bad-reward\"\nconfig.mode = \"{mode}\"\nlimits.cpu_ms = 200\nlimits.wall_ms = 60000\n"
         ));
     }
@@ -108,7 +108,7 @@ async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
     let manifest = "kind = \"reward\"\n[beyond_limits]\nvalue = -0.5\n";
     let mut plan = Plan::new();
     for mode in ["slow", "loop", "trap"] {
-        plan = plan.guest_as("bad-reward", mode, manifest).policy(&format!(
+        plan = plan.guest_as("bad-reward", mode, manifest).grants(&format!(
             "[{mode}]\nconfig.mode = \"{mode}\"\nlimits.cpu_ms = 200\nlimits.wall_ms = 60000\n"
         ));
     }

@@ -12,8 +12,8 @@ const BUDGET: &str = "limits.cpu_ms = 200\nlimits.wall_ms = 60000\n";
 
 #[tokio::test]
 async fn busy_loops_end_at_their_own_budget_each() {
-    let policy = format!("[misbehave]\n{BUDGET}");
-    let arena = Plan::new().guest("misbehave").policy(&policy).open();
+    let grants = format!("[misbehave]\n{BUDGET}");
+    let arena = Plan::new().guest("misbehave").grants(&grants).open();
     let calls = (0..12).map(|_| call("loop", json!({}))).collect();
     for outcome in arena.attack(calls).await {
         assert_ended(
@@ -48,10 +48,10 @@ async fn a_storm_of_bulk_memory_operations_ends_at_the_budget() {
             "(loop $again (table.fill $table (i32.const 0) (ref.null func) (i32.const 10000)) (br $again)) unreachable",
         ),
     ];
-    let policy = format!("[storm]\n{BUDGET}");
+    let grants = format!("[storm]\n{BUDGET}");
     let arena = Plan::new()
         .stub("storm", &beside, &tools)
-        .policy(&policy)
+        .grants(&grants)
         .open();
     let calls = tools
         .iter()
@@ -84,8 +84,8 @@ async fn sleeping_forever_ends_at_once_and_by_the_guests_own_clock() {
 #[tokio::test]
 async fn a_thousand_sleepers_at_once_all_wake() {
     // 9,000 s of sleep, with far fewer places than sleepers.
-    let policy = "[misbehave]\nmax_concurrency = 1000\nlimits.memory_bytes = 8388608\nlimits.wall_ms = 60000\n";
-    let arena = Plan::new().guest("misbehave").policy(policy).open();
+    let grants = "[misbehave]\nmax_concurrency = 1000\nlimits.memory_bytes = 8388608\nlimits.wall_ms = 60000\n";
+    let arena = Plan::new().guest("misbehave").grants(grants).open();
     let calls = (0..1_000)
         .map(|_| call("sleep", json!({"milliseconds": 9_000})))
         .collect();

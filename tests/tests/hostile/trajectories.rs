@@ -93,7 +93,7 @@ fn rows() -> Vec<u8> {
     ])
 }
 
-const POLICY: &str = "[rows]\nlimits.cpu_ms = 100\nlimits.wall_ms = 60000\n\
+const GRANTS: &str = "[rows]\nlimits.cpu_ms = 100\nlimits.wall_ms = 60000\n\
     [fair]\nplugin = \"bad-reward\"\nconfig.mode = \"none\"\n\
     [unfair]\nplugin = \"bad-reward\"\nconfig.mode = \"trap\"\n";
 
@@ -102,7 +102,7 @@ fn plan() -> Plan {
         .component("rows", &rows())
         .guest("misbehave")
         .guest("bad-reward")
-        .policy(POLICY)
+        .grants(GRANTS)
 }
 
 /// The result of a rollout: trajectories and scores, sample by sample.
@@ -145,7 +145,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         texts,
         turns: Mutex::default(),
     };
-    let workshop = Arc::new(RolloutEngine {
+    let engine = Arc::new(RolloutEngine {
         context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
             tools: arena.tools.clone(),
@@ -178,7 +178,7 @@ async fn play_texts(arena: &Arena, reward: &str, texts: Vec<String>) -> Played {
         split: Split::Train,
     };
     let tasks = [(0, Arc::new(task))];
-    let mut groups = rollout(&workshop, &tasks, samples, &settings)
+    let mut groups = rollout(&engine, &tasks, samples, &settings)
         .await
         .expect("nothing a tool does is an error of the rollout");
     let group = groups.remove(0);
@@ -369,7 +369,7 @@ async fn unavailable_is_tried_once_more_where_that_is_harmless_and_then_excludes
 #[tokio::test]
 async fn a_timeout_while_queued_excludes() {
     // There is one place, and another call has it.
-    let policy = "[holder]\nplugin = \"rows\"\nlimits.cpu_ms = 600000\nlimits.wall_ms = 600000\n\
+    let grants = "[holder]\nplugin = \"rows\"\nlimits.cpu_ms = 600000\nlimits.wall_ms = 600000\n\
         [misbehave.limits]\nwall_ms = 200\n";
     let rename: String = [
         "answers",
@@ -386,8 +386,8 @@ async fn a_timeout_while_queued_excludes() {
     ]
     .map(|tool| format!("rename.{tool} = \"hold_{tool}\"\n"))
     .concat();
-    let policy = policy.replace("[misbehave.limits]", &format!("{rename}[misbehave.limits]"));
-    let arena = plan().policy(&policy).instances(1).try_open();
+    let grants = grants.replace("[misbehave.limits]", &format!("{rename}[misbehave.limits]"));
+    let arena = plan().grants(&grants).instances(1).try_open();
     let context = turn();
     let mut held = Box::pin(
         arena
@@ -449,7 +449,7 @@ async fn a_rollout_that_is_given_up_counts_none_of_its_calls() {
 #[tokio::test]
 async fn a_reward_that_fails_excludes_and_never_scores_zero() {
     let arena = plan()
-        .policy("[picky]\nplugin = \"bad-reward\"\nconfig.mode = \"too-many\"\n")
+        .grants("[picky]\nplugin = \"bad-reward\"\nconfig.mode = \"too-many\"\n")
         .open();
     let calls = [("answers", json!({})), ("answers", json!({}))];
     let played = arena

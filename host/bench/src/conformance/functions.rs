@@ -105,10 +105,10 @@ pub(super) fn run(
             }
         }
     }
-    let mut good = loaded.told("rows with functions that loaded");
-    good &= ran.told("calls of their functions that answered");
+    let mut good = loaded.print("rows with functions that loaded");
+    good &= ran.print("calls of their functions that answered");
     if python {
-        good &= same.told("calls that answered as the machine's python3 does");
+        good &= same.print("calls that answered as the machine's python3 does");
     } else {
         println!("calls are not compared: this machine has no python3");
     }
@@ -132,13 +132,14 @@ fn write(row: &Row, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn load(plugins: &Path, functions: &Path, sandbox: &Sandbox) -> anyhow::Result<ToolManager> {
-    let policy = PluginGrants {
+    let grants = PluginGrants {
         functions: Some(functions.to_owned()),
         ..PluginGrants::default()
     };
-    let policies = BTreeMap::from([("python".to_owned(), policy)]);
-    let registry =
-        Registry::load_where(plugins, &policies, KINDS, sandbox, |name| name == "python");
+    let grants_by_name = BTreeMap::from([("python".to_owned(), grants)]);
+    let registry = Registry::load_where(plugins, &grants_by_name, KINDS, sandbox, |name| {
+        name == "python"
+    });
     if let Some(problem) = registry.problems().first() {
         bail!("{problem}");
     }

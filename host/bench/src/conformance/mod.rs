@@ -32,7 +32,7 @@ impl Tally {
     }
 
     /// Prints a row of the table with the failures below it, and returns whether all passed.
-    fn told(&self, what: &str) -> bool {
+    fn print(&self, what: &str) -> bool {
         let all = self.right + self.wrong.len();
         println!("{what:<64}{:>5} of {all}", self.right);
         for wrong in &self.wrong {
@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Conformance) -> anyhow::Result<ExitCode> {
             let version = &interpreter.language().version;
             let version = version.split_whitespace().next().unwrap_or_default();
             for (kind, tally) in runtime.block_on(programs::run(&interpreter, folder))? {
-                good &= tally.told(&format!(
+                good &= tally.print(&format!(
                     "{language} {version}: {kind} that did as recorded"
                 ));
             }
@@ -110,12 +110,12 @@ fn interpreter(
     build: Option<&PathBuf>,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Interpreter> {
-    let policy = PluginGrants {
+    let grants = PluginGrants {
         path: build.cloned(),
         ..PluginGrants::default()
     };
-    let policies = BTreeMap::from([(language.to_owned(), policy)]);
-    let registry = Registry::load_where(directory, &policies, KINDS, sandbox, |name| {
+    let grants_by_name = BTreeMap::from([(language.to_owned(), grants)]);
+    let registry = Registry::load_where(directory, &grants_by_name, KINDS, sandbox, |name| {
         name == language
     });
     if let Some(problem) = registry.problems().first() {

@@ -27,17 +27,17 @@ use super::{Options, RETAIL};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An environment that is not loaded yet.
-pub(super) struct World {
+pub(super) struct MeasuredEnvironment {
     pub(super) name: String,
     pub(super) title: String,
     plugins: PathBuf,
     cache: PathBuf,
-    policy: PluginGrants,
+    grants: PluginGrants,
 }
 
-impl World {
+impl MeasuredEnvironment {
     pub(super) fn retail(options: &Options<'_>, retail: &Path, cache: &Path) -> Self {
-        let policy = PluginGrants {
+        let grants = PluginGrants {
             data: BTreeMap::from([("retail".to_owned(), retail.to_owned())]),
             ..PluginGrants::default()
         };
@@ -46,12 +46,12 @@ impl World {
             format!("{RETAIL}, component"),
             options,
             cache,
-            policy,
+            grants,
         )
     }
 
     pub(super) fn python(options: &Options<'_>, cache: &Path, file: &Path, server: &str) -> Self {
-        let policy = PluginGrants {
+        let grants = PluginGrants {
             plugin: Some("python".to_owned()),
             environment: Some(PythonEnvironment {
                 servers: Some(file.to_owned()),
@@ -63,7 +63,7 @@ impl World {
             format!("{server} in Python"),
             options,
             cache,
-            policy,
+            grants,
         )
     }
 
@@ -72,14 +72,14 @@ impl World {
         title: String,
         options: &Options<'_>,
         cache: &Path,
-        policy: PluginGrants,
+        grants: PluginGrants,
     ) -> Self {
         Self {
             name: name.to_owned(),
             title,
             plugins: options.plugins.to_owned(),
             cache: cache.to_owned(),
-            policy,
+            grants,
         }
     }
 
@@ -101,10 +101,11 @@ impl World {
             session_memory_budget_bytes: Some(budget),
             ..config
         })?;
-        let policies = BTreeMap::from([(self.name.clone(), self.policy.clone())]);
-        let registry = Registry::load_where(&self.plugins, &policies, KINDS, &sandbox, |alias| {
-            alias == self.name
-        });
+        let grants_by_name = BTreeMap::from([(self.name.clone(), self.grants.clone())]);
+        let registry =
+            Registry::load_where(&self.plugins, &grants_by_name, KINDS, &sandbox, |alias| {
+                alias == self.name
+            });
         if let Some(problem) = registry.problems().first() {
             bail!("{problem}");
         }

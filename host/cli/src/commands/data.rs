@@ -16,7 +16,7 @@ use crate::arguments::{Data, DataCommand, Import};
 use crate::warning::warn;
 
 /// Largest number of bad rows that are printed; the rest are only counted.
-const TOLD: usize = 20;
+const MAX_SHOWN_ERRORS: usize = 20;
 
 pub(crate) fn run(options: &Data) -> anyhow::Result<ExitCode> {
     match &options.command {
@@ -186,7 +186,7 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
                 }
                 Err(error) if import.skip_bad && error.is_of_a_row() => {
                     rows.bad += 1;
-                    if rows.bad <= TOLD {
+                    if rows.bad <= MAX_SHOWN_ERRORS {
                         warn(&error.to_string());
                     }
                 }

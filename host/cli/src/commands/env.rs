@@ -107,33 +107,33 @@ fn find(
         );
     let configured =
         operator.for_plugin(&name, &bindings.data, bindings.plugin_config.as_deref())?;
-    let mut policy = configured.policy.clone();
+    let mut grants = configured.grants.clone();
     let python = is_python(path);
     let component = is_component(path);
     if python {
-        policy.plugin = Some("python".into());
-        policy.environment = Some(PythonEnvironment {
+        grants.plugin = Some("python".into());
+        grants.environment = Some(PythonEnvironment {
             servers: Some(path.to_owned()),
         });
     }
-    let servers = (policy.environment.as_ref())
+    let servers = (grants.environment.as_ref())
         .map(PythonEnvironment::names)
         .transpose()
         .map_err(|error| anyhow!(error))?;
-    let mut policies: BTreeMap<String, PluginGrants> = operator.policies.clone();
+    let mut grants_by_name: BTreeMap<String, PluginGrants> = operator.grants_by_name.clone();
     if python || configured.entry.is_some() || !configured.settings.is_empty() {
-        policies.insert(name.clone(), policy.clone());
+        grants_by_name.insert(name.clone(), grants.clone());
     }
     let sources = sources_for(options.plugins.plugins.as_deref(), path);
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let is_it = |alias: &str| alias == name;
-    let registry = sources.load_where(&policies, &sandbox, &Progress::new(), is_it);
+    let registry = sources.load_where(&grants_by_name, &sandbox, &Progress::new(), is_it);
     if let Some(problem) = registry
         .problems()
         .iter()
         .find(|problem| problem.plugin == name || problem.plugin == "*")
     {
-        bail!("{}", operator.explained(problem, &policy));
+        bail!("{}", operator.explained(problem, &grants));
     }
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     if let Some(plugin) = registry.plugin(&name)

@@ -39,7 +39,7 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             .as_deref()
             .context("name the configuration to write the grant into: --config FILE")?;
         let identity = sources
-            .identify(&operator.policies, plugin)
+            .identify(&operator.grants_by_name, plugin)
             .map_err(|problem| anyhow!("{problem}"))?;
         return grant::run(file, plugin, &identity, gates, options.json);
     }
@@ -62,8 +62,9 @@ pub(crate) fn run(options: &arguments::Plugin) -> anyhow::Result<ExitCode> {
             match found {
                 Ok((_, plugin)) => inspect::loaded(&plugin, configured, options.json, None),
                 Err(problem) => {
-                    let policies = BTreeMap::from([(name.clone(), configured.policy.clone())]);
-                    if let Ok(identity) = sources.identify(&policies, name) {
+                    let grants_by_name =
+                        BTreeMap::from([(name.clone(), configured.grants.clone())]);
+                    if let Ok(identity) = sources.identify(&grants_by_name, name) {
                         inspect::refused(&identity, configured, &problem, options.json)?;
                     }
                     bail!("{problem}")
@@ -123,10 +124,10 @@ fn list(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let registry = sources.load(&operator.policies, sandbox, &Progress::new());
+    let registry = sources.load(&operator.grants_by_name, sandbox, &Progress::new());
     let explained = |problem: &Problem| {
-        let policy = operator.policies.get(&problem.plugin);
-        operator.explained(problem, &policy.cloned().unwrap_or_default())
+        let grants = operator.grants_by_name.get(&problem.plugin);
+        operator.explained(problem, &grants.cloned().unwrap_or_default())
     };
     // One broken plugin is not a failure; an unreadable plugin directory is.
     let unreadable = registry
@@ -201,22 +202,22 @@ fn find(
     name: &str,
     sandbox: &Sandbox,
 ) -> anyhow::Result<Found> {
-    let mut policies = operator.policies.clone();
+    let mut grants_by_name = operator.grants_by_name.clone();
     if configured.entry.is_some() || !configured.settings.is_empty() {
-        policies.insert(name.to_owned(), configured.policy.clone());
+        grants_by_name.insert(name.to_owned(), configured.grants.clone());
     }
-    let calls_others = !configured.policy.tools.is_empty();
-    let runs = |other: &str| configured.policy.execute.iter().any(|named| named == other);
+    let calls_others = !configured.grants.tools.is_empty();
+    let runs = |other: &str| configured.grants.execute.iter().any(|named| named == other);
     let wanted = |other: &str| other == name || calls_others || runs(other);
-    let registry = sources.load_where(&policies, sandbox, &Progress::new(), wanted);
+    let registry = sources.load_where(&grants_by_name, sandbox, &Progress::new(), wanted);
     if let Some(plugin) = registry.plugin(name).cloned() {
         return Ok(Ok((registry, plugin)));
     }
     let about = |problem: &&Problem| [name, "*"].contains(&problem.plugin.as_str());
     if let Some(problem) = registry.problems().iter().find(about) {
-        return Ok(Err(operator.explained(problem, &configured.policy)));
+        return Ok(Err(operator.explained(problem, &configured.grants)));
     }
-    let registry = sources.load(&policies, sandbox, &Progress::new());
+    let registry = sources.load(&grants_by_name, sandbox, &Progress::new());
     let names: Vec<&str> = registry
         .plugins()
         .iter()
@@ -242,7 +243,7 @@ fn check(
     sandbox: &Sandbox,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    match loading(|| Registry::load_one(path, &configured.policy, KINDS, sandbox)) {
+    match loading(|| Registry::load_one(path, &configured.grants, KINDS, sandbox)) {
         Ok(plugin) => {
             let heading = format!("{} loads", path.display());
             inspect::loaded(&plugin, configured, as_json, Some(&heading))

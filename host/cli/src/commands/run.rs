@@ -124,7 +124,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
             fs::write(path, &file.data).with_context(|| format!("cannot write {path}"))?;
         }
     }
-    Ok(told(&report))
+    Ok(exit_code(&report))
 }
 
 /// Passes on what the program prints.
@@ -165,7 +165,7 @@ fn same_place(one: &str, other: &str) -> bool {
 }
 
 /// Prints what stopped the program, if anything did, and returns the exit code.
-fn told(report: &ProgramReport) -> ExitCode {
+fn exit_code(report: &ProgramReport) -> ExitCode {
     let Some(stopped) = &report.stopped else {
         // A shell sees only the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
@@ -209,17 +209,20 @@ fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String
 /// Loads the interpreter, with the grants of the configuration and the limits of the command line.
 fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Interpreter> {
     let operator = Operator::load(options.config.as_deref())?;
-    let mut policies = operator.policies;
+    let mut grants_by_name = operator.grants_by_name;
     let sources = sources(options.plugins.plugins.as_deref());
-    if policies.get(language).is_some_and(|policy| !policy.enabled) {
+    if grants_by_name
+        .get(language)
+        .is_some_and(|grants| !grants.enabled)
+    {
         bail!("[plugins.{language}] of the configuration says `enabled = false`");
     }
     // Most interpreters are named after their language, so that plugin is tried alone first.
-    policies.entry(language.to_owned()).or_default();
-    for policy in policies.values_mut() {
+    grants_by_name.entry(language.to_owned()).or_default();
+    for grants in grants_by_name.values_mut() {
         // This command runs a program, so `functions` does not apply.
-        policy.functions = None;
-        let programs = &mut policy.programs;
+        grants.functions = None;
+        let programs = &mut grants.programs;
         let given = |value: Option<u64>, place: &mut u64| {
             if let Some(value) = value {
                 *place = value;
@@ -230,7 +233,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
             programs.deadline = programs.deadline.max(programs.time * 4);
         }
         given(options.memory, &mut programs.memory_bytes);
-        given(options.output, &mut policy.limits.output_stop_bytes);
+        given(options.output, &mut grants.limits.output_stop_bytes);
         given(options.files, &mut programs.file_bytes);
         if options.config.is_none() {
             // Output is passed on as it comes, so none of it is kept.
@@ -246,12 +249,12 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     sandbox.instances = sandbox.instances.or(Some(1));
     let sandbox = sources.sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
-        sources.load_where(&policies, &sandbox, &Progress::new(), wanted)
+        sources.load_where(&grants_by_name, &sandbox, &Progress::new(), wanted)
     };
     let mut registry = load(&|name| name == language);
     if registry.plugins().is_empty() && registry.problems().iter().all(is_absent) {
-        policies.remove(language);
-        registry = sources.load(&policies, &sandbox, &Progress::new());
+        grants_by_name.remove(language);
+        registry = sources.load(&grants_by_name, &sandbox, &Progress::new());
     }
     let interpreters = Interpreters::new(&registry);
     if let Some(interpreter) = interpreters.get(language) {

@@ -28,7 +28,7 @@ pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow!(error))?;
     let sources = sources(options.plugins.plugins.as_deref());
     let sandbox = sources.sandbox(&operator.sandbox)?;
-    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
+    let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
     for problem in registry.problems() {
         warn(&problem.to_string());
     }

@@ -9,7 +9,7 @@ fn read(text: &str) -> Result<HttpRules, String> {
 }
 
 #[test]
-fn an_empty_policy_opens_nothing_and_a_full_one_is_read() {
+fn empty_rules_open_nothing_and_full_rules_are_read() {
     assert_eq!(read("").unwrap(), HttpRules::default());
     assert!(HttpRules::default().hosts.is_empty());
     let rules = read(

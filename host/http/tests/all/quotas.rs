@@ -10,7 +10,7 @@ use crate::names::Busy;
 use crate::{PATIENCE, client, denied, exhausted, get, rules};
 
 #[tokio::test]
-async fn no_more_fetches_run_at_once_than_the_policy_says() {
+async fn no_more_fetches_run_at_once_than_the_rules_say() {
     let mut rules = rules(80);
     rules.max_concurrent = 3;
     rules.max_requests_per_call = 6;

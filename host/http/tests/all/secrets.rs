@@ -194,7 +194,7 @@ fn an_environment_variable_holds_a_secret() {
 }
 
 #[test]
-fn a_secret_without_use_or_value_is_refused_when_the_policy_is_opened() {
+fn a_secret_without_use_or_value_is_refused_when_the_rules_are_opened() {
     let file = |text: &str| {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();

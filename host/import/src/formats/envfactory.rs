@@ -17,18 +17,20 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     let prompt = Conversation::from_openai("prompt", &messages)?.into_prompt("prompt")?;
 
     let extra_info = needed(row, "extra_info")?;
-    let worlds = object(
+    let environment = object(
         extra_info.get("mcp_factory_kwargs").unwrap_or(&Value::Null),
         "extra_info.mcp_factory_kwargs",
     )?;
     let missing = |name: &str| format!("field `{name}` is missing");
-    let servers = worlds.get("mcp_servers").ok_or_else(|| missing(SERVERS))?;
+    let servers = environment
+        .get("mcp_servers")
+        .ok_or_else(|| missing(SERVERS))?;
     let servers = unpacked_list(servers, SERVERS)?;
-    let initial = worlds
+    let initial = environment
         .get("initial_config")
         .ok_or_else(|| missing(INITIAL))?;
     let mut initial = object(initial, INITIAL)?;
-    let last = match worlds.get("final_config") {
+    let last = match environment.get("final_config") {
         None | Some(Value::Null) => Row::new(),
         Some(config) => object(config, FINAL)?,
     };

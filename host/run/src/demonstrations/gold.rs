@@ -33,7 +33,7 @@ impl GoldDemonstration {
     pub(crate) fn from_task(
         task: &Arc<Task>,
         dialogue: &Arc<Dialogue>,
-        showing: &ToolView,
+        tool_view: &ToolView,
     ) -> anyhow::Result<Option<Self>> {
         let calls = gold_calls(&task.reference)?;
         if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
@@ -41,7 +41,7 @@ impl GoldDemonstration {
         }
         let shown: Option<Vec<&str>> = calls
             .iter()
-            .map(|(name, _)| showing.shown_name(name))
+            .map(|(name, _)| tool_view.shown_name(name))
             .collect();
         let Some(shown) = shown else {
             return Ok(None);
@@ -128,8 +128,8 @@ mod tests {
         dialogue(HERMES, Protocol::Hermes, answer)
     }
 
-    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, showing: &ToolView) -> Vec<String> {
-        let gold = GoldDemonstration::from_task(task, dialogue, showing)
+    fn turns(task: &Arc<Task>, dialogue: &Arc<Dialogue>, tool_view: &ToolView) -> Vec<String> {
+        let gold = GoldDemonstration::from_task(task, dialogue, tool_view)
             .unwrap()
             .unwrap();
         let calls = gold.turns.iter().flat_map(|turn| &turn.tool_calls);
@@ -180,12 +180,12 @@ mod tests {
     fn calls_have_the_names_that_the_model_sees() {
         let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
         let plain = hermes(AnswerRule::FinalTurn);
-        let mut showing = ToolView::default();
-        showing.rename.insert("f".into(), "g".into());
-        assert!(turns(&row, &plain, &showing)[0].contains("\"name\":\"g\""));
-        showing.hold_out.insert("f".into());
+        let mut tool_view = ToolView::default();
+        tool_view.rename.insert("f".into(), "g".into());
+        assert!(turns(&row, &plain, &tool_view)[0].contains("\"name\":\"g\""));
+        tool_view.hold_out.insert("f".into());
         assert!(
-            GoldDemonstration::from_task(&row, &plain, &showing)
+            GoldDemonstration::from_task(&row, &plain, &tool_view)
                 .unwrap()
                 .is_none()
         );

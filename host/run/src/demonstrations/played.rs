@@ -22,7 +22,7 @@ type Batch = anyhow::Result<Vec<MaskedTokens>>;
 
 /// Plays demonstrations in the background, in the order of steps.
 pub(crate) struct PlayedDemonstrations {
-    workshop: Arc<RolloutEngine>,
+    engine: Arc<RolloutEngine>,
     set: Arc<dyn DemonstrationSet>,
     seed: u64,
     /// Number of steps of an earlier phase, whose demonstrations are not repeated.
@@ -33,12 +33,12 @@ pub(crate) struct PlayedDemonstrations {
 
 impl PlayedDemonstrations {
     pub(crate) fn new(
-        workshop: Arc<RolloutEngine>,
+        engine: Arc<RolloutEngine>,
         set: Arc<dyn DemonstrationSet>,
         seed: u64,
     ) -> Self {
         Self {
-            workshop,
+            engine,
             set,
             seed,
             skip: 0,
@@ -55,10 +55,10 @@ impl PlayedDemonstrations {
     fn start(&self, first: u64, size: usize) -> (mpsc::Receiver<Batch>, JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let first = first + self.skip;
-        let (workshop, set, seed) = (self.workshop.clone(), self.set.clone(), self.seed);
+        let (engine, set, seed) = (self.engine.clone(), self.set.clone(), self.seed);
         let maker = tokio::spawn(async move {
             for step in first.. {
-                let batch = make(&workshop, &set, seed, step, size).await;
+                let batch = make(&engine, &set, seed, step, size).await;
                 if sender.send(batch).await.is_err() {
                     break;
                 }
@@ -99,7 +99,7 @@ impl DemonstrationSource for PlayedDemonstrations {
 /// Plays the demonstrations that SFT will use in `steps` steps of `size` each, but at most [`MAX_REHEARSED`]. This
 /// finds a wrong demonstration before a run begins.
 pub(crate) async fn rehearse(
-    workshop: &Arc<RolloutEngine>,
+    engine: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,
     steps: u64,
@@ -109,20 +109,20 @@ pub(crate) async fn rehearse(
     let count = drawn.min(set.per_epoch()).min(MAX_REHEARSED);
     for first in (0..count).step_by(size.max(1)) {
         let numbers = first..count.min(first + size as u64);
-        play(workshop, set, seed, numbers).await?;
+        play(engine, set, seed, numbers).await?;
     }
     Ok(())
 }
 
 async fn make(
-    workshop: &Arc<RolloutEngine>,
+    engine: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,
     step: u64,
     size: usize,
 ) -> Batch {
     let first = step * size as u64;
-    let trajectories = play(workshop, set, seed, first..first + size as u64).await?;
+    let trajectories = play(engine, set, seed, first..first + size as u64).await?;
     let sequences = trajectories
         .iter()
         .flat_map(|trajectory| &trajectory.sequences);
@@ -133,15 +133,15 @@ async fn make(
 
 /// Plays the demonstrations of these numbers, all at once. If several fail, only the first error is returned.
 async fn play(
-    workshop: &Arc<RolloutEngine>,
+    engine: &Arc<RolloutEngine>,
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,
     numbers: Range<u64>,
 ) -> anyhow::Result<Vec<Trajectory>> {
     let mut plays = JoinSet::new();
     for number in numbers {
-        let (workshop, set) = (workshop.clone(), set.clone());
-        plays.spawn(async move { (number, play_one(&workshop, &*set, seed, number).await) });
+        let (engine, set) = (engine.clone(), set.clone());
+        plays.spawn(async move { (number, play_one(&engine, &*set, seed, number).await) });
     }
     let mut done = Vec::with_capacity(plays.len());
     while let Some(joined) = plays.join_next().await {
@@ -152,15 +152,15 @@ async fn play(
 }
 
 async fn play_one(
-    workshop: &RolloutEngine,
+    engine: &RolloutEngine,
     set: &dyn DemonstrationSet,
     seed: u64,
     number: u64,
 ) -> anyhow::Result<Trajectory> {
     Ok(match set.get(number)? {
         Demonstration::Played(task, mut demonstrator) => {
-            demonstrate(workshop, &task, demonstrator.as_mut(), seed).await?
+            demonstrate(engine, &task, demonstrator.as_mut(), seed).await?
         }
-        Demonstration::Written(written) => rlf_import::play(&workshop.context.dialogue, &written)?,
+        Demonstration::Written(written) => rlf_import::play(&engine.context.dialogue, &written)?,
     })
 }

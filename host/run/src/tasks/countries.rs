@@ -31,19 +31,19 @@ const EXERCISES: u64 = 2000;
 
 /// Questions over a table of countries, real ones and generated ones.
 pub struct Countries {
-    world: Arc<CountryTasks>,
+    tasks: Arc<CountryTasks>,
 }
 
 impl Countries {
     /// Wraps generated country tasks.
-    pub fn new(world: CountryTasks) -> Self {
+    pub fn new(tasks: CountryTasks) -> Self {
         Self {
-            world: Arc::new(world),
+            tasks: Arc::new(tasks),
         }
     }
 
     fn task(&self, split: Split, stage: Stage, number: u64) -> IndexedTask {
-        (number, Arc::new(self.world.task(split, stage, number)))
+        (number, Arc::new(self.tasks.task(split, stage, number)))
     }
 }
 
@@ -89,15 +89,16 @@ impl TaskSource for Countries {
     }
 
     fn corpus(&self) -> Corpus<'_> {
-        Box::new(self.world.tokenizer_corpus(EXERCISES))
+        Box::new(self.tasks.tokenizer_corpus(EXERCISES))
     }
 
-    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()> {
         // All of these questions use the same tools.
         let (_, task) = self.task(Split::Train, Stage::Rl, 0);
-        let offered = scene.tools.definitions(task.tools.as_deref());
+        let offered = context.tools.definitions(task.tools.as_deref());
         let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
-        Episode::start(&scene.dialogue, String::new(), &task, offered).context("[tasks.facts]")?;
+        Episode::start(&context.dialogue, String::new(), &task, offered)
+            .context("[tasks.facts]")?;
         Ok(())
     }
 
@@ -110,14 +111,14 @@ impl TaskSource for Countries {
             .say(&calling(several_lookups()))
             .context("[sft] of [tasks.facts] demonstrates several calls in one turn; use another `template`")?;
         Ok(Arc::new(CountriesDemonstrations {
-            world: self.world.clone(),
+            tasks: self.tasks.clone(),
             answer: dialogue.config().answer,
         }))
     }
 
     fn write_data(&self, folder: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), self.world.table().to_csv()))
+            .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), self.tasks.table().to_csv()))
             .with_context(|| format!("cannot write {}", folder.display()))
     }
 
@@ -125,7 +126,7 @@ impl TaskSource for Countries {
         let file = folder.join(FACTS_TABLE);
         let kept = std::fs::read_to_string(&file)
             .with_context(|| format!("cannot read {}", file.display()))?;
-        if kept != self.world.table().to_csv() {
+        if kept != self.tasks.table().to_csv() {
             bail!(
                 "other facts follow from these settings than the run has in {}; go on with the seed and the [tasks.facts] \
                  that it was begun with, and the rlf-host that began it",
@@ -138,7 +139,7 @@ impl TaskSource for Countries {
 
 /// Demonstrations of training questions, without end.
 struct CountriesDemonstrations {
-    world: Arc<CountryTasks>,
+    tasks: Arc<CountryTasks>,
     answer: AnswerRule,
 }
 
@@ -148,9 +149,9 @@ impl DemonstrationSet for CountriesDemonstrations {
     }
 
     fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
-        let task = self.world.task(Split::Train, Stage::Sft, number);
+        let task = self.tasks.task(Split::Train, Stage::Sft, number);
         let demonstrator = CountriesDemonstrator {
-            writer: self.world.demonstration(&task)?,
+            writer: self.tasks.demonstration(&task)?,
             answer: self.answer,
         };
         Ok(Demonstration::Played(
@@ -210,7 +211,7 @@ mod tests {
     /// The coverage below is counted with this tokenizer.
     #[test]
     fn demonstrations_of_the_quickstart_are_written_as_the_generator_counts_them() {
-        let (config, Countries { world }, tokenizer) = quickstart();
+        let (config, Countries { tasks }, tokenizer) = quickstart();
         let tokenizer = Arc::new(tokenizer);
         let template = ChatTemplate::small();
         let dialogue = Dialogue::new(tokenizer, template, config.dialogue.clone(), &[]).unwrap();
@@ -218,8 +219,8 @@ mod tests {
         let trial =
             TrialConversation::new(&Arc::new(dialogue), [LOOKUP, CALCULATE].into_iter()).unwrap();
         for number in 0..300 {
-            let task = world.task(Split::Train, Stage::Sft, number);
-            let writer = || world.demonstration(&task).unwrap();
+            let task = tasks.task(Split::Train, Stage::Sft, number);
+            let writer = || tasks.demonstration(&task).unwrap();
             let turn = writer().next_turn(&[]).unwrap().unwrap();
             let mut demonstrator = CountriesDemonstrator {
                 writer: writer(),
@@ -243,10 +244,10 @@ mod tests {
 
     #[test]
     fn every_token_of_a_held_out_quickstart_task_is_common_in_its_demonstrations() {
-        let (config, Countries { world }, tokenizer) = quickstart();
+        let (config, Countries { tasks }, tokenizer) = quickstart();
         let encode = |text: &str| tokenizer.encode_trusted(text);
         // A fraction of the demonstrations that training uses, which are 1,200 steps of 64.
-        let coverage = world.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
+        let coverage = tasks.token_coverage(&encode, 10_000, config.eval.tasks as u64, 10);
         assert!(coverage.tokens > 100, "{}", coverage.tokens);
         assert_eq!(coverage.rare, []);
     }

@@ -129,7 +129,7 @@ impl Files {
 
     /// Renders the tasks of all splits once. Of the tasks with an environment, at most [`MAX_OPENED`] a split are opened
     /// and rendered.
-    async fn rehearse(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+    async fn rehearse(&self, context: &EpisodeContext) -> anyhow::Result<()> {
         for split in Split::ALL {
             let tasks = self.split(split);
             let opened = tasks
@@ -145,7 +145,7 @@ impl Files {
                         continue;
                     }
                 }
-                let rehearsed = rehearse(scene, task, split).await;
+                let rehearsed = rehearse(context, task, split).await;
                 rehearsed.with_context(|| {
                     format!(
                         "[tasks], {} split: the row with id {:?}",
@@ -166,8 +166,8 @@ impl Files {
     ) -> anyhow::Result<Vec<GoldDemonstration>> {
         let mut gold = Vec::new();
         for task in &self.train {
-            let showing = shown.for_task(Split::Train, task)?;
-            let written = GoldDemonstration::from_task(task, dialogue, &showing).with_context(|| {
+            let tool_view = shown.for_task(Split::Train, task)?;
+            let written = GoldDemonstration::from_task(task, dialogue, &tool_view).with_context(|| {
                 format!(
                     "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
                      mend or remove the row, or name other demonstrations as `tasks.demonstrations`",
@@ -254,7 +254,7 @@ impl TaskSource for Files {
         }))
     }
 
-    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()> {
+    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()> {
         // Runs on its own thread, because the caller may be in an async runtime.
         std::thread::scope(|threads| {
             let checked = threads.spawn(|| {
@@ -262,7 +262,7 @@ impl TaskSource for Files {
                     .enable_time()
                     .build()
                     .context("cannot start checking the tasks")?;
-                runtime.block_on(self.rehearse(scene))
+                runtime.block_on(self.rehearse(context))
             });
             checked.join().unwrap_or_else(|_| {
                 bail!("checking the tasks failed; this is a bug, please report it")

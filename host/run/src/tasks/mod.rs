@@ -53,7 +53,7 @@ pub trait TaskSource: Send + Sync {
     fn corpus(&self) -> Corpus<'_>;
 
     /// Returns an error if a task cannot be played. Called before a run begins.
-    fn check(&self, scene: &EpisodeContext) -> anyhow::Result<()>;
+    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()>;
 
     /// The demonstrations of SFT. An error names the task whose gold calls or answer the model of `dialogue` could not
     /// write. It is also an error if there are no demonstrations.
@@ -82,8 +82,8 @@ pub fn open(
     reporter: &dyn RunReporter,
 ) -> anyhow::Result<Arc<dyn TaskSource>> {
     if let Some(facts) = &config.facts {
-        let world = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
-        return Ok(Arc::new(Countries::new(world)));
+        let countries = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
+        return Ok(Arc::new(Countries::new(countries)));
     }
     let files = Files::open(config, seed, validation_tasks, reporter)?;
     Ok(Arc::new(files))

@@ -22,7 +22,7 @@ pub struct Machine {
 
 impl Machine {
     /// This machine. `binary` is the hash of the executable, `device` the device of the tensors.
-    pub fn here(binary: String, device: String) -> Self {
+    pub fn current(binary: String, device: String) -> Self {
         let cpu = rlf_policy::cpu_facts();
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),

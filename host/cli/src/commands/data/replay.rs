@@ -34,7 +34,7 @@ pub(super) fn run(
     let operator = Operator::load(import.config.as_deref())?;
     let sources = sources(import.plugins.plugins.as_deref());
     let sandbox = sources.sandbox(&operator.sandbox)?;
-    let registry = sources.load(&operator.policies, &sandbox, &Progress::new());
+    let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     let runtime = crate::commands::runtime()?;
     // If there is no environment at all, the rows are not to blame.

@@ -410,9 +410,9 @@ fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hid
 }
 
 /// The limits of programs, including the number of output bytes kept if the operator sets none.
-fn program_limits(policy: &ProgramGrants) -> Value {
-    let mut limits = json!(policy);
-    if policy.output_bytes.is_none() {
+fn program_limits(grants: &ProgramGrants) -> Value {
+    let mut limits = json!(grants);
+    if grants.output_bytes.is_none() {
         limits["output_bytes"] = json!(format!(
             "{} to {}",
             bytes(ProgramGrants::KEPT_BYTES),
