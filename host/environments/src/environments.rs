@@ -25,7 +25,7 @@ use crate::slot::Slot;
 pub struct EnvironmentConfig {
     /// Time that a session may wait for its trajectory before a snapshot replaces its instance. Key
     /// `idle_ms`, default 60,000 ms. How many have an instance at once is `sandbox.sessions`.
-    #[serde(rename = "idle_ms", with = "rlf_plugins::milliseconds")]
+    #[serde(rename = "idle_ms", with = "rlf_config::milliseconds")]
     pub idle: Duration,
 }
 

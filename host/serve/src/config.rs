@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
 /// Settings of the service. Every field may be left out of a configuration.
@@ -148,21 +149,6 @@ impl ServeConfig {
         {
             *file = base.join(&*file);
         }
-    }
-}
-
-/// Durations as whole milliseconds, in keys that end in `_ms`.
-mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(value.as_millis() as u64)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_millis)
     }
 }
 
