@@ -1,5 +1,5 @@
-//! Measures calls of a tool inside one instance, and the cost of an instance, to compare fresh instances with, for `rlf-bench sandbox`. The error
-//! of each function is the end of a call that gave no value. Arguments are JSON and go to the guest unchecked.
+//! Measures calls of a tool inside one instance, and the cost of an instance, to compare fresh instances with. The error of
+//! each function is the end of a call that gave no value. Arguments are JSON and go to the guest unchecked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use rlf_plugins::bindings::types;
 use rlf_plugins::plugin::Plugin;
 use rlf_sandbox::{CallSpec, Stopped};
+use rlf_tools::ToolIndices;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::loader::ToolIndices;
-
 /// Calls a tool `times` times in one instance, which no plugin is in reality, with these arguments by
 /// turns: the time of each call, without an instance, limits and checks of its own.
-pub async fn warm(
+pub(super) async fn warm(
     plugin: &Plugin,
     tool: &str,
     arguments: Vec<String>,
@@ -42,7 +41,7 @@ pub async fn warm(
 }
 
 /// Calls a tool in `count` instances and keeps them all until `look` has looked.
-pub async fn while_held<T>(
+pub(super) async fn while_held<T>(
     plugin: &Plugin,
     tool: &str,
     arguments: &str,
