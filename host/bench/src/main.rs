@@ -16,6 +16,7 @@ mod arguments;
 mod code;
 mod conformance;
 mod env;
+mod instance;
 mod interruption;
 mod parity;
 mod policy;

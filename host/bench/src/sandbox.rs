@@ -14,12 +14,12 @@ use rlf_plugins::registry::Registry;
 use rlf_plugins::turn::TurnContext;
 use rlf_run::plugins::KINDS;
 use rlf_sandbox::{Sandbox, SandboxConfig};
-use rlf_tools::bench::{warm as warm_calls, while_held};
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::instance::{warm as warm_calls, while_held};
 use crate::interruption;
 use crate::soak::memory_bytes;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rlf_dialogue::task::Task;
-use rlf_plugins::convert::error_text;
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::Plugin;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::pool::{SessionCounts, SessionPool};
-use crate::session::EnvironmentSession;
+use crate::session::{EnvironmentSession, SessionError};
 use crate::slot::Slot;
 
 /// `[environments]` of a configuration.
@@ -25,7 +24,7 @@ use crate::slot::Slot;
 pub struct EnvironmentConfig {
     /// Time that a session may wait for its trajectory before a snapshot replaces its instance. Key `idle_ms`, default
     /// 60,000 ms. `sandbox.sessions` limits how many sessions have an instance at once.
-    #[serde(rename = "idle_ms", with = "rlf_plugins::milliseconds")]
+    #[serde(rename = "idle_ms", with = "rlf_config::milliseconds")]
     pub idle: Duration,
 }
 
@@ -160,14 +159,14 @@ impl Environments {
         )
         .await;
         let opened = match opened {
-            Ok(Ok(opened)) => opened,
-            Ok(Err(error)) => {
+            Ok(opened) => opened,
+            Err(error @ SessionError::Refused(_)) => {
                 return Err(OpenError::Refused {
                     environment: name.to_owned(),
-                    reason: error_text(&error),
+                    reason: error.to_string(),
                 });
             }
-            Err(stopped) => return Err(broke(stopped.to_string())),
+            Err(error) => return Err(broke(error.to_string())),
         };
         let pool = Arc::clone(&self.inner.pool);
         EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)

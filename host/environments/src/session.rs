@@ -19,12 +19,13 @@ use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
+use rlf_sandbox::Stopped;
 use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
 use crate::pool::SessionPool;
 use crate::request::Time;
-use crate::slot::{Action, Opened, SessionError, Slot};
+use crate::slot::{Action, Opened, Slot};
 use crate::snapshot::{SessionSnapshot, SnapshotError};
 
 /// The end of an episode.
@@ -36,6 +37,31 @@ pub struct EpisodeEnd {
     pub verdict: Option<Verdict>,
     /// The reason why one of them is missing.
     pub problem: Option<String>,
+}
+
+/// The reason why a session did not do as it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The environment refused.
+    #[error("{}", error_text(.0))]
+    Refused(types::Error),
+    /// The environment was stopped while it worked on the request. The session is as it was before.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The session cannot come back.
+    #[error("{0}")]
+    Lost(String),
+    /// The environment's answer is against the contract.
+    #[error("broke the contract: {0}")]
+    Contract(String),
+    /// The model's words did not reach the environment, or its reply cannot be used.
+    #[error("the environment did not hear the model out: {why}")]
+    NotHeard {
+        /// How the attempt ended.
+        ended: Ended,
+        /// The reason, in words.
+        why: String,
+    },
 }
 
 /// One trajectory's copy of an environment. Dropping it frees its instance.
@@ -198,10 +224,6 @@ impl EnvironmentSession {
                 }
                 nothing(if is_meant { end } else { without_effect(end) })
             }
-            Err(SessionError::Lost(why)) => {
-                self.lost = Some(why.clone());
-                nothing(CallEnd::by_infrastructure(Ended::Unavailable, why))
-            }
             Err(SessionError::Stopped(stopped)) => {
                 let end = CallEnd::from_stopped(&stopped);
                 if end.ended == Ended::Trap {
@@ -209,6 +231,11 @@ impl EnvironmentSession {
                 }
                 self.note_stop(call, arguments, &stopped.to_string());
                 nothing(without_effect(end))
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.lost = Some(why.clone());
+                nothing(CallEnd::by_infrastructure(Ended::Unavailable, why))
             }
         }
     }
@@ -236,15 +263,15 @@ impl EnvironmentSession {
 
     /// Asks a question that changes nothing, and retries after an infrastructure failure. The error says why there is
     /// no answer.
-    async fn ask<T, F>(&self, ask: impl Fn() -> F) -> Result<T, String>
+    async fn ask<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
     where
-        F: Future<Output = Result<Result<T, types::Error>, SessionError>>,
+        F: Future<Output = Result<T, SessionError>>,
     {
         let mut attempt = 0;
         loop {
             let answer = ask().await;
             if !self.is_tried_again(&answer, attempt) {
-                return told(answer);
+                return answer;
             }
             attempt += 1;
         }
@@ -305,7 +332,7 @@ impl EnvironmentSession {
         &mut self,
         text: &str,
         context: &TurnContext,
-    ) -> Result<(Reply, EnvironmentFeedback), String> {
+    ) -> Result<(Reply, EnvironmentFeedback), SessionError> {
         let started = Instant::now();
         // The number of actions makes the id unique: a user can be spoken to and leave in the same turn.
         let call_id = format!(
@@ -320,15 +347,17 @@ impl EnvironmentSession {
         let (end, step_reward) = match self.act(act).await {
             Ok((Ok(step), state)) => self.take_step(step, state, most),
             Ok((Err(error), _)) => (CallEnd::from_result(Err(error), most), None),
-            Err(SessionError::Lost(why)) => {
+            Err(SessionError::Stopped(stopped)) => (CallEnd::from_stopped(&stopped), None),
+            Err(error) => {
+                let why = error.to_string();
                 (CallEnd::by_infrastructure(Ended::Unavailable, why), None)
             }
-            Err(SessionError::Stopped(stopped)) => (CallEnd::from_stopped(&stopped), None),
         };
         self.counters.count(end.ended, end.fault, started.elapsed());
         let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation) else {
             let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
-            return Err(format!("the environment did not hear the model out: {why}"));
+            let ended = end.ended;
+            return Err(SessionError::NotHeard { ended, why });
         };
         let heard = EnvironmentFeedback {
             step_reward,
@@ -362,12 +391,12 @@ impl EnvironmentSession {
     }
 
     /// The state as canonical JSON, written by the environment.
-    pub async fn state(&self) -> Result<String, String> {
+    pub async fn state(&self) -> Result<String, SessionError> {
         self.ask(|| self.slot.state()).await
     }
 
     /// A snapshot of the whole session. It can be restored in this or another instance of the same component.
-    pub async fn snapshot(&self) -> Result<SessionSnapshot, String> {
+    pub async fn snapshot(&self) -> Result<SessionSnapshot, SessionError> {
         let data = self.ask(|| self.slot.snapshot()).await?;
         Ok(SessionSnapshot {
             component: self.slot.plugin.environment_identity(),
@@ -383,7 +412,7 @@ impl EnvironmentSession {
         let tools =
             loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
         match self.slot.restore(snapshot.data.clone()).await {
-            Ok(Ok(state)) => {
+            Ok(state) => {
                 self.state = state;
                 self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
                 self.tools = tools;
@@ -392,25 +421,35 @@ impl EnvironmentSession {
                 self.stopped.clear();
                 Ok(())
             }
-            Ok(Err(error)) => Err(SnapshotError::Refused(error_text(&error))),
-            Err(error) => Err(SnapshotError::Refused(why(error))),
+            Err(error) => Err(SnapshotError::Refused(error.to_string())),
         }
     }
 
     /// The environment's verdict on its state.
-    pub async fn verify(&self, answer: Option<&str>, reference: &Value) -> Result<Verdict, String> {
+    pub async fn verify(
+        &self,
+        answer: Option<&str>,
+        reference: &Value,
+    ) -> Result<Verdict, SessionError> {
         let verdict = self
             .ask(|| self.slot.verify(answer, reference.to_string()))
             .await?;
-        verdict_from_guest(verdict).map_err(|error| format!("broke the contract: {error}"))
+        verdict_from_guest(verdict).map_err(|error| SessionError::Contract(error.to_string()))
     }
 
     /// The end of the episode: the state, and the environment's verdict.
     pub async fn end(&self, answer: Option<&str>, reference: &Value) -> EpisodeEnd {
-        let state = self.state().await.and_then(|text| {
-            rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
-        });
-        let verdict = self.verify(answer, reference).await;
+        let state = self
+            .state()
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|text| {
+                rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
+            });
+        let verdict = self
+            .verify(answer, reference)
+            .await
+            .map_err(|error| error.to_string());
         let problem = [state.as_ref().err(), verdict.as_ref().err()]
             .into_iter()
             .flatten()
@@ -454,22 +493,6 @@ fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<Loa
         _ => Checking::Host,
     };
     check_tools(tools, plugin.grants(), checking)
-}
-
-/// A session's answer, or the reason why there is no answer.
-fn told<T>(answer: Result<Result<T, types::Error>, SessionError>) -> Result<T, String> {
-    match answer {
-        Ok(Ok(told)) => Ok(told),
-        Ok(Err(error)) => Err(error_text(&error)),
-        Err(error) => Err(why(error)),
-    }
-}
-
-fn why(error: SessionError) -> String {
-    match error {
-        SessionError::Stopped(stopped) => stopped.to_string(),
-        SessionError::Lost(why) => why,
-    }
 }
 
 /// Whether an action's result is accepted. If it is too large or violates the contract, the action has no effect.

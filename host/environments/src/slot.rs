@@ -10,12 +10,13 @@ use rlf_plugins::bindings::{environment, types};
 use rlf_plugins::convert::error_text;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::Plugin;
-use rlf_sandbox::{BoxFuture, Stopped};
+use rlf_sandbox::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::live::LiveSession;
 use crate::pool::{Evictable, Reservation, SessionPool};
-use crate::request::{SessionOrigin, Started, Stepped, Time};
+use crate::request::{Answer, SessionOrigin, Started, Stepped, Time};
+use crate::session::SessionError;
 
 /// An action that can change a session.
 #[derive(Debug, Clone)]
@@ -67,14 +68,6 @@ pub(crate) struct Opened {
     pub(crate) state: String,
 }
 
-/// The reason why a session cannot continue.
-pub(crate) enum SessionError {
-    /// The guest was stopped during the current request. The session is as it was before.
-    Stopped(Stopped),
-    /// The session cannot be restored.
-    Lost(String),
-}
-
 impl Slot {
     /// Opens a session.
     pub(crate) async fn open(
@@ -83,7 +76,7 @@ impl Slot {
         label: String,
         task: String,
         seed: u64,
-    ) -> Result<Result<Opened, types::Error>, Stopped> {
+    ) -> Result<Opened, SessionError> {
         let slot = Arc::new(Self {
             plugin,
             pool,
@@ -97,13 +90,8 @@ impl Slot {
         let pool = Arc::clone(&slot.pool);
         let _idle = pool.note_idle_at_the_end();
         let mut inner = slot.inner.lock().await;
-        let started = match slot.begin(&mut inner, None).await? {
-            Ok(started) => started,
-            Err(error) => return Ok(Err(error)),
-        };
-        if let Err(error) = readable(&started.state) {
-            return Ok(Err(error));
-        }
+        let started = slot.begin(&mut inner, None).await?;
+        readable(&started.state).map_err(SessionError::Refused)?;
         let state = state_hash(&started.state);
         inner.state.clone_from(&state);
         let start = started.start.unwrap_or(environment::Start {
@@ -112,7 +100,7 @@ impl Slot {
         });
         slot.rest(&mut inner);
         drop(inner);
-        Ok(Ok(Opened { slot, start, state }))
+        Ok(Opened { slot, start, state })
     }
 
     /// Creates an instance for it.
@@ -120,7 +108,7 @@ impl Slot {
         &self,
         inner: &mut Inner,
         snapshot: Option<Vec<u8>>,
-    ) -> Result<Result<Started, types::Error>, Stopped> {
+    ) -> Result<Started, SessionError> {
         let time = Time::for_plugin(&self.plugin);
         let mut held = self.pool.hold(time.wall).await?;
         let more = self.limit().saturating_sub(held.bytes());
@@ -134,11 +122,10 @@ impl Slot {
             },
         };
         let begun = LiveSession::begin(&self.plugin, origin, &self.label).await?;
-        Ok(begun.map(|(live, started)| {
-            held.baseline = live.memory();
-            inner.live = Some((live, held));
-            started
-        }))
+        let (live, started) = begun.map_err(SessionError::Refused)?;
+        held.baseline = live.memory();
+        inner.live = Some((live, held));
+        Ok(started)
     }
 
     /// Maximum memory that it may use, in bytes.
@@ -190,9 +177,7 @@ impl Slot {
     }
 
     /// The state as canonical JSON.
-    pub(crate) async fn state(
-        self: &Arc<Self>,
-    ) -> Result<Result<String, types::Error>, SessionError> {
+    pub(crate) async fn state(self: &Arc<Self>) -> Result<String, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         let _room = self.running(&mut inner).await?;
@@ -207,7 +192,7 @@ impl Slot {
         self: &Arc<Self>,
         answer: Option<&str>,
         reference: String,
-    ) -> Result<Result<types::Verdict, types::Error>, SessionError> {
+    ) -> Result<types::Verdict, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         let _room = self.running(&mut inner).await?;
@@ -217,9 +202,7 @@ impl Slot {
     }
 
     /// A complete and self-contained snapshot.
-    pub(crate) async fn snapshot(
-        self: &Arc<Self>,
-    ) -> Result<Result<Vec<u8>, types::Error>, SessionError> {
+    pub(crate) async fn snapshot(self: &Arc<Self>) -> Result<Vec<u8>, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         let _room = self.running(&mut inner).await?;
@@ -232,25 +215,20 @@ impl Slot {
     pub(crate) async fn restore(
         self: &Arc<Self>,
         snapshot: Vec<u8>,
-    ) -> Result<Result<String, types::Error>, SessionError> {
+    ) -> Result<String, SessionError> {
         let _idle = self.pool.note_idle_at_the_end();
         let mut inner = self.inner.lock().await;
         // Its place is freed first, because it may be the only one. If the snapshot cannot be restored, the session is
         // revived as it was.
         inner.live = None;
         self.set_waiting(None);
-        match self.begin(&mut inner, Some(snapshot.clone())).await {
-            Ok(Ok(started)) => {
-                inner.snapshot = Some(snapshot);
-                inner.log.clear();
-                let state = state_hash(&started.state);
-                inner.state.clone_from(&state);
-                self.rest(&mut inner);
-                Ok(Ok(state))
-            }
-            Ok(Err(error)) => Ok(Err(error)),
-            Err(stopped) => Err(SessionError::Stopped(stopped)),
-        }
+        let started = self.begin(&mut inner, Some(snapshot.clone())).await?;
+        inner.snapshot = Some(snapshot);
+        inner.log.clear();
+        let state = state_hash(&started.state);
+        inner.state.clone_from(&state);
+        self.rest(&mut inner);
+        Ok(state)
     }
 
     /// The time since which it has had an unused instance.
@@ -307,12 +285,12 @@ impl Slot {
             return Ok(());
         }
         let began = match self.begin(inner, inner.snapshot.clone()).await {
-            Ok(Ok(started)) => started,
-            Ok(Err(error)) => {
+            Ok(started) => started,
+            Err(SessionError::Refused(error)) => {
                 let what = format!("it cannot come back: {}", error_text(&error));
                 return Err(SessionError::Lost(what));
             }
-            Err(stopped) => return Err(SessionError::Stopped(stopped)),
+            Err(error) => return Err(error),
         };
         let time = Time::for_plugin(&self.plugin);
         let mut state = began.state;
@@ -353,15 +331,11 @@ impl Slot {
         Ok(())
     }
 
-    fn after<T>(
-        self: &Arc<Self>,
-        inner: &mut Inner,
-        asked: Result<Result<T, types::Error>, Stopped>,
-    ) -> Result<Result<T, types::Error>, SessionError> {
+    fn after<T>(self: &Arc<Self>, inner: &mut Inner, asked: Answer<T>) -> Result<T, SessionError> {
         match asked {
             Ok(answer) => {
                 self.rest(inner);
-                Ok(answer)
+                answer.map_err(SessionError::Refused)
             }
             Err(stopped) => {
                 self.drop_instance(inner);
@@ -443,11 +417,7 @@ fn instance(inner: &mut Inner) -> Result<&mut LiveSession, SessionError> {
     live.ok_or_else(|| SessionError::Lost("it has no instance".into()))
 }
 
-async fn perform(
-    live: &mut LiveSession,
-    act: &Action,
-    time: Time,
-) -> Result<Result<Stepped, types::Error>, Stopped> {
+async fn perform(live: &mut LiveSession, act: &Action, time: Time) -> Answer<Stepped> {
     match act.clone() {
         Action::Call {
             name,

@@ -61,7 +61,6 @@ mod job;
 pub mod kind;
 mod loading;
 pub mod manifest;
-pub mod milliseconds;
 pub mod offered_tools;
 pub mod outcome;
 pub mod plugin;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use rlf_sandbox::{Limits, ScratchFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::bindings::code;
-use crate::milliseconds;
 
 /// `[plugins.<alias>.programs]`: the limits of one program in this interpreter. A run can ask for less.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -35,19 +35,29 @@ pub struct PluginScore {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// Grades one trajectory with one plugin alone, as its author does to try it. The error is the plugin's own, or says
-/// how the call ended. `tools` are those that the plugin may call, if its grants open any.
+/// The reason why a plugin gave no score.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GradeError {
+    /// The call for the whole group failed, or could not be made.
+    #[error("{0}")]
+    Call(String),
+    /// The plugin refused this trajectory, or could not grade it alone, or its score cannot be used.
+    #[error("{0}")]
+    Trajectory(String),
+}
+
+/// Grades one trajectory with one plugin alone, as its author does to try it. `tools` are those that the plugin may call, if its grants open any.
 pub async fn grade_alone(
     plugin: &Arc<Plugin>,
     tools: &(impl NestedCalls + Clone + 'static),
     task: &Task,
     trajectory: &Trajectory,
     grading: Grading,
-) -> Result<PluginScore, String> {
+) -> Result<PluginScore, GradeError> {
     let mut scores = grade_group(plugin, tools, task, &[trajectory], grading).await?;
     scores
         .pop()
-        .unwrap_or_else(|| Err("it returned no score".to_owned()))
+        .unwrap_or_else(|| Err(GradeError::Call("it returned no score".to_owned())))
 }
 
 /// Grades trajectories of one task with one plugin alone. Returns a score or a refusal for each, in order. The outer
@@ -58,14 +68,22 @@ pub async fn grade_group(
     task: &Task,
     group: &[&Trajectory],
     grading: Grading,
-) -> Result<Vec<Result<PluginScore, String>>, String> {
+) -> Result<Vec<Result<PluginScore, GradeError>>, GradeError> {
     let reward = RewardPlugin::new(plugin).ok_or_else(|| {
         let kind = plugin.kind().with_article();
-        format!("plugin `{}` is {kind}, not a reward", plugin.name())
+        GradeError::Call(format!(
+            "plugin `{}` is {kind}, not a reward",
+            plugin.name()
+        ))
     })?;
     let request = Arc::new(GradingRequest::new(task, group, grading));
     let tools: Arc<dyn NestedCalls> = Arc::new(tools.clone());
-    reward.grade(&request, Some(&tools)).await
+    let scores = reward.grade(&request, Some(&tools)).await;
+    Ok(scores
+        .map_err(GradeError::Call)?
+        .into_iter()
+        .map(|score| score.map_err(GradeError::Trajectory))
+        .collect())
 }
 
 impl PluginScore {

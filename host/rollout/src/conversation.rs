@@ -123,7 +123,8 @@ pub(crate) async fn tell(
     context: &TurnContext,
     episode: &mut Episode,
 ) -> Result<Reply, String> {
-    let (reply, heard) = session.say(text, context).await?;
+    let heard = session.say(text, context).await;
+    let (reply, heard) = heard.map_err(|error| error.to_string())?;
     episode.note_feedback(heard);
     Ok(reply)
 }

@@ -13,11 +13,11 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use crate::answer::Refusal;
-use crate::config::ServeConfig;
+use crate::config::{ServeConfig, ServeConfigError};
 use crate::token::Token;
 
 /// Refuses a configuration that would let everybody in, or whose token cannot be read. It checks nothing else.
-pub fn check_access(config: &ServeConfig) -> Result<(), String> {
+pub fn check_access(config: &ServeConfig) -> Result<(), ServeConfigError> {
     Access::new(config).map(drop)
 }
 
@@ -31,18 +31,16 @@ pub(crate) struct Access {
 
 impl Access {
     /// Makes the checks of a configuration. Fails if it would let everybody in.
-    pub(crate) fn new(config: &ServeConfig) -> Result<Self, String> {
+    pub(crate) fn new(config: &ServeConfig) -> Result<Self, ServeConfigError> {
         let token = match (&config.token_file, &config.token_env) {
-            (Some(file), _) => Some(Token::from_file(file)?),
-            (None, Some(name)) => Some(Token::from_env(name)?),
+            (Some(file), _) => Some(Token::from_file(file)),
+            (None, Some(name)) => Some(Token::from_env(name)),
             (None, None) => None,
-        };
+        }
+        .transpose()
+        .map_err(ServeConfigError::Token)?;
         if token.is_none() && !config.listen.ip().to_canonical().is_loopback() {
-            return Err(format!(
-                "{} can be reached from other machines, and every client that reaches it could run programs here; give it a token with \
-                 --token-file FILE or --token-env NAME, or listen on 127.0.0.1",
-                config.listen
-            ));
+            return Err(ServeConfigError::Unprotected(config.listen));
         }
         let lower =
             |names: &BTreeSet<String>| names.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -204,6 +202,7 @@ mod tests {
             "[::ffff:10.0.0.1]:80",
         ] {
             let error = Access::new(&config(&format!("listen = \"{listen}\""))).unwrap_err();
+            let error = error.to_string();
             assert!(error.contains("--token-file"), "{error}");
         }
         for listen in [

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
 /// Settings of the service. Every field may be left out of a configuration.
@@ -92,9 +93,44 @@ impl Default for ServeConfig {
 /// Unit of the body budget, in bytes. With it, budgets of terabytes fit into a semaphore.
 pub(crate) const BODY_UNIT: u64 = 1 << 10;
 
+/// The reason why a `[serve]` table cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServeConfigError {
+    /// A number is out of its range.
+    #[error("serve.{key} = {value}: write {least} to {most}")]
+    OutOfRange {
+        /// The key in `[serve]`.
+        key: &'static str,
+        /// The value given.
+        value: u64,
+        /// The least that is allowed.
+        least: u64,
+        /// The most that is allowed.
+        most: u64,
+    },
+    /// Two keys name a token.
+    #[error("`serve.token_file` and `serve.token_env` both name a token; keep one")]
+    TwoTokens,
+    /// An entry of `hosts` is more than a name.
+    #[error("serve.hosts: `{0}`: write a host's name alone, such as `sandbox.example.com`")]
+    Host(String),
+    /// An entry of `origins` is not a scheme and a host.
+    #[error("serve.origins: `{0}`: write scheme and host, such as `https://lab.example.com`")]
+    Origin(String),
+    /// The token cannot be read or is too weak. The text does not repeat it.
+    #[error("{0}")]
+    Token(String),
+    /// The address can be reached from other machines, and there is no token.
+    #[error(
+        "{0} can be reached from other machines, and every client that reaches it could run programs here; give it a token with \
+         --token-file FILE or --token-env NAME, or listen on 127.0.0.1"
+    )]
+    Unprotected(SocketAddr),
+}
+
 impl ServeConfig {
     /// Checks all keys. The error names the first wrong key and what to write instead.
-    pub fn validate(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), ServeConfigError> {
         let ranges = [
             ("max_runs", self.max_runs.unwrap_or(1) as u64, 1, 10_000),
             ("max_calls", self.max_calls as u64, 1, 100_000),
@@ -113,19 +149,20 @@ impl ServeConfig {
         ];
         for (key, value, least, most) in ranges {
             if !(least..=most).contains(&value) {
-                return Err(format!("serve.{key} = {value}: write {least} to {most}"));
+                return Err(ServeConfigError::OutOfRange {
+                    key,
+                    value,
+                    least,
+                    most,
+                });
             }
         }
         if self.token_file.is_some() && self.token_env.is_some() {
-            return Err(
-                "`serve.token_file` and `serve.token_env` both name a token; keep one".into(),
-            );
+            return Err(ServeConfigError::TwoTokens);
         }
         for host in &self.hosts {
             if host.is_empty() || host.contains(['/', ':', '*', ' ']) {
-                return Err(format!(
-                    "serve.hosts: `{host}`: write a host's name alone, such as `sandbox.example.com`"
-                ));
+                return Err(ServeConfigError::Host(host.clone()));
             }
         }
         for origin in &self.origins {
@@ -133,9 +170,7 @@ impl ServeConfig {
                 matches!(scheme, "http" | "https") && !rest.is_empty() && !rest.contains(['/', '*'])
             });
             if !plain {
-                return Err(format!(
-                    "serve.origins: `{origin}`: write scheme and host, such as `https://lab.example.com`"
-                ));
+                return Err(ServeConfigError::Origin(origin.clone()));
             }
         }
         Ok(())
@@ -148,21 +183,6 @@ impl ServeConfig {
         {
             *file = base.join(&*file);
         }
-    }
-}
-
-/// Durations as whole milliseconds, in keys that end in `_ms`.
-mod milliseconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(value.as_millis() as u64)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_millis)
     }
 }
 
@@ -195,7 +215,7 @@ mod tests {
             ("origins = [\"*\"]", "write scheme and host"),
             ("origins = [\"https://a/b\"]", "write scheme and host"),
         ] {
-            let error = config(text).validate().unwrap_err();
+            let error = config(text).validate().unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
     }

@@ -74,5 +74,5 @@ mod token;
 mod tools;
 
 pub use access::check_access;
-pub use config::ServeConfig;
+pub use config::{ServeConfig, ServeConfigError};
 pub use server::{ServeError, Served, Server};

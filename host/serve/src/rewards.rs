@@ -170,7 +170,9 @@ pub(crate) async fn grade(
             None => scored(
                 scores
                     .next()
-                    .unwrap_or_else(|| Err("it returned no score".into())),
+                    .map_or(Err("it returned no score".into()), |score| {
+                        score.map_err(|error| error.to_string())
+                    }),
             ),
         })
         .collect();

@@ -65,7 +65,7 @@ impl Service {
         tools: ToolManager,
         workers: usize,
     ) -> Result<Self, String> {
-        config.validate()?;
+        config.validate().map_err(|error| error.to_string())?;
         let interpreters = Interpreters::new(registry);
         for (name, id) in &config.languages {
             if interpreters.get(id).is_none() {
@@ -80,7 +80,7 @@ impl Service {
         getrandom::fill(&mut epoch)
             .map_err(|error| format!("the machine gives no randomness: {error}"))?;
         Ok(Self {
-            access: Access::new(&config)?,
+            access: Access::new(&config).map_err(|error| error.to_string())?,
             exposure: Exposure::new(registry, &config)?,
             metrics: Metrics::new(),
             bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),

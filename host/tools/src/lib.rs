@@ -42,11 +42,10 @@
 //! # Ok(()) }
 //! ```
 
-pub mod bench;
 mod loader;
 mod outputs;
 mod result_cache;
 mod tool;
 pub mod tool_manager;
 
-pub use self::loader::ToolLoader;
+pub use self::loader::{ToolIndices, ToolLoader};

@@ -13,7 +13,7 @@ use rlf_plugins::problem::{LoadRefusal, ProblemKind};
 use rlf_sandbox::{BoxFuture, CallSpec, FilesReport, Pool};
 
 /// The exports of a tool plugin, as returned by [`Plugin::exports`].
-pub(crate) type ToolIndices = Arc<tool::GuestIndices>;
+pub type ToolIndices = Arc<tool::GuestIndices>;
 
 /// Loads plugins that offer tools.
 #[derive(Debug)]

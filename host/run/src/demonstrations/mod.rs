@@ -11,7 +11,7 @@ use rlf_dialogue::task::Task;
 use rlf_rollout::demonstrate::Demonstrator;
 
 /// One demonstration of how a task is solved.
-pub enum Demonstration {
+pub enum SftDemonstration {
     /// A demonstrator that plays the task against the real tools.
     Played(Arc<Task>, Box<dyn Demonstrator>),
     /// A conversation of a data set.
@@ -24,5 +24,5 @@ pub trait DemonstrationSet: Send + Sync {
     fn per_epoch(&self) -> u64;
 
     /// The `number`-th demonstration over all epochs. Each epoch has its own order.
-    fn get(&self, number: u64) -> anyhow::Result<Demonstration>;
+    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration>;
 }

@@ -11,7 +11,7 @@ use rlf_train::rollouts::{BoxError, DemonstrationSource};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{Demonstration, DemonstrationSet};
+use super::{DemonstrationSet, SftDemonstration};
 
 /// Number of batches prepared ahead of training.
 const AHEAD: usize = 3;
@@ -158,9 +158,9 @@ async fn play_one(
     number: u64,
 ) -> anyhow::Result<Trajectory> {
     Ok(match set.get(number)? {
-        Demonstration::Played(task, mut demonstrator) => {
+        SftDemonstration::Played(task, mut demonstrator) => {
             demonstrate(engine, &task, demonstrator.as_mut(), seed).await?
         }
-        Demonstration::Written(written) => rlf_import::play(&engine.context.dialogue, &written)?,
+        SftDemonstration::Written(written) => rlf_import::play(&engine.context.dialogue, &written)?,
     })
 }

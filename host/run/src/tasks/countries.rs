@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{IndexedTask, TaskSource, named_tools};
 use crate::demonstrations::turns::{TrialConversation, answering, calling};
-use crate::demonstrations::{Demonstration, DemonstrationSet};
+use crate::demonstrations::{DemonstrationSet, SftDemonstration};
 use crate::text::Corpus;
 
 /// File name of the table of countries within a run. `data.<slot> = "run:facts.csv"` binds it.
@@ -148,13 +148,13 @@ impl DemonstrationSet for CountriesDemonstrations {
         u64::MAX
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
         let task = self.tasks.task(Split::Train, Stage::Sft, number);
         let demonstrator = CountriesDemonstrator {
             writer: self.tasks.demonstration(&task)?,
             answer: self.answer,
         };
-        Ok(Demonstration::Played(
+        Ok(SftDemonstration::Played(
             Arc::new(task),
             Box::new(demonstrator),
         ))

@@ -19,7 +19,7 @@ use super::epochs::Epochs;
 use super::{IndexedTask, TaskSource, named_tools};
 use crate::config::TasksConfig;
 use crate::demonstrations::gold::GoldDemonstration;
-use crate::demonstrations::{Demonstration, DemonstrationSet};
+use crate::demonstrations::{DemonstrationSet, SftDemonstration};
 use crate::reporter::RunReporter;
 use crate::text::Corpus;
 
@@ -301,9 +301,9 @@ impl DemonstrationSet for GoldCalls {
         self.gold.len() as u64
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
         let gold = &self.gold[self.epochs.index(number)];
-        Ok(Demonstration::Played(
+        Ok(SftDemonstration::Played(
             gold.task.clone(),
             Box::new(gold.play()),
         ))
@@ -321,8 +321,8 @@ impl DemonstrationSet for Conversations {
         self.conversations.len() as u64
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<Demonstration> {
+    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
         let written = self.conversations[self.epochs.index(number)].clone();
-        Ok(Demonstration::Written(written))
+        Ok(SftDemonstration::Written(written))
     }
 }

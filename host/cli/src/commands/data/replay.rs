@@ -192,7 +192,7 @@ async fn replay(
     if let (Some(said), false) = (&said, session.is_terminated())
         && let Err(why) = session.say(said, &context()).await
     {
-        return told(why);
+        return told(why.to_string());
     }
     let verdict = session.verify(said.as_deref(), &task.reference).await;
     let own = task.reference.get("state").cloned();

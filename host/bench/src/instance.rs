@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 use rlf_plugins::bindings::types;
 use rlf_plugins::plugin::Plugin;
 use rlf_sandbox::{CallSpec, Stopped};
+use rlf_tools::ToolIndices;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::loader::ToolIndices;
-
 /// Calls a tool `times` times in one instance, with these arguments in turn, and returns the time of each call. No
 /// plugin is called like this in a run: the times exclude the costs of a fresh instance, of limits and of checks.
-pub async fn warm(
+pub(super) async fn warm(
     plugin: &Plugin,
     tool: &str,
     arguments: Vec<String>,
@@ -43,7 +42,7 @@ pub async fn warm(
 }
 
 /// Calls a tool in `count` instances, and keeps all of them until `look` returns.
-pub async fn while_held<T>(
+pub(super) async fn while_held<T>(
     plugin: &Plugin,
     tool: &str,
     arguments: &str,
