@@ -14,8 +14,9 @@ use rlf_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::SessionError;
 use crate::pool::{SessionCounts, SessionPool};
-use crate::session::{EnvironmentSession, SessionError};
+use crate::session::EnvironmentSession;
 use crate::slot::Slot;
 
 /// `[environments]` of a configuration.

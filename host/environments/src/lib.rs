@@ -13,6 +13,7 @@
 //! |---|---|
 //! | the environments of a run, and opening a session | [`environments`] |
 //! | the actions of a trajectory in its session | [`session`] |
+//! | the reasons why a session did not do as it was asked | [`error`] |
 //! | one session with or without an instance | `slot` |
 //! | the limit on sessions that have an instance | [`pool`] |
 //! | requests to an instance, of a component or in Python | `request`, `live`, `component`, `python`, `contract` |
@@ -48,6 +49,7 @@ mod component;
 mod contract;
 pub mod difference;
 pub mod environments;
+pub mod error;
 mod live;
 mod loader;
 pub mod pool;

@@ -11,7 +11,7 @@ use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::bindings::{environment, types};
-use rlf_plugins::convert::{definition_to_guest, error_text, finite};
+use rlf_plugins::convert::{definition_to_guest, finite};
 use rlf_plugins::counters::CallCounters;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::offered_tools::{Checking, LoadedTool, check_tools};
@@ -19,10 +19,10 @@ use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
-use rlf_sandbox::Stopped;
 use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
+use crate::error::SessionError;
 use crate::pool::SessionPool;
 use crate::request::Time;
 use crate::slot::{Action, Opened, Slot};
@@ -37,31 +37,6 @@ pub struct EpisodeEnd {
     pub verdict: Option<Verdict>,
     /// The reason why one of them is missing.
     pub problem: Option<String>,
-}
-
-/// The reason why a session did not do as it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// The environment refused.
-    #[error("{}", error_text(.0))]
-    Refused(types::Error),
-    /// The environment was stopped while it worked on the request. The session is as it was before.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-    /// The session cannot come back.
-    #[error("{0}")]
-    Lost(String),
-    /// The environment's answer is against the contract.
-    #[error("broke the contract: {0}")]
-    Contract(String),
-    /// The model's words did not reach the environment, or its reply cannot be used.
-    #[error("the environment did not hear the model out: {why}")]
-    NotHeard {
-        /// How the attempt ended.
-        ended: Ended,
-        /// The reason, in words.
-        why: String,
-    },
 }
 
 /// One trajectory's copy of an environment. Dropping it frees its instance.

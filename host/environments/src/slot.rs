@@ -13,10 +13,10 @@ use rlf_plugins::plugin::Plugin;
 use rlf_sandbox::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::error::SessionError;
 use crate::live::LiveSession;
 use crate::pool::{Evictable, Reservation, SessionPool};
 use crate::request::{Answer, SessionOrigin, Started, Stepped, Time};
-use crate::session::SessionError;
 
 /// An action that can change a session.
 #[derive(Debug, Clone)]

@@ -1,0 +1,31 @@
+//! The reasons why an environment session did not do as it was asked.
+
+use rlf_dialogue::tool::Ended;
+use rlf_plugins::bindings::types;
+use rlf_plugins::convert::error_text;
+use rlf_sandbox::Stopped;
+
+/// The reason why a session did not do as it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The environment refused.
+    #[error("{}", error_text(.0))]
+    Refused(types::Error),
+    /// The environment was stopped while it worked on the request. The session is as it was before.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The session cannot come back.
+    #[error("{0}")]
+    Lost(String),
+    /// The environment's answer is against the contract.
+    #[error("broke the contract: {0}")]
+    Contract(String),
+    /// The model's words did not reach the environment, or its reply cannot be used.
+    #[error("the environment did not hear the model out: {why}")]
+    NotHeard {
+        /// How the attempt ended.
+        ended: Ended,
+        /// The reason, in words.
+        why: String,
+    },
+}
