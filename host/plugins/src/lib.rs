@@ -24,7 +24,7 @@
 //! | gates: ways out of the sandbox | [`gates`] |
 //! | the contract's types, and conversions to the host's | [`bindings`], [`convert`], [`safe_text`] |
 //! | the seed of a call, and its place in a trajectory | [`seed`], [`turn`] |
-//! | counts for metrics, and times in `_ms` keys | [`counters`], [`milliseconds`] |
+//! | counts for metrics | [`counters`] |
 //! | full reports about plugins, for people | [`report`] |
 //!
 //! ```no_run

@@ -12,7 +12,6 @@
 //! | kept results of deterministic tools | `result_cache` |
 //! | files that calls leave behind | `outputs` |
 //! | loading and calling a tool plugin, for the core | `loader`: [`ToolLoader`] |
-//! | calls in one instance, for benchmarks | [`bench`](mod@bench) |
 //! | schemas, arguments, ends of calls | [`rlf_plugins::schema`], [`rlf_plugins::arguments`], [`rlf_plugins::outcome`] |
 //!
 //! ```no_run
