@@ -1,4 +1,4 @@
-//! What a program's run keeps outside the engine: its files, its input, and how far it is.
+//! State that a program's run keeps outside the engine: its files, its input, and how far it is.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,17 +1,17 @@
 //! Mirrors of Debian that this machine takes packages from, as apt is configured.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
 /// The folder with apt's configuration.
 const APT: &str = "/etc/apt";
 
-/// Debian's own address, which redirects to a mirror nearby.
-const UPSTREAM: &str = "https://deb.debian.org/debian";
+/// The environment variable that names a mirror of Debian, for systems whose apt has none.
+const VARIABLE: &str = "RLF_DEBIAN_MIRROR";
 
-/// The mirrors of this machine in apt's order, without a slash at their end; Debian's own address comes last.
+/// The mirror that `RLF_DEBIAN_MIRROR` names, then those of apt in its order, without a slash at their end.
 pub(crate) fn mirrors() -> Vec<String> {
     let apt = Path::new(APT);
     let mut files = vec![apt.join("sources.list")];
@@ -22,7 +22,8 @@ pub(crate) fn mirrors() -> Vec<String> {
         found.sort();
         files.extend(found);
     }
-    let mut mirrors: Vec<String> = Vec::new();
+    let named = env::var(VARIABLE).ok().filter(|uri| !uri.is_empty());
+    let mut mirrors = Vec::new();
     for file in files {
         let Ok(text) = fs::read_to_string(&file) else {
             continue;
@@ -34,14 +35,14 @@ pub(crate) fn mirrors() -> Vec<String> {
         };
         mirrors.extend(uris);
     }
-    mirrors.push(UPSTREAM.to_owned());
-    let mut seen = Vec::new();
-    mirrors.retain(|uri| {
+    let mut seen: Vec<String> = named.iter().map(|uri| without_slash(uri)).collect();
+    let first = seen.clone();
+    mirrors.retain(|uri: &String| {
         let is_new = is_debian(uri) && !seen.contains(uri);
         seen.push(uri.clone());
         is_new
     });
-    mirrors
+    first.into_iter().chain(mirrors).collect()
 }
 
 /// Whether the pool of Debian can be below it; other sources of packages have other names.
@@ -100,7 +101,7 @@ fn without_slash(uri: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_debian, mirrors, line_uris, stanza_uris};
+    use super::{is_debian, line_uris, stanza_uris};
 
     #[test]
     fn a_line_names_one_mirror() {
@@ -134,14 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn other_sources_of_packages_are_left_out_and_upstream_comes_last() {
+    fn other_sources_of_packages_are_left_out() {
         assert!(!is_debian("http://one.example/debian-security"));
         assert!(!is_debian("file:/srv/debian"));
         assert!(is_debian("http://one.example/debian"));
-        assert!(
-            mirrors()
-                .iter()
-                .any(|uri| uri.ends_with("deb.debian.org/debian"))
-        );
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn fetch(archive: &Archive, folder: &Path) -> Result<PathBuf> {
         }
     }
     bail!(
-        "{} cannot be had; put the file with SHA-256 {} at {}\n  {}",
+        "{} was not found; name a mirror of Debian in RLF_DEBIAN_MIRROR, or put the file with SHA-256 {} at {}\n  {}",
         archive.name,
         archive.sha256,
         path.display(),
