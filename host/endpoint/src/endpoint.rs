@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use rlf_http::{FetchError, HttpClient, Request, Response, Value as Header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -133,36 +134,38 @@ impl Endpoint {
 
     /// Asks for the model's answer to `messages`. An endpoint that supports `seed` gives the same answer to the same
     /// seed.
-    pub async fn complete(
-        &self,
-        messages: &[ChatMessage],
+    pub fn complete<'a>(
+        &'a self,
+        messages: &'a [ChatMessage],
         seed: Option<u64>,
-    ) -> Result<Completion, EndpointError> {
-        let inner = &*self.inner;
-        let body = inner.body(messages, seed);
-        let mut attempts = 1;
-        loop {
-            let Failure { error, retry } = match inner.attempt(&body, attempts).await {
-                Ok(completion) => return Ok(completion),
-                Err(failure) => failure,
-            };
-            let Retry::After(asked) = retry else {
-                return Err(error);
-            };
-            if attempts > inner.config.retries {
-                return Err(error);
+    ) -> BoxFuture<'a, Result<Completion, EndpointError>> {
+        Box::pin(async move {
+            let inner = &*self.inner;
+            let body = inner.body(messages, seed);
+            let mut attempts = 1;
+            loop {
+                let Failure { error, retry } = match inner.attempt(&body, attempts).await {
+                    Ok(completion) => return Ok(completion),
+                    Err(failure) => failure,
+                };
+                let Retry::After(asked) = retry else {
+                    return Err(error);
+                };
+                if attempts > inner.config.retries {
+                    return Err(error);
+                }
+                let wait = backoff::wait(
+                    inner.config.backoff,
+                    attempts,
+                    asked,
+                    seed.unwrap_or_default(),
+                );
+                let wait_ms = wait.as_millis();
+                tracing::debug!(%error, wait_ms, "asking again");
+                tokio::time::sleep(wait).await;
+                attempts += 1;
             }
-            let wait = backoff::wait(
-                inner.config.backoff,
-                attempts,
-                asked,
-                seed.unwrap_or_default(),
-            );
-            let wait_ms = wait.as_millis();
-            tracing::debug!(%error, wait_ms, "asking again");
-            tokio::time::sleep(wait).await;
-            attempts += 1;
-        }
+        })
     }
 }
 

@@ -21,6 +21,7 @@ use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::python_environment::{PythonEnvironment, Scenario};
 use rlf_plugins::schema::ToolSchema;
 use rlf_plugins::turn::TurnContext;
+use rlf_sandbox::BoxFuture;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -67,128 +68,140 @@ impl CheckReport {
 
 impl Environments {
     /// The scenarios that come with an environment.
-    pub async fn scenarios(&self, name: &str) -> Result<Vec<Scenario>, OpenError> {
-        let plugin = self.plugin(name)?;
-        let broke = |reason: String| OpenError::Broke {
-            environment: name.to_owned(),
-            reason,
-        };
-        if plugin.kind() == PluginKind::Environment {
-            let listed = list_scenarios(plugin)
-                .await
-                .map_err(|stopped| broke(stopped.to_string()))?;
-            return listed
-                .into_iter()
-                .map(|scenario| {
-                    let id = scenario.id;
-                    let json = |text: &str| {
-                        rlf_json::from_str::<Value>(text)
-                            .map_err(|error| broke(format!("scenario `{id}` is no JSON: {error}")))
-                    };
-                    Ok(Scenario {
-                        task: json(&scenario.task)?,
-                        seed: scenario.seed,
-                        calls: scenario
-                            .calls
-                            .iter()
-                            .map(|(name, arguments)| Ok((name.clone(), json(arguments)?)))
-                            .collect::<Result<_, OpenError>>()?,
-                        expect: Some(json(&scenario.expect)?),
-                        id,
+    pub fn scenarios<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Scenario>, OpenError>> {
+        Box::pin(async move {
+            let plugin = self.plugin(name)?;
+            let broke = |reason: String| OpenError::Broke {
+                environment: name.to_owned(),
+                reason,
+            };
+            if plugin.kind() == PluginKind::Environment {
+                let listed = list_scenarios(plugin)
+                    .await
+                    .map_err(|stopped| broke(stopped.to_string()))?;
+                return listed
+                    .into_iter()
+                    .map(|scenario| {
+                        let id = scenario.id;
+                        let json = |text: &str| {
+                            rlf_json::from_str::<Value>(text).map_err(|error| {
+                                broke(format!("scenario `{id}` is no JSON: {error}"))
+                            })
+                        };
+                        Ok(Scenario {
+                            task: json(&scenario.task)?,
+                            seed: scenario.seed,
+                            calls: scenario
+                                .calls
+                                .iter()
+                                .map(|(name, arguments)| Ok((name.clone(), json(arguments)?)))
+                                .collect::<Result<_, OpenError>>()?,
+                            expect: Some(json(&scenario.expect)?),
+                            id,
+                        })
                     })
-                })
-                .collect();
-        }
-        let origin = SessionOrigin::Open {
-            task: "{}".into(),
-            seed: 0,
-        };
-        let begun = LiveSession::begin(plugin, origin, "scenarios").await;
-        let text = match begun.map_err(|stopped| broke(stopped.to_string()))? {
-            Ok((LiveSession::Python(mut session), _)) => {
-                session.scenarios(Time::for_plugin(plugin)).await
+                    .collect();
             }
-            Ok((LiveSession::Component(_), _)) => return Ok(Vec::new()),
-            Err(error) => return Err(broke(error_text(&error))),
-        };
-        let text = text
-            .map_err(|stopped| broke(stopped.to_string()))?
-            .map_err(|error| broke(error_text(&error)))?;
-        rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
+            let origin = SessionOrigin::Open {
+                task: "{}".into(),
+                seed: 0,
+            };
+            let begun = LiveSession::begin(plugin, origin, "scenarios").await;
+            let text = match begun.map_err(|stopped| broke(stopped.to_string()))? {
+                Ok((LiveSession::Python(mut session), _)) => {
+                    session.scenarios(Time::for_plugin(plugin)).await
+                }
+                Ok((LiveSession::Component(_), _)) => return Ok(Vec::new()),
+                Err(error) => return Err(broke(error_text(&error))),
+            };
+            let text = text
+                .map_err(|stopped| broke(stopped.to_string()))?
+                .map_err(|error| broke(error_text(&error)))?;
+            rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
+        })
     }
 
     /// Checks the promises of the environment `name`. Each tool is called `inputs` times with generated arguments.
-    pub async fn check(&self, name: &str, inputs: usize) -> Result<CheckReport, OpenError> {
-        let scenarios = self.scenarios(name).await?;
-        let mut report = CheckReport {
-            scenarios: Vec::new(),
-            tools: Vec::new(),
-        };
-        // The values that scenarios pass, by parameter name: generated calls use them as well.
-        let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for scenario in &scenarios {
-            for (key, value) in scenario
-                .calls
-                .iter()
-                .filter_map(|(_, a)| a.as_object())
-                .flatten()
-            {
-                seen.entry(key.clone()).or_default().push(value.clone());
-            }
-        }
-        for (number, scenario) in scenarios.iter().enumerate() {
-            let mut check = Check {
-                environments: self,
-                name,
-                scenario,
-                problems: Vec::new(),
-                failed: 0,
+    pub fn check<'a>(
+        &'a self,
+        name: &'a str,
+        inputs: usize,
+    ) -> BoxFuture<'a, Result<CheckReport, OpenError>> {
+        Box::pin(async move {
+            let scenarios = self.scenarios(name).await?;
+            let mut report = CheckReport {
+                scenarios: Vec::new(),
+                tools: Vec::new(),
             };
-            if scenarios[..number]
-                .iter()
-                .any(|before| before.id == scenario.id)
-            {
-                check.problem("another scenario has the same id");
-            }
-            if let Err(error) = check.play().await {
-                check.problem(error.to_string());
-            }
-            report.scenarios.push(Finding {
-                name: scenario.id.clone(),
-                calls: scenario.calls.len(),
-                failed: check.failed,
-                problems: check.problems,
-            });
-        }
-        let mut tried: BTreeSet<String> = BTreeSet::new();
-        let untold = self.untold(name, &scenarios)?;
-        let played = scenarios.iter().map(|scenario| (scenario, true));
-        for (scenario, is_played) in played.chain(untold.iter().map(|server| (server, false))) {
-            let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
-            let session = match opened.await {
-                Ok(session) => session,
-                // The finding of a scenario that was played already has this error.
-                Err(_) if is_played => continue,
-                Err(error) => {
-                    report.scenarios.push(Finding {
-                        name: scenario.id.clone(),
-                        calls: 0,
-                        failed: 0,
-                        problems: vec![error.to_string()],
-                    });
-                    continue;
-                }
-            };
-            let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
-            drop(session);
-            for tool in tools {
-                if tried.insert(tool.name.clone()) {
-                    let finding = self.try_tool(name, scenario, &tool, inputs, &seen).await?;
-                    report.tools.push(finding);
+            // The values that scenarios pass, by parameter name: generated calls use them as well.
+            let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+            for scenario in &scenarios {
+                for (key, value) in scenario
+                    .calls
+                    .iter()
+                    .filter_map(|(_, a)| a.as_object())
+                    .flatten()
+                {
+                    seen.entry(key.clone()).or_default().push(value.clone());
                 }
             }
-        }
-        Ok(report)
+            for (number, scenario) in scenarios.iter().enumerate() {
+                let mut check = Check {
+                    environments: self,
+                    name,
+                    scenario,
+                    problems: Vec::new(),
+                    failed: 0,
+                };
+                if scenarios[..number]
+                    .iter()
+                    .any(|before| before.id == scenario.id)
+                {
+                    check.problem("another scenario has the same id");
+                }
+                if let Err(error) = check.play().await {
+                    check.problem(error.to_string());
+                }
+                report.scenarios.push(Finding {
+                    name: scenario.id.clone(),
+                    calls: scenario.calls.len(),
+                    failed: check.failed,
+                    problems: check.problems,
+                });
+            }
+            let mut tried: BTreeSet<String> = BTreeSet::new();
+            let untold = self.untold(name, &scenarios)?;
+            let played = scenarios.iter().map(|scenario| (scenario, true));
+            for (scenario, is_played) in played.chain(untold.iter().map(|server| (server, false))) {
+                let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
+                let session = match opened.await {
+                    Ok(session) => session,
+                    // The finding of a scenario that was played already has this error.
+                    Err(_) if is_played => continue,
+                    Err(error) => {
+                        report.scenarios.push(Finding {
+                            name: scenario.id.clone(),
+                            calls: 0,
+                            failed: 0,
+                            problems: vec![error.to_string()],
+                        });
+                        continue;
+                    }
+                };
+                let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
+                drop(session);
+                for tool in tools {
+                    if tried.insert(tool.name.clone()) {
+                        let finding = self.try_tool(name, scenario, &tool, inputs, &seen).await?;
+                        report.tools.push(finding);
+                    }
+                }
+            }
+            Ok(report)
+        })
     }
 
     /// Scenarios for the servers of an environment in Python that no scenario uses, in their initial state.

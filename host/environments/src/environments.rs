@@ -10,6 +10,7 @@ use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::seed;
+use rlf_sandbox::BoxFuture;
 use rlf_sandbox::Sandbox;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,44 +135,46 @@ impl Environments {
 
     /// Opens a task in the environment `name`. `label` names the session in logs. `seed` determines all randomness in
     /// it.
-    pub async fn open(
-        &self,
-        name: &str,
-        label: &str,
-        setup: &Value,
+    pub fn open<'a>(
+        &'a self,
+        name: &'a str,
+        label: &'a str,
+        setup: &'a Value,
         seed: u64,
-    ) -> Result<EnvironmentSession, OpenError> {
-        let environment = self.find(name)?;
-        let broke = |reason: String| OpenError::Broke {
-            environment: name.to_owned(),
-            reason,
-        };
-        let setup = if setup.is_null() {
-            "{}".to_owned()
-        } else {
-            setup.to_string()
-        };
-        let opened = Slot::open(
-            environment.plugin.latest(),
-            Arc::clone(&self.inner.pool),
-            label.to_owned(),
-            setup,
-            seed,
-        )
-        .await;
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(error @ SessionError::Refused(_)) => {
-                return Err(OpenError::Refused {
-                    environment: name.to_owned(),
-                    reason: error.to_string(),
-                });
-            }
-            Err(error) => return Err(broke(error.to_string())),
-        };
-        let pool = Arc::clone(&self.inner.pool);
-        EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
-            .map_err(broke)
+    ) -> BoxFuture<'a, Result<EnvironmentSession, OpenError>> {
+        Box::pin(async move {
+            let environment = self.find(name)?;
+            let broke = |reason: String| OpenError::Broke {
+                environment: name.to_owned(),
+                reason,
+            };
+            let setup = if setup.is_null() {
+                "{}".to_owned()
+            } else {
+                setup.to_string()
+            };
+            let opened = Slot::open(
+                environment.plugin.latest(),
+                Arc::clone(&self.inner.pool),
+                label.to_owned(),
+                setup,
+                seed,
+            )
+            .await;
+            let opened = match opened {
+                Ok(opened) => opened,
+                Err(error @ SessionError::Refused(_)) => {
+                    return Err(OpenError::Refused {
+                        environment: name.to_owned(),
+                        reason: error.to_string(),
+                    });
+                }
+                Err(error) => return Err(broke(error.to_string())),
+            };
+            let pool = Arc::clone(&self.inner.pool);
+            EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
+                .map_err(broke)
+        })
     }
 
     /// Counts of the pool of sessions so far.

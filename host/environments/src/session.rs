@@ -19,6 +19,7 @@ use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
+use rlf_sandbox::BoxFuture;
 use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
@@ -130,23 +131,29 @@ impl EnvironmentSession {
     }
 
     /// Calls one of its tools. It never returns an error: failures are part of the outcome.
-    pub async fn call(&mut self, call: ToolCall, context: &TurnContext) -> CallOutcome {
-        let started = Instant::now();
-        let (end, step_reward) = self.run(&call, context).await;
-        let wall = started.elapsed();
-        self.counters.count(end.ended, end.fault, wall);
-        CallOutcome {
-            call_id: call.call_id,
-            name: call.name,
-            ended: end.ended,
-            fault: end.fault,
-            observation: end.observation,
-            step_reward,
-            state: self.lost.is_none().then(|| self.state.clone()),
-            detail: end.detail,
-            wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
-            component: self.slot.plugin.hash().to_owned(),
-        }
+    pub fn call<'a>(
+        &'a mut self,
+        call: ToolCall,
+        context: &'a TurnContext,
+    ) -> BoxFuture<'a, CallOutcome> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let (end, step_reward) = self.run(&call, context).await;
+            let wall = started.elapsed();
+            self.counters.count(end.ended, end.fault, wall);
+            CallOutcome {
+                call_id: call.call_id,
+                name: call.name,
+                ended: end.ended,
+                fault: end.fault,
+                observation: end.observation,
+                step_reward,
+                state: self.lost.is_none().then(|| self.state.clone()),
+                detail: end.detail,
+                wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+                component: self.slot.plugin.hash().to_owned(),
+            }
+        })
     }
 
     async fn run(&mut self, call: &ToolCall, context: &TurnContext) -> (CallEnd, Option<f64>) {
@@ -303,50 +310,53 @@ impl EnvironmentSession {
     }
 
     /// Sends a message of the model that contains no tool call. The error says why the trajectory cannot continue.
-    pub async fn say(
-        &mut self,
-        text: &str,
-        context: &TurnContext,
-    ) -> Result<(Reply, EnvironmentFeedback), SessionError> {
-        let started = Instant::now();
-        // The number of actions makes the id unique: a user can be spoken to and leave in the same turn.
-        let call_id = format!(
-            "{}/{}/say-{}",
-            context.trajectory_id, context.turn, self.acts
-        );
-        let act = |attempt| Action::Say {
-            text: text.to_owned(),
-            context: self.context(&call_id, attempt, context),
-        };
-        let most = self.slot.plugin.grants().limits.result_bytes;
-        let (end, step_reward) = match self.act(act).await {
-            Ok((Ok(step), state)) => self.take_step(step, state, most),
-            Ok((Err(error), _)) => (CallEnd::from_result(Err(error), most), None),
-            Err(SessionError::Stopped(stopped)) => (CallEnd::from_stopped(&stopped), None),
-            Err(error) => {
-                let why = error.to_string();
-                (CallEnd::by_infrastructure(Ended::Unavailable, why), None)
-            }
-        };
-        self.counters.count(end.ended, end.fault, started.elapsed());
-        let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation) else {
-            let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
-            let ended = end.ended;
-            return Err(SessionError::NotHeard { ended, why });
-        };
-        let heard = EnvironmentFeedback {
-            step_reward,
-            state: Some(self.state.clone()),
-        };
-        let said = observation.content;
-        let reply = if self.terminated {
-            Reply::Ended
-        } else if said.is_empty() {
-            Reply::Silence
-        } else {
-            Reply::Said(said)
-        };
-        Ok((reply, heard))
+    pub fn say<'a>(
+        &'a mut self,
+        text: &'a str,
+        context: &'a TurnContext,
+    ) -> BoxFuture<'a, Result<(Reply, EnvironmentFeedback), SessionError>> {
+        Box::pin(async move {
+            let started = Instant::now();
+            // The number of actions makes the id unique: a user can be spoken to and leave in the same turn.
+            let call_id = format!(
+                "{}/{}/say-{}",
+                context.trajectory_id, context.turn, self.acts
+            );
+            let act = |attempt| Action::Say {
+                text: text.to_owned(),
+                context: self.context(&call_id, attempt, context),
+            };
+            let most = self.slot.plugin.grants().limits.result_bytes;
+            let (end, step_reward) = match self.act(act).await {
+                Ok((Ok(step), state)) => self.take_step(step, state, most),
+                Ok((Err(error), _)) => (CallEnd::from_result(Err(error), most), None),
+                Err(SessionError::Stopped(stopped)) => (CallEnd::from_stopped(&stopped), None),
+                Err(error) => {
+                    let why = error.to_string();
+                    (CallEnd::by_infrastructure(Ended::Unavailable, why), None)
+                }
+            };
+            self.counters.count(end.ended, end.fault, started.elapsed());
+            let (Ended::Ok | Ended::Failed, Some(observation)) = (end.ended, end.observation)
+            else {
+                let why = end.detail.unwrap_or_else(|| end.ended.as_str().to_owned());
+                let ended = end.ended;
+                return Err(SessionError::NotHeard { ended, why });
+            };
+            let heard = EnvironmentFeedback {
+                step_reward,
+                state: Some(self.state.clone()),
+            };
+            let said = observation.content;
+            let reply = if self.terminated {
+                Reply::Ended
+            } else if said.is_empty() {
+                Reply::Silence
+            } else {
+                Reply::Said(said)
+            };
+            Ok((reply, heard))
+        })
     }
 
     /// The guest's context of one action. The seed is the same for the same actions in the same environment. No
@@ -366,80 +376,97 @@ impl EnvironmentSession {
     }
 
     /// The state as canonical JSON, written by the environment.
-    pub async fn state(&self) -> Result<String, SessionError> {
-        self.ask(|| self.slot.state()).await
+    pub fn state(&self) -> BoxFuture<'_, Result<String, SessionError>> {
+        Box::pin(async move { self.ask(|| self.slot.state()).await })
     }
 
     /// A snapshot of the whole session. It can be restored in this or another instance of the same component.
-    pub async fn snapshot(&self) -> Result<SessionSnapshot, SessionError> {
-        let data = self.ask(|| self.slot.snapshot()).await?;
-        Ok(SessionSnapshot {
-            component: self.slot.plugin.environment_identity(),
-            tools: self.tools().cloned().collect(),
-            acts: self.acts,
-            data,
+    pub fn snapshot(&self) -> BoxFuture<'_, Result<SessionSnapshot, SessionError>> {
+        Box::pin(async move {
+            let data = self.ask(|| self.slot.snapshot()).await?;
+            Ok(SessionSnapshot {
+                component: self.slot.plugin.environment_identity(),
+                tools: self.tools().cloned().collect(),
+                acts: self.acts,
+                data,
+            })
         })
     }
 
     /// Resets the session to a snapshot, tools included. A snapshot that cannot be restored changes nothing.
-    pub async fn restore(&mut self, snapshot: &SessionSnapshot) -> Result<(), SnapshotError> {
-        snapshot.check(&self.slot.plugin.environment_identity())?;
-        let tools =
-            loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
-        match self.slot.restore(snapshot.data.clone()).await {
-            Ok(state) => {
-                self.state = state;
-                self.tools_changed |= !tools.iter().map(|tool| &tool.definition).eq(self.tools());
-                self.tools = tools;
-                self.terminated = false;
-                self.acts = snapshot.acts;
-                self.stopped.clear();
-                Ok(())
+    pub fn restore<'a>(
+        &'a mut self,
+        snapshot: &'a SessionSnapshot,
+    ) -> BoxFuture<'a, Result<(), SnapshotError>> {
+        Box::pin(async move {
+            snapshot.check(&self.slot.plugin.environment_identity())?;
+            let tools =
+                loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
+            match self.slot.restore(snapshot.data.clone()).await {
+                Ok(state) => {
+                    self.state = state;
+                    self.tools_changed |=
+                        !tools.iter().map(|tool| &tool.definition).eq(self.tools());
+                    self.tools = tools;
+                    self.terminated = false;
+                    self.acts = snapshot.acts;
+                    self.stopped.clear();
+                    Ok(())
+                }
+                Err(error) => Err(SnapshotError::Refused(error.to_string())),
             }
-            Err(error) => Err(SnapshotError::Refused(error.to_string())),
-        }
+        })
     }
 
     /// The environment's verdict on its state.
-    pub async fn verify(
-        &self,
-        answer: Option<&str>,
-        reference: &Value,
-    ) -> Result<Verdict, SessionError> {
-        let verdict = self
-            .ask(|| self.slot.verify(answer, reference.to_string()))
-            .await?;
-        verdict_from_guest(verdict).map_err(|error| SessionError::Contract(error.to_string()))
+    pub fn verify<'a>(
+        &'a self,
+        answer: Option<&'a str>,
+        reference: &'a Value,
+    ) -> BoxFuture<'a, Result<Verdict, SessionError>> {
+        Box::pin(async move {
+            let verdict = self
+                .ask(|| self.slot.verify(answer, reference.to_string()))
+                .await?;
+            verdict_from_guest(verdict).map_err(|error| SessionError::Contract(error.to_string()))
+        })
     }
 
     /// The end of the episode: the state, and the environment's verdict.
-    pub async fn end(&self, answer: Option<&str>, reference: &Value) -> EpisodeEnd {
-        let state = self
-            .state()
-            .await
-            .map_err(|error| error.to_string())
-            .and_then(|text| {
-                rlf_json::from_str(&text).map_err(|error| format!("its state is no JSON: {error}"))
-            });
-        let verdict = self
-            .verify(answer, reference)
-            .await
-            .map_err(|error| error.to_string());
-        let problem = [state.as_ref().err(), verdict.as_ref().err()]
-            .into_iter()
-            .flatten()
-            .next()
-            .cloned();
-        EpisodeEnd {
-            state: state.ok(),
-            verdict: verdict.ok(),
-            problem,
-        }
+    pub fn end<'a>(
+        &'a self,
+        answer: Option<&'a str>,
+        reference: &'a Value,
+    ) -> BoxFuture<'a, EpisodeEnd> {
+        Box::pin(async move {
+            let state = self
+                .state()
+                .await
+                .map_err(|error| error.to_string())
+                .and_then(|text| {
+                    rlf_json::from_str(&text)
+                        .map_err(|error| format!("its state is no JSON: {error}"))
+                });
+            let verdict = self
+                .verify(answer, reference)
+                .await
+                .map_err(|error| error.to_string());
+            let problem = [state.as_ref().err(), verdict.as_ref().err()]
+                .into_iter()
+                .flatten()
+                .next()
+                .cloned();
+            EpisodeEnd {
+                state: state.ok(),
+                verdict: verdict.ok(),
+                problem,
+            }
+        })
     }
 
     /// Frees its instance, as after a long wait. Returns whether it had one.
-    pub async fn evict(&self) -> bool {
-        self.slot.evict(None).await
+    pub fn evict(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async move { self.slot.evict(None).await })
     }
 }
 

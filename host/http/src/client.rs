@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::CONTENT_ENCODING;
 use http_body_util::Full;
 use tokio::sync::Semaphore;
@@ -100,38 +101,40 @@ impl HttpCall {
     /// Fetches once. It follows no redirect and retries nothing.
     ///
     /// Fetches of one call may run concurrently. Dropping the future closes the connection.
-    pub async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.count()?;
-        let inner = &*self.client.inner;
-        let (target, request) = prepare(request, &inner.rules, &inner.hosts, &inner.secrets)?;
+    pub fn fetch(&self, request: Request) -> BoxFuture<'_, Result<Response, FetchError>> {
+        Box::pin(async move {
+            self.count()?;
+            let inner = &*self.client.inner;
+            let (target, request) = prepare(request, &inner.rules, &inner.hosts, &inner.secrets)?;
 
-        let deadline = tokio::time::Instant::from_std(self.deadline);
-        let permit = timeout_at(deadline, inner.permits.acquire()).await;
-        let Ok(Ok(_permit)) = permit else {
-            return Err(FetchError::Unavailable(format!(
-                "the plugin's other fetches left no room before the deadline of the call (max_concurrent = {})",
-                inner.rules.max_concurrent
-            )));
-        };
+            let deadline = tokio::time::Instant::from_std(self.deadline);
+            let permit = timeout_at(deadline, inner.permits.acquire()).await;
+            let Ok(Ok(_permit)) = permit else {
+                return Err(FetchError::Unavailable(format!(
+                    "the plugin's other fetches left no room before the deadline of the call (max_concurrent = {})",
+                    inner.rules.max_concurrent
+                )));
+            };
 
-        let start = tokio::time::Instant::now();
-        let patience = start + inner.rules.timeout;
-        let (until, by) = if patience < deadline {
-            (patience, TimedOutBy::Rules)
-        } else {
-            (deadline, TimedOutBy::Deadline)
-        };
-        let timed_out = || FetchError::Timeout {
-            host: target.host.clone(),
-            waited: start.elapsed(),
-            by,
-        };
-        if until <= start {
-            return Err(timed_out());
-        }
-        let answered = timeout_at(until, inner.answer(&target, until, request)).await;
-        let answer = answered.unwrap_or_else(|_| Err(timed_out()))?;
-        inner.shown(&target, answer)
+            let start = tokio::time::Instant::now();
+            let patience = start + inner.rules.timeout;
+            let (until, by) = if patience < deadline {
+                (patience, TimedOutBy::Rules)
+            } else {
+                (deadline, TimedOutBy::Deadline)
+            };
+            let timed_out = || FetchError::Timeout {
+                host: target.host.clone(),
+                waited: start.elapsed(),
+                by,
+            };
+            if until <= start {
+                return Err(timed_out());
+            }
+            let answered = timeout_at(until, inner.answer(&target, until, request)).await;
+            let answer = answered.unwrap_or_else(|_| Err(timed_out()))?;
+            inner.shown(&target, answer)
+        })
     }
 
     /// Number of fetches that the call has asked for.

@@ -8,6 +8,7 @@ use rlf_plugins::bindings::{code, types};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
+use rlf_sandbox::BoxFuture;
 use rlf_sandbox::{CallReport, CallSpec, Clock, Ending, Stopped, Tee};
 
 use crate::language::{Language, indices, languages};
@@ -68,17 +69,21 @@ impl Interpreter {
 
     /// Runs a program from start to end, in a fresh instance. An error describes a mistake in the request or a failure
     /// to run it. The program's own end is in the report.
-    pub async fn run(
+    pub fn run(
         &self,
         program: Program,
         spec: ProgramOptions,
-    ) -> Result<ProgramReport, ProgramError> {
-        run(&self.serving(), &self.language.id, program, spec).await
+    ) -> BoxFuture<'_, Result<ProgramReport, ProgramError>> {
+        Box::pin(async move { run(&self.serving(), &self.language.id, program, spec).await })
     }
 
     /// Compiles a module for programs to import. None of its code runs.
-    pub async fn compile(&self, name: &str, source: &str) -> Result<Compiled, CompileError> {
-        compile(&self.serving(), &self.language.id, name, source).await
+    pub fn compile<'a>(
+        &'a self,
+        name: &'a str,
+        source: &'a str,
+    ) -> BoxFuture<'a, Result<Compiled, CompileError>> {
+        Box::pin(async move { compile(&self.serving(), &self.language.id, name, source).await })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rlf_plugins::bindings::{code, interpreter, types};
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
+use rlf_sandbox::BoxFuture;
 use rlf_sandbox::{CallReport, Output, State, Stopped};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -128,64 +129,66 @@ impl Drop for Notebook {
 
 impl Interpreter {
     /// Opens a notebook. It lasts until `spec.deadline`, or as long as the grants allow for a run.
-    pub async fn open_notebook(
+    pub fn open_notebook(
         &self,
         request: NotebookRequest,
         spec: ProgramOptions,
-    ) -> Result<Notebook, ProgramError> {
-        if !self.language().sessions {
-            return Err(ProgramError::NotFound(format!(
-                "there are no notebooks in {}",
-                self.language().id
-            )));
-        }
-        let plugin = self.serving();
-        let indices = indices(&plugin)?;
-        let grants = plugin.grants().programs.clone();
-        request.check(&grants)?;
-        let limits = request.limits.into_guest(&grants);
-        let call = call_spec(&plugin, &request.limits, request.seed, spec);
-        let language = self.language().id.clone();
-        let (requests, inbox) = mpsc::channel(1);
-        let (opened, is_open) = oneshot::channel();
-        let guest = tokio::spawn(async move {
-            plugin
-                .template()
-                .call(call, move |store, instance| {
-                    Box::pin(async move {
-                        let guest = indices.load(&mut *store, &instance)?;
-                        let files: Vec<code::File> =
-                            request.files.into_iter().map(Into::into).collect();
-                        let modules: Vec<code::Compiled> =
-                            request.modules.into_iter().map(Into::into).collect();
-                        let sessions = guest.session();
-                        let session = sessions
-                            .call_open(&mut *store, &language, &files, &modules, request.seed)
-                            .await?;
-                        let session = match session {
-                            Ok(session) => session,
-                            Err(error) => {
-                                let _ = opened.send(Err(error));
-                                return Ok(());
-                            }
-                        };
-                        let _ = opened.send(Ok(()));
-                        serve(store, &guest, session, inbox).await
+    ) -> BoxFuture<'_, Result<Notebook, ProgramError>> {
+        Box::pin(async move {
+            if !self.language().sessions {
+                return Err(ProgramError::NotFound(format!(
+                    "there are no notebooks in {}",
+                    self.language().id
+                )));
+            }
+            let plugin = self.serving();
+            let indices = indices(&plugin)?;
+            let grants = plugin.grants().programs.clone();
+            request.check(&grants)?;
+            let limits = request.limits.into_guest(&grants);
+            let call = call_spec(&plugin, &request.limits, request.seed, spec);
+            let language = self.language().id.clone();
+            let (requests, inbox) = mpsc::channel(1);
+            let (opened, is_open) = oneshot::channel();
+            let guest = tokio::spawn(async move {
+                plugin
+                    .template()
+                    .call(call, move |store, instance| {
+                        Box::pin(async move {
+                            let guest = indices.load(&mut *store, &instance)?;
+                            let files: Vec<code::File> =
+                                request.files.into_iter().map(Into::into).collect();
+                            let modules: Vec<code::Compiled> =
+                                request.modules.into_iter().map(Into::into).collect();
+                            let sessions = guest.session();
+                            let session = sessions
+                                .call_open(&mut *store, &language, &files, &modules, request.seed)
+                                .await?;
+                            let session = match session {
+                                Ok(session) => session,
+                                Err(error) => {
+                                    let _ = opened.send(Err(error));
+                                    return Ok(());
+                                }
+                            };
+                            let _ = opened.send(Ok(()));
+                            serve(store, &guest, session, inbox).await
+                        })
                     })
-                })
-                .await
-        });
-        let mut notebook = Notebook {
-            requests,
-            guest: Some(guest),
-            grants,
-            limits,
-        };
-        match is_open.await {
-            Ok(Ok(())) => Ok(notebook),
-            Ok(Err(error)) => Err(ProgramError::from_guest(error)),
-            Err(_) => Err(ProgramError::from_stopped(notebook.end().await.0)),
-        }
+                    .await
+            });
+            let mut notebook = Notebook {
+                requests,
+                guest: Some(guest),
+                grants,
+                limits,
+            };
+            match is_open.await {
+                Ok(Ok(())) => Ok(notebook),
+                Ok(Err(error)) => Err(ProgramError::from_guest(error)),
+                Err(_) => Err(ProgramError::from_stopped(notebook.end().await.0)),
+            }
+        })
     }
 }
 
@@ -246,67 +249,74 @@ async fn next(mut inbox: mpsc::Receiver<Request>) -> (Option<Request>, mpsc::Rec
 impl Notebook {
     /// Runs a cell. After a cell was stopped, all later ones are reported as stopped. An error describes a mistake in
     /// the request.
-    pub async fn execute(
-        &mut self,
-        code: &str,
+    pub fn execute<'a>(
+        &'a mut self,
+        code: &'a str,
         limits: ProgramLimits,
-    ) -> Result<CellReport, ProgramError> {
-        let (answer, answered) = oneshot::channel();
-        let time = self.grants.time(&limits);
-        let request = Request::Cell {
-            code: code.to_owned(),
-            time,
-            limits: code::Limits {
-                wall_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX),
-                ..self.limits
-            },
-            answer,
-        };
-        if self.requests.send(request).await.is_ok() {
-            match answered.await {
-                Ok(Ok(executed)) => {
-                    let cell = executed.cell;
-                    let [stdout, stderr] = executed.printed;
-                    let displays = cell.displays.into_iter().map(|blob| Display {
-                        media_type: blob.media_type,
-                        data: blob.data,
-                    });
-                    return Ok(CellReport {
-                        outcome: Some(cell.outcome.into()),
-                        stopped: None,
-                        value: cell.value,
-                        displays: displays.collect(),
-                        stdout,
-                        stderr,
-                        cpu: executed.cpu,
-                        time: executed.cpu.max(executed.virtual_time),
-                        memory: executed.memory,
-                    });
+    ) -> BoxFuture<'a, Result<CellReport, ProgramError>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let time = self.grants.time(&limits);
+            let request = Request::Cell {
+                code: code.to_owned(),
+                time,
+                limits: code::Limits {
+                    wall_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX),
+                    ..self.limits
+                },
+                answer,
+            };
+            if self.requests.send(request).await.is_ok() {
+                match answered.await {
+                    Ok(Ok(executed)) => {
+                        let cell = executed.cell;
+                        let [stdout, stderr] = executed.printed;
+                        let displays = cell.displays.into_iter().map(|blob| Display {
+                            media_type: blob.media_type,
+                            data: blob.data,
+                        });
+                        return Ok(CellReport {
+                            outcome: Some(cell.outcome.into()),
+                            stopped: None,
+                            value: cell.value,
+                            displays: displays.collect(),
+                            stdout,
+                            stderr,
+                            cpu: executed.cpu,
+                            time: executed.cpu.max(executed.virtual_time),
+                            memory: executed.memory,
+                        });
+                    }
+                    Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
+                    Err(_) => {}
                 }
-                Ok(Err(error)) => return Err(ProgramError::from_guest(error)),
-                Err(_) => {}
             }
-        }
-        let (stopped, printed) = self.end().await;
-        Ok(CellReport::stopped(stopped, printed))
+            let (stopped, printed) = self.end().await;
+            Ok(CellReport::stopped(stopped, printed))
+        })
     }
 
     /// Fetches files. Missing files are left out. Fails if the notebook was stopped, or if the files exceed the limit.
-    pub async fn fetch(&mut self, paths: &[String]) -> Result<Vec<File>, ProgramError> {
-        let (answer, answered) = oneshot::channel();
-        let (paths, time) = (paths.to_vec(), self.grants.time);
-        let request = Request::Fetch {
-            paths,
-            time,
-            answer,
-        };
-        let _ = self.requests.send(request).await;
-        let Ok(files) = answered.await else {
-            return Err(ProgramError::from_stopped(self.end().await.0));
-        };
-        let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
-        check_fetched(&self.grants, bytes, &ProgramLimits::default())?;
-        Ok(files.into_iter().map(Into::into).collect())
+    pub fn fetch<'a>(
+        &'a mut self,
+        paths: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<File>, ProgramError>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let (paths, time) = (paths.to_vec(), self.grants.time);
+            let request = Request::Fetch {
+                paths,
+                time,
+                answer,
+            };
+            let _ = self.requests.send(request).await;
+            let Ok(files) = answered.await else {
+                return Err(ProgramError::from_stopped(self.end().await.0));
+            };
+            let bytes: u64 = files.iter().map(|file| file.data.len() as u64).sum();
+            check_fetched(&self.grants, bytes, &ProgramLimits::default())?;
+            Ok(files.into_iter().map(Into::into).collect())
+        })
     }
 
     /// The reason why no answer came, and the output until then.

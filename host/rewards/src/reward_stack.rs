@@ -14,6 +14,7 @@ use rlf_plugins::counters::{CallCounts, Unhealthy};
 use rlf_plugins::gates::NestedCalls;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::registry::Registry;
+use rlf_sandbox::BoxFuture;
 
 use crate::error::RewardsError;
 use crate::expression::Condition;
@@ -94,29 +95,37 @@ impl RewardStack {
 
     /// Grades trajectories of one task. Returns one result for each, in order. The plugins do not see trajectories that
     /// the rollout excluded.
-    pub async fn grade(&self, task: &Task, group: &[Trajectory], grading: &Grading) -> Vec<Graded> {
-        let gradable: Vec<&Trajectory> = group.iter().filter(|t| t.excluded.is_none()).collect();
-        if gradable.is_empty() {
-            return group.iter().map(|t| Err(excluded_by_rollout(t))).collect();
-        }
-        let request = Arc::new(GradingRequest::new(task, &gradable, *grading));
-        let tools = self.tools.as_ref();
-        let answers = join_all(
-            self.plugins
+    pub fn grade<'a>(
+        &'a self,
+        task: &'a Task,
+        group: &'a [Trajectory],
+        grading: &'a Grading,
+    ) -> BoxFuture<'a, Vec<Graded>> {
+        Box::pin(async move {
+            let gradable: Vec<&Trajectory> =
+                group.iter().filter(|t| t.excluded.is_none()).collect();
+            if gradable.is_empty() {
+                return group.iter().map(|t| Err(excluded_by_rollout(t))).collect();
+            }
+            let request = Arc::new(GradingRequest::new(task, &gradable, *grading));
+            let tools = self.tools.as_ref();
+            let answers = join_all(
+                self.plugins
+                    .iter()
+                    .map(|plugin| plugin.grade(&request, tools)),
+            )
+            .await;
+            let mut scores = self.formula.scores(&answers, gradable.len()).into_iter();
+            group
                 .iter()
-                .map(|plugin| plugin.grade(&request, tools)),
-        )
-        .await;
-        let mut scores = self.formula.scores(&answers, gradable.len()).into_iter();
-        group
-            .iter()
-            .map(|trajectory| match &trajectory.excluded {
-                Some(_) => Err(excluded_by_rollout(trajectory)),
-                None => scores
-                    .next()
-                    .unwrap_or_else(|| unreachable!("one score per gradable one")),
-            })
-            .collect()
+                .map(|trajectory| match &trajectory.excluded {
+                    Some(_) => Err(excluded_by_rollout(trajectory)),
+                    None => scores
+                        .next()
+                        .unwrap_or_else(|| unreachable!("one score per gradable one")),
+                })
+                .collect()
+        })
     }
 
     /// Counts of calls so far, by plugin.

@@ -1,5 +1,6 @@
 //! Demonstrations: episodes with turns that a demonstrator writes, played against the real tools.
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::Score;
@@ -30,86 +31,88 @@ pub trait Demonstrator: Send {
 ///
 /// Fails unless the real rewards call the trajectory a success: a demonstration is correct by
 /// execution, never by assumption.
-pub async fn demonstrate(
-    engine: &RolloutEngine,
-    task: &Task,
-    demonstrator: &mut dyn Demonstrator,
+pub fn demonstrate<'a>(
+    engine: &'a RolloutEngine,
+    task: &'a Task,
+    demonstrator: &'a mut dyn Demonstrator,
     seed: u64,
-) -> Result<Trajectory, RolloutError> {
-    let id = format!("demonstration/{}", task.id);
-    let wrong = |what: String| RolloutError::Demonstration {
-        task: task.id.clone(),
-        what,
-    };
-    let opened = TaskEnvironment::open(&engine.context, task, Split::Train, &id).await;
-    let mut environment = opened.map_err(|error| match error {
-        SetupError::Excluded(why) => wrong(why),
-        SetupError::Rollout(error) => error,
-    })?;
-    let mut episode = environment.begin(task, id.clone())?;
-    let mut observations = Vec::new();
-    let mut turn = 0;
-    while !matches!(episode.next_input(), NextInput::Finished) {
-        let text = demonstrator
-            .next_turn(&episode, &observations)
-            .map_err(|why| {
-                if observations.is_empty() {
-                    return wrong(why);
-                }
-                wrong(format!("after {observations:?}: {why}"))
-            })?;
-        observations.clear();
-        let step = episode.push_demonstrated(&text);
-        if step == Step::Continue {
-            let malformed = episode.events().iter().rev().find_map(|event| match event {
-                Event::Turn(said) => said.malformed.first(),
-                Event::Outcome(_) | Event::User(_) => None,
-            });
-            let what = malformed.map_or_else(
-                || "neither call nor answer".to_owned(),
-                |call| format!("a call that cannot be made ({})", call.diagnostic),
-            );
-            let tools: Vec<&str> = episode.tools().iter().map(|tool| &*tool.name).collect();
-            return Err(wrong(format!(
-                "turn {turn} is {what}: {text:?}; there are: {}",
-                tools.join(", ")
-            )));
+) -> BoxFuture<'a, Result<Trajectory, RolloutError>> {
+    Box::pin(async move {
+        let id = format!("demonstration/{}", task.id);
+        let wrong = |what: String| RolloutError::Demonstration {
+            task: task.id.clone(),
+            what,
+        };
+        let opened = TaskEnvironment::open(&engine.context, task, Split::Train, &id).await;
+        let mut environment = opened.map_err(|error| match error {
+            SetupError::Excluded(why) => wrong(why),
+            SetupError::Rollout(error) => error,
+        })?;
+        let mut episode = environment.begin(task, id.clone())?;
+        let mut observations = Vec::new();
+        let mut turn = 0;
+        while !matches!(episode.next_input(), NextInput::Finished) {
+            let text = demonstrator
+                .next_turn(&episode, &observations)
+                .map_err(|why| {
+                    if observations.is_empty() {
+                        return wrong(why);
+                    }
+                    wrong(format!("after {observations:?}: {why}"))
+                })?;
+            observations.clear();
+            let step = episode.push_demonstrated(&text);
+            if step == Step::Continue {
+                let malformed = episode.events().iter().rev().find_map(|event| match event {
+                    Event::Turn(said) => said.malformed.first(),
+                    Event::Outcome(_) | Event::User(_) => None,
+                });
+                let what = malformed.map_or_else(
+                    || "neither call nor answer".to_owned(),
+                    |call| format!("a call that cannot be made ({})", call.diagnostic),
+                );
+                let tools: Vec<&str> = episode.tools().iter().map(|tool| &*tool.name).collect();
+                return Err(wrong(format!(
+                    "turn {turn} is {what}: {text:?}; there are: {}",
+                    tools.join(", ")
+                )));
+            }
+            let context = TurnContext {
+                trajectory_id: id.clone(),
+                turn,
+                seed,
+            };
+            let outcomes = environment.act(step, &context, &mut episode).await?;
+            observations.extend(outcomes.iter().map(|outcome| {
+                outcome
+                    .observation
+                    .as_ref()
+                    .map_or_else(String::new, |seen| plain_text(&seen.content))
+            }));
+            turn += 1;
         }
-        let context = TurnContext {
-            trajectory_id: id.clone(),
-            turn,
+        environment.judge(&mut episode, task).await;
+        let trajectory = episode.finish();
+        let grading = Grading {
+            split: Split::Train,
+            step: 0,
+            steps: 0,
             seed,
         };
-        let outcomes = environment.act(step, &context, &mut episode).await?;
-        observations.extend(outcomes.iter().map(|outcome| {
-            outcome
-                .observation
-                .as_ref()
-                .map_or_else(String::new, |seen| plain_text(&seen.content))
-        }));
-        turn += 1;
-    }
-    environment.judge(&mut episode, task).await;
-    let trajectory = episode.finish();
-    let grading = Grading {
-        split: Split::Train,
-        step: 0,
-        steps: 0,
-        seed,
-    };
-    let mut scores = engine
-        .rewards
-        .grade(task, std::slice::from_ref(&trajectory), &grading)
-        .await;
-    match scores.pop() {
-        Some(Ok(score)) if score.success => Ok(trajectory),
-        Some(Ok(score)) => Err(wrong(not_a_success(engine, task, &trajectory, &score))),
-        Some(Err(excluded)) => Err(wrong(format!(
-            "it could not be graded: {}",
-            excluded.reason
-        ))),
-        None => Err(wrong("it was not graded".into())),
-    }
+        let mut scores = engine
+            .rewards
+            .grade(task, std::slice::from_ref(&trajectory), &grading)
+            .await;
+        match scores.pop() {
+            Some(Ok(score)) if score.success => Ok(trajectory),
+            Some(Ok(score)) => Err(wrong(not_a_success(engine, task, &trajectory, &score))),
+            Some(Err(excluded)) => Err(wrong(format!(
+                "it could not be graded: {}",
+                excluded.reason
+            ))),
+            None => Err(wrong("it was not graded".into())),
+        }
+    })
 }
 
 /// The reason why a trajectory that was played is not a demonstration.

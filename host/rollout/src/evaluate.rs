@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
@@ -47,19 +48,21 @@ pub struct Evaluation {
 /// differ in their samplers only.
 ///
 /// Also returns the sampled groups.
-pub async fn evaluate(
-    engine: &Arc<RolloutEngine>,
-    tasks: &[(u64, Arc<Task>)],
+pub fn evaluate<'a>(
+    engine: &'a Arc<RolloutEngine>,
+    tasks: &'a [(u64, Arc<Task>)],
     samples: usize,
-    greedy: &RolloutSettings,
-    sampled: &RolloutSettings,
-) -> Result<(Evaluation, Vec<Group>), RolloutError> {
-    let (greedy_groups, sampled_groups) = tokio::try_join!(
-        rollout(engine, tasks, 1, greedy),
-        rollout(engine, tasks, samples, sampled),
-    )?;
-    let summary = summarise(sampled.split, samples, &greedy_groups, &sampled_groups);
-    Ok((summary, sampled_groups))
+    greedy: &'a RolloutSettings,
+    sampled: &'a RolloutSettings,
+) -> BoxFuture<'a, Result<(Evaluation, Vec<Group>), RolloutError>> {
+    Box::pin(async move {
+        let (greedy_groups, sampled_groups) = tokio::try_join!(
+            rollout(engine, tasks, 1, greedy),
+            rollout(engine, tasks, samples, sampled),
+        )?;
+        let summary = summarise(sampled.split, samples, &greedy_groups, &sampled_groups);
+        Ok((summary, sampled_groups))
+    })
 }
 
 fn summarise(split: Split, samples: usize, greedy: &[Group], sampled: &[Group]) -> Evaluation {

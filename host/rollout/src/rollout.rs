@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::score::ExclusionCause;
 use rlf_dialogue::task::Task;
@@ -18,29 +19,31 @@ use crate::error::RolloutError;
 ///
 /// There is no barrier: a trajectory waits for its own tools only. A group is graded as soon as its
 /// last trajectory ends, while others still run. Groups come back in the order of `tasks`.
-pub async fn rollout(
-    engine: &Arc<RolloutEngine>,
-    tasks: &[(u64, Arc<Task>)],
+pub fn rollout<'a>(
+    engine: &'a Arc<RolloutEngine>,
+    tasks: &'a [(u64, Arc<Task>)],
     samples: usize,
-    settings: &RolloutSettings,
-) -> Result<Vec<Group>, RolloutError> {
-    let mut groups = JoinSet::new();
-    for (place, (task_index, task)) in tasks.iter().enumerate() {
-        let group = play_group(
-            engine.clone(),
-            task.clone(),
-            *task_index,
-            samples,
-            settings.clone(),
-        );
-        groups.spawn(async move { (place, group.await) });
-    }
-    let mut done = BTreeMap::new();
-    while let Some(joined) = groups.join_next().await {
-        let (place, group) = joined.map_err(|error| RolloutError::Task(error.to_string()))?;
-        done.insert(place, group?);
-    }
-    Ok(done.into_values().collect())
+    settings: &'a RolloutSettings,
+) -> BoxFuture<'a, Result<Vec<Group>, RolloutError>> {
+    Box::pin(async move {
+        let mut groups = JoinSet::new();
+        for (place, (task_index, task)) in tasks.iter().enumerate() {
+            let group = play_group(
+                engine.clone(),
+                task.clone(),
+                *task_index,
+                samples,
+                settings.clone(),
+            );
+            groups.spawn(async move { (place, group.await) });
+        }
+        let mut done = BTreeMap::new();
+        while let Some(joined) = groups.join_next().await {
+            let (place, group) = joined.map_err(|error| RolloutError::Task(error.to_string()))?;
+            done.insert(place, group?);
+        }
+        Ok(done.into_values().collect())
+    })
 }
 
 async fn play_group(

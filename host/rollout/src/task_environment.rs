@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::dialogue::DialogueError;
 use rlf_dialogue::episode::{Episode, Reply, Step};
 use rlf_dialogue::message::{Message, Role};
@@ -22,39 +23,41 @@ use crate::user::UserTurn;
 
 /// Opens a task and renders its prompt as a rollout would, then stops. It reports every mistake that the task's row can
 /// have. It does not ask a simulated user: the user's instruction replaces the user's first message.
-pub async fn rehearse(
-    context: &EpisodeContext,
-    task: &Task,
+pub fn rehearse<'a>(
+    context: &'a EpisodeContext,
+    task: &'a Task,
     split: Split,
-) -> Result<(), RolloutError> {
-    let id = format!("rehearsal/{}", task.id);
-    let wrong = |why| RolloutError::Rehearsal {
-        task: task.id.clone(),
-        why,
-    };
-    let opened = TaskEnvironment::open_without_user(context, task, split, &id).await;
-    let mut environment = opened.map_err(|error| match error {
-        SetupError::Excluded(why) => wrong(why),
-        SetupError::Rollout(error) => error,
-    })?;
-    if let (Some(wanted), Some(session)) = (&task.tools, &environment.session)
-        && !wanted.is_empty()
-        && environment.tools()?.is_empty()
-    {
-        let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
-        return Err(wrong(format!(
-            "its `tools` are {}, and there is none of these; its environment has {}",
-            wanted.join(", "),
-            own.join(", ")
-        )));
-    }
-    if let Some(conversation) = &environment.conversation
-        && conversation.waits_for_user()
-    {
-        let stand_in = Message::text(Role::User, conversation.instruction());
-        environment.prompt.push(stand_in);
-    }
-    environment.begin(task, id).map(drop)
+) -> BoxFuture<'a, Result<(), RolloutError>> {
+    Box::pin(async move {
+        let id = format!("rehearsal/{}", task.id);
+        let wrong = |why| RolloutError::Rehearsal {
+            task: task.id.clone(),
+            why,
+        };
+        let opened = TaskEnvironment::open_without_user(context, task, split, &id).await;
+        let mut environment = opened.map_err(|error| match error {
+            SetupError::Excluded(why) => wrong(why),
+            SetupError::Rollout(error) => error,
+        })?;
+        if let (Some(wanted), Some(session)) = (&task.tools, &environment.session)
+            && !wanted.is_empty()
+            && environment.tools()?.is_empty()
+        {
+            let own: Vec<&str> = session.tools().map(|tool| &*tool.name).collect();
+            return Err(wrong(format!(
+                "its `tools` are {}, and there is none of these; its environment has {}",
+                wanted.join(", "),
+                own.join(", ")
+            )));
+        }
+        if let Some(conversation) = &environment.conversation
+            && conversation.waits_for_user()
+        {
+            let stand_in = Message::text(Role::User, conversation.instruction());
+            environment.prompt.push(stand_in);
+        }
+        environment.begin(task, id).map(drop)
+    })
 }
 
 /// The reason why a task could not be set up for a trajectory.

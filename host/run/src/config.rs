@@ -15,10 +15,10 @@ use rlf_rewards::rewards_config::RewardsConfig;
 use rlf_rollout::policy_generator::PolicyGeneratorConfig;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
-use rlf_serve::ServeConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
 use rlf_train::config::CheckpointConfig;
 use rlf_train::config::{RlConfig, SftConfig};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunFailure;
@@ -87,9 +87,9 @@ pub struct RunConfig {
     /// The model that plays users of tasks that want one; see docs/simulated-users.md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserConfig>,
-    /// Settings of `rlf-host serve`, which can use the same file. A run ignores them.
+    /// Settings of `rlf-host serve`, which can use the same file. A run does not read them.
     #[serde(default, skip_serializing)]
-    pub serve: ServeConfig,
+    pub serve: IgnoredAny,
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,
@@ -333,7 +333,6 @@ impl RunConfig {
         if let Some(user) = &self.user {
             user.check()?;
         }
-        self.serve.validate().map_err(anyhow::Error::msg)?;
         if let Some(sft) = &self.sft {
             sft.validate().context("[sft]")?;
         }

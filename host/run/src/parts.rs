@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use candle_core::Device;
+use futures_util::future::BoxFuture;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
@@ -348,22 +349,25 @@ impl RunParts {
     }
 
     /// Evaluates `model` on `tasks`: greedily, and with `samples` samples drawn with `params`.
-    pub async fn evaluate(
-        &self,
-        model: &Model,
+    pub fn evaluate<'a>(
+        &'a self,
+        model: &'a Model,
         split: Split,
-        tasks: &[IndexedTask],
+        tasks: &'a [IndexedTask],
         samples: usize,
         params: SamplingParams,
         step: u64,
-    ) -> anyhow::Result<(Evaluation, Vec<Group>)> {
-        let (engine, _generator) = self.rollout_engine(model)?;
-        let greedy = self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
-        let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
-        let health = self.health();
-        let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
-        health.check()?;
-        Ok(evaluated)
+    ) -> BoxFuture<'a, anyhow::Result<(Evaluation, Vec<Group>)>> {
+        Box::pin(async move {
+            let (engine, _generator) = self.rollout_engine(model)?;
+            let greedy =
+                self.settings(SamplingParams::greedy(), Purpose::Evaluation, split, step)?;
+            let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
+            let health = self.health();
+            let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
+            health.check()?;
+            Ok(evaluated)
+        })
     }
 
     /// Starts counting how calls of plugins end.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
@@ -77,36 +78,40 @@ impl SavedRun {
     }
 
     /// Evaluates the policy on tasks of a split: greedily, and with `samples` samples for each task.
-    pub async fn evaluate(
-        &self,
+    pub fn evaluate<'a>(
+        &'a self,
         split: Split,
-        tasks: &[IndexedTask],
+        tasks: &'a [IndexedTask],
         samples: usize,
         params: SamplingParams,
-    ) -> Result<Evaluation, RunFailure> {
-        let step = self.checkpoint.state.step;
-        let (evaluation, _) = self
-            .parts
-            .evaluate(&self.model, split, tasks, samples, params, step)
-            .await?;
-        Ok(evaluation)
+    ) -> BoxFuture<'a, Result<Evaluation, RunFailure>> {
+        Box::pin(async move {
+            let step = self.checkpoint.state.step;
+            let (evaluation, _) = self
+                .parts
+                .evaluate(&self.model, split, tasks, samples, params, step)
+                .await?;
+            Ok(evaluation)
+        })
     }
 
     /// Plays one task `samples` times. A sample is keyed by its number, so all samples up to the last are played.
-    pub async fn rollout(
+    pub fn rollout(
         &self,
         split: Split,
         task: IndexedTask,
         samples: usize,
         params: SamplingParams,
-    ) -> Result<Group, RunFailure> {
-        let step = self.checkpoint.state.step;
-        let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
-        let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
-        let groups = rollout(&engine, &[task], samples, &settings)
-            .await
-            .map_err(anyhow::Error::from)?;
-        let group = groups.into_iter().next();
-        Ok(group.context("the rollout returned no group")?)
+    ) -> BoxFuture<'_, Result<Group, RunFailure>> {
+        Box::pin(async move {
+            let step = self.checkpoint.state.step;
+            let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
+            let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
+            let groups = rollout(&engine, &[task], samples, &settings)
+                .await
+                .map_err(anyhow::Error::from)?;
+            let group = groups.into_iter().next();
+            Ok(group.context("the rollout returned no group")?)
+        })
     }
 }

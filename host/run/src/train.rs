@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use candle_core::{Device, DeviceLocation};
+use futures_util::future::BoxFuture;
 use rlf_policy::{Model, open_device};
 use rlf_train::phase::Phase;
 use rlf_train::phase::PhaseEnd;
@@ -80,132 +81,134 @@ pub enum RunEnd {
 ///
 /// If training fails before tools and rewards have worked once, the folder is left as it was, including a run that was
 /// to be replaced.
-pub async fn train(
+pub fn train(
     mut config: RunConfig,
     options: &TrainOptions,
     reporter: Arc<dyn RunReporter>,
-) -> Result<RunEnd, RunFailure> {
-    config.share_workers();
-    let path = config.output.clone();
-    let is_resumed = matches!(options.start, RunStart::Resume { .. });
-    if is_resumed && !config_path(&path).exists() {
-        return Err(RunError::NoRun { path }.into());
-    }
-    // Declared before everything that uses the run's folder, so that it is dropped last.
-    let create = |overwrite| NewRunFolder::create(&path, overwrite, reporter.clone());
-    let mut folder = match options.start {
-        RunStart::New => Some(create(false)?),
-        RunStart::Replace => Some(create(true)?),
-        RunStart::Resume { .. } => None,
-    };
-    let choice = open_device(&config.device).map_err(anyhow::Error::from)?;
-    reporter.begins(&path, &choice);
-    let config_toml = config.to_toml()?;
-    let parts = Arc::new(if is_resumed {
-        let plugins = options.plugins.with_recorded(&path);
-        RunParts::from_run(config, &plugins, &path, &*reporter)?
-    } else {
-        RunParts::new(config, &options.plugins, &path, &*reporter)?
-    });
-    parts.report_problems(&*reporter);
-
-    let spec = RunSpec {
-        config_toml,
-        plugins: parts.plugin_hashes(),
-        machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
-        assets: parts.assets()?,
-    };
-    let keep = parts.config.checkpoint.clone();
-    let (mut run, checkpoint) = match &mut folder {
-        None => {
-            let allow_changes = options.start
-                == RunStart::Resume {
-                    allow_changes: true,
-                };
-            RunDirectory::resume(&path, &spec, keep, allow_changes)?
+) -> BoxFuture<'_, Result<RunEnd, RunFailure>> {
+    Box::pin(async move {
+        config.share_workers();
+        let path = config.output.clone();
+        let is_resumed = matches!(options.start, RunStart::Resume { .. });
+        if is_resumed && !config_path(&path).exists() {
+            return Err(RunError::NoRun { path }.into());
         }
-        Some(folder) => {
-            let run = RunDirectory::create_in(folder.take_lock()?, &spec, keep)?;
-            options.plugins.record(&path)?;
-            (run, None)
-        }
-    };
-    let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
-    reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
-
-    label_users(&parts, &mut run)?;
-    let seed = parts.config.seed;
-    if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
-        let (engine, _generator) = parts.rollout_engine(&model)?;
-        let set = parts.demonstrations()?;
-        rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
-            .await
-            .context("[sft] has nothing to learn from a demonstration that fails")?;
-    }
-    let interrupted = options.interrupted.clone();
-    let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
-    if checkpoint.is_none() {
-        let phase = if parts.config.sft.is_some() {
-            Phase::Sft
+        // Declared before everything that uses the run's folder, so that it is dropped last.
+        let create = |overwrite| NewRunFolder::create(&path, overwrite, reporter.clone());
+        let mut folder = match options.start {
+            RunStart::New => Some(create(false)?),
+            RunStart::Replace => Some(create(true)?),
+            RunStart::Resume { .. } => None,
+        };
+        let choice = open_device(&config.device).map_err(anyhow::Error::from)?;
+        reporter.begins(&path, &choice);
+        let config_toml = config.to_toml()?;
+        let parts = Arc::new(if is_resumed {
+            let plugins = options.plugins.with_recorded(&path);
+            RunParts::from_run(config, &plugins, &path, &*reporter)?
         } else {
-            Phase::Rl
+            RunParts::new(config, &options.plugins, &path, &*reporter)?
+        });
+        parts.report_problems(&*reporter);
+
+        let spec = RunSpec {
+            config_toml,
+            plugins: parts.plugin_hashes(),
+            machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
+            assets: parts.assets()?,
         };
-        observer
-            .test("at the start", &model, phase, 0, run.metrics())
-            .await?;
-    }
-    // Tools and rewards have worked once, so the run has started.
-    if let Some(folder) = folder {
-        folder.keep()?;
-    }
-    let mut end = PhaseEnd::Finished;
-    if let Some(config) = &parts.config.sft {
-        let (engine, _generator) = parts.rollout_engine(&model)?;
-        let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
-        end = sft::train(
-            config,
-            seed,
-            &mut model,
-            &mut source,
-            &mut run,
-            checkpoint.as_ref(),
-            &mut observer,
-        )
-        .await?;
-    }
-    if let Some(config) = &parts.config.rl
-        && end != PhaseEnd::Interrupted
-    {
-        let mut rollouts = PolicyRollouts {
-            parts: parts.clone(),
-            prompts_per_step: config.prompts_per_step,
-            group_size: config.group_size,
-            temperature: config.temperature as f32,
+        let keep = parts.config.checkpoint.clone();
+        let (mut run, checkpoint) = match &mut folder {
+            None => {
+                let allow_changes = options.start
+                    == RunStart::Resume {
+                        allow_changes: true,
+                    };
+                RunDirectory::resume(&path, &spec, keep, allow_changes)?
+            }
+            Some(folder) => {
+                let run = RunDirectory::create_in(folder.take_lock()?, &spec, keep)?;
+                options.plugins.record(&path)?;
+                (run, None)
+            }
         };
-        end = rl::train(
-            config,
-            seed,
-            &mut model,
-            &mut rollouts,
-            &mut run,
-            checkpoint.as_ref(),
-            &mut observer,
-        )
-        .await?;
-    }
-    reporter.phases_ended();
-    drop(run);
-    if end == PhaseEnd::Interrupted {
-        return Ok(RunEnd::Interrupted);
-    }
-    if options.control {
-        let end =
-            control::train(&parts, &path, &spec, &choice.device, observer, &*reporter).await?;
-        if end == PhaseEnd::Interrupted {
-            return Ok(RunEnd::ControlInterrupted);
+        let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
+        reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
+
+        label_users(&parts, &mut run)?;
+        let seed = parts.config.seed;
+        if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
+            let (engine, _generator) = parts.rollout_engine(&model)?;
+            let set = parts.demonstrations()?;
+            rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
+                .await
+                .context("[sft] has nothing to learn from a demonstration that fails")?;
         }
-    }
-    Ok(RunEnd::Finished)
+        let interrupted = options.interrupted.clone();
+        let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
+        if checkpoint.is_none() {
+            let phase = if parts.config.sft.is_some() {
+                Phase::Sft
+            } else {
+                Phase::Rl
+            };
+            observer
+                .test("at the start", &model, phase, 0, run.metrics())
+                .await?;
+        }
+        // Tools and rewards have worked once, so the run has started.
+        if let Some(folder) = folder {
+            folder.keep()?;
+        }
+        let mut end = PhaseEnd::Finished;
+        if let Some(config) = &parts.config.sft {
+            let (engine, _generator) = parts.rollout_engine(&model)?;
+            let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
+            end = sft::train(
+                config,
+                seed,
+                &mut model,
+                &mut source,
+                &mut run,
+                checkpoint.as_ref(),
+                &mut observer,
+            )
+            .await?;
+        }
+        if let Some(config) = &parts.config.rl
+            && end != PhaseEnd::Interrupted
+        {
+            let mut rollouts = PolicyRollouts {
+                parts: parts.clone(),
+                prompts_per_step: config.prompts_per_step,
+                group_size: config.group_size,
+                temperature: config.temperature as f32,
+            };
+            end = rl::train(
+                config,
+                seed,
+                &mut model,
+                &mut rollouts,
+                &mut run,
+                checkpoint.as_ref(),
+                &mut observer,
+            )
+            .await?;
+        }
+        reporter.phases_ended();
+        drop(run);
+        if end == PhaseEnd::Interrupted {
+            return Ok(RunEnd::Interrupted);
+        }
+        if options.control {
+            let end =
+                control::train(&parts, &path, &spec, &choice.device, observer, &*reporter).await?;
+            if end == PhaseEnd::Interrupted {
+                return Ok(RunEnd::ControlInterrupted);
+            }
+        }
+        Ok(RunEnd::Finished)
+    })
 }
 
 /// The initial weights: from the checkpoint that is resumed, from the configured checkpoint, or made from the seed.

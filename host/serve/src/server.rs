@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -60,20 +61,23 @@ pub struct Served {
 
 impl Server {
     /// Checks the configuration and listens. `workers` is the number of threads that run guests.
-    pub async fn bind(
+    pub fn bind(
         config: ServeConfig,
         registry: &Registry,
         tools: ToolManager,
         workers: usize,
-    ) -> Result<Self, ServeError> {
-        let address = config.listen;
-        let service = Service::new(config, registry, tools, workers).map_err(ServeError::Config)?;
-        let failed = |source| ServeError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        Ok(Self {
-            address: listener.local_addr().map_err(failed)?,
-            listener,
-            service: Arc::new(service),
+    ) -> BoxFuture<'_, Result<Self, ServeError>> {
+        Box::pin(async move {
+            let address = config.listen;
+            let service =
+                Service::new(config, registry, tools, workers).map_err(ServeError::Config)?;
+            let failed = |source| ServeError::Listen { address, source };
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            Ok(Self {
+                address: listener.local_addr().map_err(failed)?,
+                listener,
+                service: Arc::new(service),
+            })
         })
     }
 

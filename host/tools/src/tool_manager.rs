@@ -254,13 +254,19 @@ impl ToolManager {
     }
 
     /// Runs the calls of one turn side by side. Returns one outcome for each, in call order.
-    pub async fn invoke(&self, calls: Vec<ToolCall>, context: &TurnContext) -> Vec<CallOutcome> {
-        join_all(
-            calls
-                .into_iter()
-                .map(|call| self.invoke_one(call, context, None)),
-        )
-        .await
+    pub fn invoke<'a>(
+        &'a self,
+        calls: Vec<ToolCall>,
+        context: &'a TurnContext,
+    ) -> BoxFuture<'a, Vec<CallOutcome>> {
+        Box::pin(async move {
+            join_all(
+                calls
+                    .into_iter()
+                    .map(|call| self.invoke_one(call, context, None)),
+            )
+            .await
+        })
     }
 
     async fn invoke_one(

@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use rlf_policy::{Model, Sequence};
 
 use crate::batch::Batch;
@@ -24,113 +25,116 @@ use crate::update::{self, Updates, WeightedSequence};
 /// Trains `model` on the trajectories that it plays through `rollouts`, and writes checkpoints into `run`.
 ///
 /// `resumed` is the checkpoint that [`RunDirectory::resume`] returned, and `model` was loaded from it.
-pub async fn train(
-    config: &RlConfig,
+pub fn train<'a>(
+    config: &'a RlConfig,
     seed: u64,
-    model: &mut Model,
-    rollouts: &mut dyn Rollouts,
-    run: &mut RunDirectory,
-    resumed: Option<&Checkpoint>,
-    observer: &mut dyn Observer,
-) -> Result<PhaseEnd, TrainError> {
-    config.validate()?;
-    let (mut optimizer, mut state) = match Begin::new(Phase::Rl, config.steps, resumed) {
-        Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-        begin => learner::begin(&begin, Phase::Rl, seed, model, config.optimizer)?,
-    };
-    let estimator = config.estimator();
-    let reference = match config.kl_coefficient {
-        0.0 => None,
-        _ => Some(learner::reference(run, model)?),
-    };
+    model: &'a mut Model,
+    rollouts: &'a mut dyn Rollouts,
+    run: &'a mut RunDirectory,
+    resumed: Option<&'a Checkpoint>,
+    observer: &'a mut dyn Observer,
+) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
+    Box::pin(async move {
+        config.validate()?;
+        let (mut optimizer, mut state) = match Begin::new(Phase::Rl, config.steps, resumed) {
+            Begin::Done => return Ok(PhaseEnd::AlreadyDone),
+            begin => learner::begin(&begin, Phase::Rl, seed, model, config.optimizer)?,
+        };
+        let estimator = config.estimator();
+        let reference = match config.kl_coefficient {
+            0.0 => None,
+            _ => Some(learner::reference(run, model)?),
+        };
 
-    while state.step < config.steps {
-        let step = state.step;
+        while state.step < config.steps {
+            let step = state.step;
 
-        // Play.
-        let started = Instant::now();
-        let experience = rollouts
-            .play(model, step)
-            .await
-            .map_err(|source| TrainError::Rollouts { step, source })?;
-        let rollout_time = started.elapsed();
+            // Play.
+            let started = Instant::now();
+            let experience = rollouts
+                .play(model, step)
+                .await
+                .map_err(|source| TrainError::Rollouts { step, source })?;
+            let rollout_time = started.elapsed();
 
-        // Grade.
-        let started = Instant::now();
-        let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
-        refuse_biased(&batch, step, config.max_dropped_groups)?;
-        if let Some(reference) = &reference {
-            add_reference_log_probs(&mut batch, reference, config)?;
-        }
-        let advantages = estimator.advantages(&batch.samples);
+            // Grade.
+            let started = Instant::now();
+            let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
+            refuse_biased(&batch, step, config.max_dropped_groups)?;
+            if let Some(reference) = &reference {
+                add_reference_log_probs(&mut batch, reference, config)?;
+            }
+            let advantages = estimator.advantages(&batch.samples);
 
-        // Update.
-        let learning_rate = config.optimizer.rate_at(step, config.steps);
-        let mut updates = Updates::default();
-        let trained = batch.trained();
-        for epoch in 0..config.epochs {
-            let order = shuffled(seed, step, epoch, trained.len());
-            for run in mini_batches(order.len(), config.mini_batches) {
-                let members: Vec<usize> = order[run].iter().map(|i| trained[*i]).collect();
-                let sequences = weighted_sequences(config, &batch, &advantages, &members);
-                if sequences.is_empty() {
-                    updates.without_gradient += 1;
-                    continue;
+            // Update.
+            let learning_rate = config.optimizer.rate_at(step, config.steps);
+            let mut updates = Updates::default();
+            let trained = batch.trained();
+            for epoch in 0..config.epochs {
+                let order = shuffled(seed, step, epoch, trained.len());
+                for run in mini_batches(order.len(), config.mini_batches) {
+                    let members: Vec<usize> = order[run].iter().map(|i| trained[*i]).collect();
+                    let sequences = weighted_sequences(config, &batch, &advantages, &members);
+                    if sequences.is_empty() {
+                        updates.without_gradient += 1;
+                        continue;
+                    }
+                    let (gradients, statistics) = update::gradient(
+                        model,
+                        &Objective::Policy(config.policy_loss()),
+                        &sequences,
+                        config.micro_batch_tokens,
+                        &config.pass(),
+                    )?;
+                    if !statistics.loss.is_finite() {
+                        return Err(TrainError::NotFinite {
+                            phase: Phase::Rl,
+                            step,
+                            loss: statistics.loss,
+                        });
+                    }
+                    let report = optimizer.step(model, &gradients, learning_rate)?;
+                    updates.add(&statistics, report.grad_norm, &sequences);
                 }
-                let (gradients, statistics) = update::gradient(
-                    model,
-                    &Objective::Policy(config.policy_loss()),
-                    &sequences,
-                    config.micro_batch_tokens,
-                    &config.pass(),
-                )?;
-                if !statistics.loss.is_finite() {
-                    return Err(TrainError::NotFinite {
+            }
+            let train_time = started.elapsed();
+
+            // Report.
+            state.step += 1;
+            state.updates += updates.done;
+            state.data_position += experience.groups.len() as u64;
+            let line = summary::line(state.step, &experience, &batch, &advantages)
+                .updates(&updates)
+                .number("learning_rate", learning_rate)
+                .times(rollout_time, train_time, updates.tokens);
+            run.metrics().write(&line)?;
+            if summary::is_due(run.keep().trajectories_every, state.step) {
+                let records = summary::records(state.step, &experience, &batch, &advantages);
+                run.write_trajectories(Phase::Rl, state.step, records)?;
+            }
+            let done = StepDone {
+                line: &line,
+                steps: config.steps,
+                model,
+                metrics: run.metrics(),
+            };
+            let control =
+                observer
+                    .after_step(done)
+                    .await
+                    .map_err(|source| TrainError::Observer {
                         phase: Phase::Rl,
-                        step,
-                        loss: statistics.loss,
-                    });
-                }
-                let report = optimizer.step(model, &gradients, learning_rate)?;
-                updates.add(&statistics, report.grad_norm, &sequences);
+                        step: state.step,
+                        source,
+                    })?;
+            if let Some(end) =
+                learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
+            {
+                return Ok(end);
             }
         }
-        let train_time = started.elapsed();
-
-        // Report.
-        state.step += 1;
-        state.updates += updates.done;
-        state.data_position += experience.groups.len() as u64;
-        let line = summary::line(state.step, &experience, &batch, &advantages)
-            .updates(&updates)
-            .number("learning_rate", learning_rate)
-            .times(rollout_time, train_time, updates.tokens);
-        run.metrics().write(&line)?;
-        if summary::is_due(run.keep().trajectories_every, state.step) {
-            let records = summary::records(state.step, &experience, &batch, &advantages);
-            run.write_trajectories(Phase::Rl, state.step, records)?;
-        }
-        let done = StepDone {
-            line: &line,
-            steps: config.steps,
-            model,
-            metrics: run.metrics(),
-        };
-        let control = observer
-            .after_step(done)
-            .await
-            .map_err(|source| TrainError::Observer {
-                phase: Phase::Rl,
-                step: state.step,
-                source,
-            })?;
-        if let Some(end) =
-            learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
-        {
-            return Ok(end);
-        }
-    }
-    Ok(PhaseEnd::Finished)
+        Ok(PhaseEnd::Finished)
+    })
 }
 
 fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError> {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use rlf_policy::Model;
 
 use crate::config::SftConfig;
@@ -18,98 +19,101 @@ use crate::update::{self, WeightedSequence};
 /// Trains `model` on `demonstrations` and writes checkpoints into `run`.
 ///
 /// `resumed` is the checkpoint that [`RunDirectory::resume`] returned, and `model` was loaded from it.
-pub async fn train(
-    config: &SftConfig,
+pub fn train<'a>(
+    config: &'a SftConfig,
     seed: u64,
-    model: &mut Model,
-    demonstrations: &mut dyn DemonstrationSource,
-    run: &mut RunDirectory,
-    resumed: Option<&Checkpoint>,
-    observer: &mut dyn Observer,
-) -> Result<PhaseEnd, TrainError> {
-    config.validate()?;
-    let (mut optimizer, mut state) = match Begin::new(Phase::Sft, config.steps, resumed) {
-        Begin::Done => return Ok(PhaseEnd::AlreadyDone),
-        begin => learner::begin(&begin, Phase::Sft, seed, model, config.optimizer)?,
-    };
-
-    while state.step < config.steps {
-        let (step, started) = (state.step, Instant::now());
-        let refused = |source: BoxError| TrainError::Demonstrations { step, source };
-        let batch = demonstrations
-            .batch(step, config.batch_size)
-            .map_err(refused)?;
-
-        let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
-        let weights = token_weights(Aggregation::TokenMean, &lengths);
-        let sequences: Vec<WeightedSequence<'_>> = batch
-            .iter()
-            .zip(&weights)
-            .filter(|(tokens, _)| tokens.mask.count() > 0)
-            .map(|(tokens, weight)| WeightedSequence {
-                ids: &tokens.ids,
-                mask: tokens.mask.as_slice(),
-                weight: *weight as f32,
-                advantages: &[],
-                old_log_probs: &[],
-                reference_log_probs: &[],
-            })
-            .collect();
-        if sequences.is_empty() {
-            return Err(refused(
-                "none of them has a token that the model should say".into(),
-            ));
-        }
-
-        let (gradients, statistics) = update::gradient(
-            model,
-            &Objective::Supervised,
-            &sequences,
-            config.micro_batch_tokens,
-            &config.pass(),
-        )?;
-        if !statistics.loss.is_finite() {
-            return Err(TrainError::NotFinite {
-                phase: Phase::Sft,
-                step,
-                loss: statistics.loss,
-            });
-        }
-        let learning_rate = config.optimizer.rate_at(step, config.steps);
-        let report = optimizer.step(model, &gradients, learning_rate)?;
-
-        state.step += 1;
-        state.updates += 1;
-        state.data_position += batch.len() as u64;
-        let tokens: usize = batch.iter().map(|tokens| tokens.ids.len()).sum();
-        let seconds = started.elapsed().as_secs_f64();
-        let line = Line::new(Phase::Sft, state.step)
-            .loss(Phase::Sft, &statistics)
-            .number("grad_norm", report.grad_norm)
-            .number("learning_rate", learning_rate)
-            .count("trained_tokens", statistics.tokens)
-            .number("train_tokens_per_s", tokens as f64 / seconds)
-            .number("step_s", seconds);
-        run.metrics().write(&line)?;
-        let done = StepDone {
-            line: &line,
-            steps: config.steps,
-            model,
-            metrics: run.metrics(),
+    model: &'a mut Model,
+    demonstrations: &'a mut dyn DemonstrationSource,
+    run: &'a mut RunDirectory,
+    resumed: Option<&'a Checkpoint>,
+    observer: &'a mut dyn Observer,
+) -> BoxFuture<'a, Result<PhaseEnd, TrainError>> {
+    Box::pin(async move {
+        config.validate()?;
+        let (mut optimizer, mut state) = match Begin::new(Phase::Sft, config.steps, resumed) {
+            Begin::Done => return Ok(PhaseEnd::AlreadyDone),
+            begin => learner::begin(&begin, Phase::Sft, seed, model, config.optimizer)?,
         };
-        let control = observer
-            .after_step(done)
-            .await
-            .map_err(|source| TrainError::Observer {
-                phase: Phase::Sft,
-                step: state.step,
-                source,
-            })?;
-        if let Some(end) =
-            learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
-        {
-            return Ok(end);
+
+        while state.step < config.steps {
+            let (step, started) = (state.step, Instant::now());
+            let refused = |source: BoxError| TrainError::Demonstrations { step, source };
+            let batch = demonstrations
+                .batch(step, config.batch_size)
+                .map_err(refused)?;
+
+            let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
+            let weights = token_weights(Aggregation::TokenMean, &lengths);
+            let sequences: Vec<WeightedSequence<'_>> = batch
+                .iter()
+                .zip(&weights)
+                .filter(|(tokens, _)| tokens.mask.count() > 0)
+                .map(|(tokens, weight)| WeightedSequence {
+                    ids: &tokens.ids,
+                    mask: tokens.mask.as_slice(),
+                    weight: *weight as f32,
+                    advantages: &[],
+                    old_log_probs: &[],
+                    reference_log_probs: &[],
+                })
+                .collect();
+            if sequences.is_empty() {
+                return Err(refused(
+                    "none of them has a token that the model should say".into(),
+                ));
+            }
+
+            let (gradients, statistics) = update::gradient(
+                model,
+                &Objective::Supervised,
+                &sequences,
+                config.micro_batch_tokens,
+                &config.pass(),
+            )?;
+            if !statistics.loss.is_finite() {
+                return Err(TrainError::NotFinite {
+                    phase: Phase::Sft,
+                    step,
+                    loss: statistics.loss,
+                });
+            }
+            let learning_rate = config.optimizer.rate_at(step, config.steps);
+            let report = optimizer.step(model, &gradients, learning_rate)?;
+
+            state.step += 1;
+            state.updates += 1;
+            state.data_position += batch.len() as u64;
+            let tokens: usize = batch.iter().map(|tokens| tokens.ids.len()).sum();
+            let seconds = started.elapsed().as_secs_f64();
+            let line = Line::new(Phase::Sft, state.step)
+                .loss(Phase::Sft, &statistics)
+                .number("grad_norm", report.grad_norm)
+                .number("learning_rate", learning_rate)
+                .count("trained_tokens", statistics.tokens)
+                .number("train_tokens_per_s", tokens as f64 / seconds)
+                .number("step_s", seconds);
+            run.metrics().write(&line)?;
+            let done = StepDone {
+                line: &line,
+                steps: config.steps,
+                model,
+                metrics: run.metrics(),
+            };
+            let control =
+                observer
+                    .after_step(done)
+                    .await
+                    .map_err(|source| TrainError::Observer {
+                        phase: Phase::Sft,
+                        step: state.step,
+                        source,
+                    })?;
+            if let Some(end) =
+                learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
+            {
+                return Ok(end);
+            }
         }
-    }
-    Ok(PhaseEnd::Finished)
+        Ok(PhaseEnd::Finished)
+    })
 }

@@ -24,8 +24,7 @@ use crate::record::Record;
 use crate::report::{Ending, FilesReport, LimitReached, Logs, Output, Stopped, Tee};
 use crate::wasi::files::Files;
 
-/// A boxed future, as [`Template::call`] takes it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// Differences between one call of a template and another.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +46,15 @@ pub struct CallSpec {
     /// Observer of its output while it is printed.
     pub tee: Option<Tee>,
 }
+
+/// The value of a call, of any type.
+type AnyValue = Box<dyn Any + Send>;
+
+/// The body of a call, with its value of any type.
+type Body = Box<
+    dyn for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<AnyValue>>
+        + Send,
+>;
 
 /// Report of a finished call.
 #[derive(Debug, Clone)]
@@ -105,6 +113,33 @@ impl Template {
             + Send
             + 'static,
     {
+        let body: Body = Box::new(move |store, instance| {
+            let called = body(store, instance);
+            Box::pin(async move { Ok(Box::new(called.await?) as AnyValue) })
+        });
+        let report = self.call_any(spec, body).await;
+        CallReport {
+            outcome: report
+                .outcome
+                .map(|value| *value.downcast().expect("the body's own value")),
+            stdout: report.stdout,
+            stderr: report.stderr,
+            logs: report.logs,
+            files: report.files,
+            cpu: report.cpu,
+            wall: report.wall,
+            queued: report.queued,
+            memory_peak: report.memory_peak,
+        }
+    }
+
+    /// Does the work of [`Template::call`]. It has no type parameters and returns a boxed future, so that it is compiled
+    /// once and not in every crate that makes calls.
+    fn call_any(&self, spec: CallSpec, body: Body) -> BoxFuture<'_, CallReport<AnyValue>> {
+        Box::pin(self.make_call(spec, body))
+    }
+
+    async fn make_call(&self, spec: CallSpec, body: Body) -> CallReport<AnyValue> {
         let started = Instant::now();
         let limits = match &spec.limits {
             Some(limits) => Arc::new(limits.clone()),
@@ -177,9 +212,9 @@ impl Template {
 }
 
 /// Stops a guest when its caller is dropped.
-struct StopOnDrop<T>(JoinHandle<T>);
+struct StopOnDrop(JoinHandle<Result<AnyValue, Stopped>>);
 
-impl<T> Drop for StopOnDrop<T> {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -191,10 +226,10 @@ fn host_broke() -> Stopped {
 
 /// Polls a call once on the caller's thread: to its end if it is brief, else until it first waits or an epoch tick
 /// interrupts it. Its timers already belong to the guests' runtime.
-async fn poll_once<R>(
-    mut run: Pin<&mut impl Future<Output = Result<R, Stopped>>>,
+async fn poll_once(
+    mut run: Pin<&mut impl Future<Output = Result<AnyValue, Stopped>>>,
     guests: &Handle,
-) -> Poll<Result<R, Stopped>> {
+) -> Poll<Result<AnyValue, Stopped>> {
     poll_fn(|context| {
         let _guests = guests.enter();
         let polled = catch_unwind(AssertUnwindSafe(|| run.as_mut().poll(context)));
@@ -203,19 +238,13 @@ async fn poll_once<R>(
     .await
 }
 
-async fn run<R, F>(
+async fn run(
     template: Arc<Loaded>,
     record: Arc<Record>,
     files: Files,
     spec: CallSpec,
-    body: F,
-) -> Result<R, Stopped>
-where
-    R: Send + 'static,
-    F: for<'a> FnOnce(&'a mut Store<State>, Instance) -> BoxFuture<'a, wasmtime::Result<R>>
-        + Send
-        + 'static,
-{
+    body: Body,
+) -> Result<AnyValue, Stopped> {
     let sandbox = &template.sandbox;
     let limits = Arc::clone(record.limits());
     limits

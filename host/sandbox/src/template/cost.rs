@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::call::BoxFuture;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -42,26 +43,28 @@ fn microseconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result
 
 impl Template {
     /// Makes fresh instances for about `time` and measures them. Fails if one cannot be made.
-    pub async fn instance_cost(&self, time: Duration) -> Result<InstanceCost, Stopped> {
-        // Measured first, because memory that earlier instances leave for later ones would hide the cost.
-        let own_bytes = self.own_bytes().await;
-        let began = Instant::now();
-        let mut times = Vec::new();
-        let mut memory_bytes = 0;
-        while times.is_empty() || began.elapsed() < time {
-            let report = self
-                .call(self.patient(), |_, _| Box::pin(async { Ok(()) }))
-                .await;
-            report.outcome?;
-            times.push(report.wall);
-            memory_bytes = report.memory_peak;
-        }
-        times.sort_unstable();
-        Ok(InstanceCost {
-            measured: times.len(),
-            median: times[times.len() / 2],
-            memory_bytes,
-            own_bytes,
+    pub fn instance_cost(&self, time: Duration) -> BoxFuture<'_, Result<InstanceCost, Stopped>> {
+        Box::pin(async move {
+            // Measured first, because memory that earlier instances leave for later ones would hide the cost.
+            let own_bytes = self.own_bytes().await;
+            let began = Instant::now();
+            let mut times = Vec::new();
+            let mut memory_bytes = 0;
+            while times.is_empty() || began.elapsed() < time {
+                let report = self
+                    .call(self.patient(), |_, _| Box::pin(async { Ok(()) }))
+                    .await;
+                report.outcome?;
+                times.push(report.wall);
+                memory_bytes = report.memory_peak;
+            }
+            times.sort_unstable();
+            Ok(InstanceCost {
+                measured: times.len(),
+                median: times[times.len() / 2],
+                memory_bytes,
+                own_bytes,
+            })
         })
     }
 

@@ -4,7 +4,7 @@ use rlf_tests::Experiment;
 use xtask::project::Project;
 
 #[allow(dead_code)] // Its `main` reads a command line.
-#[path = "../../host/run/examples/quickstart.rs"]
+#[path = "../../../host/run/examples/quickstart.rs"]
 mod quickstart;
 
 #[test]

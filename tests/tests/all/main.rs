@@ -1,0 +1,28 @@
+//! The end-to-end tests, in one binary: most of the time of building them is linking the program. Each file holds the
+//! promises of one subject.
+
+mod bad_input;
+mod code_training;
+mod conformance;
+mod doctor;
+mod env_commands;
+mod families;
+mod files;
+mod frozen_contract;
+mod hotpotqa;
+mod http_gate;
+mod interpreters;
+mod misbehaving_guests;
+mod plugin_commands;
+mod preparing;
+mod registry;
+mod resuming;
+mod run_library;
+mod security_page;
+mod serve;
+mod serve_plugins;
+mod shipped_plugins;
+mod sql_result;
+mod tools_gate;
+mod training;
+mod users;
