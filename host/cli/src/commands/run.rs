@@ -247,6 +247,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     // Only one program runs, so room for one is enough.
     sandbox.programs = sandbox.programs.or(Some(1));
     sandbox.instances = sandbox.instances.or(Some(1));
+    sandbox.is_short_lived = true;
     let sandbox = sources.sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
         sources.load_where(&grants_by_name, &sandbox, &Progress::new(), wanted)
