@@ -87,7 +87,7 @@ mod tests {
     fn a_file_has_the_hash_of_its_bytes_and_is_copied_whole() {
         let longest = 5 * PIECES_PER_THREAD * PIECE_BYTES + 77;
         let bytes: Vec<u8> = (0..longest)
-            .map(|index| (index * index >> 7) as u8)
+            .map(|index| ((index * index) >> 7) as u8)
             .collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
