@@ -3,6 +3,7 @@
 //! Files are opened through a handle on the directory that cannot be left. The open itself refuses a symlink that leads
 //! outside, so no check before it is needed.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +17,14 @@ use crate::problem::{Problem, ProblemKind};
 /// library is about 30 MB.
 pub const MAX_COMPONENT_BYTES: u64 = 128 * 1024 * 1024;
 
-/// A plugin that was found. Its files are read, but none of its code has run.
+/// A plugin that was found. Its manifest is read and its component is open, but none of its code has run.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// Its folder, or its bare `.wasm`.
     pub(crate) path: PathBuf,
     pub(crate) manifest: PluginManifest,
-    pub(crate) component: Vec<u8>,
+    /// Open for reading, and at most [`MAX_COMPONENT_BYTES`] long when it was opened.
+    pub(crate) component: File,
     pub(crate) component_path: PathBuf,
 }
 
@@ -130,7 +132,7 @@ pub(crate) fn place_of(path: &Path) -> (PathBuf, Place) {
     }
 }
 
-/// Reads the manifest and the component of one place. `name` is the plugin's: the name of its folder, or the stem of
+/// Reads the manifest and opens the component of one place. `name` is the plugin's: the name of its folder, or the stem of
 /// its bare file.
 pub(crate) fn read(
     directory: &Dir,
@@ -175,7 +177,7 @@ pub(crate) fn read(
         }
     };
     let component_path = path.join(&file);
-    let component = read_bounded(directory, &file, MAX_COMPONENT_BYTES)
+    let component = open_bounded(directory, &file, MAX_COMPONENT_BYTES)
         .map_err(|(what, mend)| problem(ProblemKind::File, &component_path, what, mend))?;
     Ok(Candidate {
         path: here,
@@ -249,8 +251,8 @@ fn component_file(
     }
 }
 
-/// Reads a file of at most `most` bytes, and never holds more than that.
-fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
+/// Opens a file of at most `most` bytes.
+fn open_bounded(directory: &Dir, file: &str, most: u64) -> Result<File, (String, &'static str)> {
     let mut options = OpenOptions::new();
     // Opening a pipe would wait for a writer.
     options.read(true).custom_flags(libc::O_NONBLOCK);
@@ -275,9 +277,17 @@ fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (Stri
             "put the file itself here",
         ));
     };
-    // Allocated at once: growing would touch several times the memory, and take longer than reading.
-    let mut bytes = Vec::with_capacity(metadata.len().min(most) as usize + 1);
-    let read = file.into_std().take(most + 1).read_to_end(&mut bytes);
+    if metadata.len() > most {
+        return Err(too_large(metadata.len(), most));
+    }
+    Ok(file.into_std())
+}
+
+/// Reads a file of at most `most` bytes, and never holds more than that.
+fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (String, &'static str)> {
+    let file = open_bounded(directory, file, most)?;
+    let mut bytes = Vec::new();
+    let read = file.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| {
         (
             format!("cannot read it: {error}"),
@@ -285,16 +295,16 @@ fn read_bounded(directory: &Dir, file: &str, most: u64) -> Result<Vec<u8>, (Stri
         )
     })?;
     if bytes.len() as u64 > most {
-        let what = format!(
-            "it has {} bytes or more; at most {most} are read",
-            metadata.len().max(most + 1)
-        );
-        return Err((
-            what,
-            "is it the right file? A component without debug information is far smaller",
-        ));
+        return Err(too_large(most + 1, most));
     }
     Ok(bytes)
+}
+
+fn too_large(size: u64, most: u64) -> (String, &'static str) {
+    (
+        format!("it has {size} bytes or more; at most {most} are read"),
+        "is it the right file? A component without debug information is far smaller",
+    )
 }
 
 #[cfg(test)]
@@ -335,7 +345,11 @@ mod tests {
         let found: Vec<(String, Vec<u8>)> = read_all(root.path())
             .into_iter()
             .map(|c| c.unwrap())
-            .map(|c| (stem(&c), c.component))
+            .map(|mut c| {
+                let mut bytes = Vec::new();
+                c.component.read_to_end(&mut bytes).unwrap();
+                (stem(&c), bytes)
+            })
             .collect();
         let expected = [("alpha", "only"), ("middle", "middle"), ("zeta", "zeta")];
         assert_eq!(

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use rlf_sandbox::Sandbox;
+use rlf_sandbox::{ComponentFile, Sandbox};
 
+use crate::discovery::MAX_COMPONENT_BYTES;
 use crate::job::Job;
 use crate::kind::Kinds;
 use crate::manifest::{MANIFEST_FILE, PluginKind};
@@ -117,7 +118,8 @@ impl FileWatch {
             let files = Files::new(plugin);
             // The plugin may have been replaced while others were loaded.
             let is_the_same = (job.candidate()).is_ok_and(|found| {
-                blake3::hash(&found.component).to_hex().as_str() == plugin.hash()
+                let component = ComponentFile::read(found.component, MAX_COMPONENT_BYTES);
+                component.is_ok_and(|component| component.info().hash == plugin.hash())
             });
             Watched {
                 plugin: Arc::clone(plugin),

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
-use rlf_sandbox::{ComponentInfo, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox};
+use rlf_sandbox::{
+    ComponentFile, ComponentSource, Grants, InitMode, LoadError, LoadRequest, RealSources, Sandbox,
+};
 
 use crate::admission::admit;
-use crate::discovery::Candidate;
+use crate::discovery::{Candidate, MAX_COMPONENT_BYTES};
 use crate::gates;
 use crate::grants::PluginGrants;
 use crate::kind::Kinds;
@@ -32,9 +34,9 @@ pub(crate) fn load(
         what: one_line(&refusal.what),
         mend: refusal.mend,
     };
-    let component = ComponentInfo::read(&candidate.component)
+    let component = ComponentFile::read(candidate.component, MAX_COMPONENT_BYTES)
         .map_err(|error| problem(&component_path, refusal_for(&error)))?;
-    let admitted = admit(alias, &candidate.manifest, grants, &component)
+    let admitted = admit(alias, &candidate.manifest, grants, component.info())
         .map_err(|refusal| problem(&path, refusal))?;
     let grants = &admitted.grants;
     let loader = (kinds.iter().find(|loader| loader.kind() == admitted.kind)).ok_or_else(|| {
@@ -44,8 +46,7 @@ pub(crate) fn load(
         );
         problem(&path, LoadRefusal::new(ProblemKind::Component, what, ""))
     })?;
-    let imported = component
-        .imports
+    let imported = (component.info().imports)
         .iter()
         .filter_map(|import| GateName::from_import(import));
     let gates = gates::open(imported, grants).map_err(|what| {
@@ -71,7 +72,7 @@ pub(crate) fn load(
         name: alias,
         pool: plan.pool,
         gates: &gates,
-        bytes: &candidate.component,
+        component: ComponentSource::File(&component),
         config_json: &config_json,
         grants: &Grants {
             data: grants.data.clone(),
@@ -162,6 +163,7 @@ fn refusal_for(error: &LoadError) -> LoadRefusal {
     let kind = match error {
         LoadError::Init { .. } => ProblemKind::Init,
         LoadError::Data(_) => ProblemKind::Data,
+        LoadError::Read(_) => ProblemKind::File,
         LoadError::Limits(_) | LoadError::Files(_) => ProblemKind::Grants,
         _ => ProblemKind::Component,
     };

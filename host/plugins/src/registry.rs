@@ -6,10 +6,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rlf_sandbox::{ComponentInfo, Sandbox};
+use rlf_sandbox::{ComponentFile, ComponentInfo, Sandbox};
 
 use crate::directories::{PluginDirectories, give_way};
-use crate::discovery;
+use crate::discovery::{self, MAX_COMPONENT_BYTES};
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
 use crate::kind::Kinds;
@@ -218,7 +218,8 @@ impl Registry {
         let open =
             discovery::open(&job.directory).map_err(|error| unreadable(&job.directory, &error))?;
         let found = discovery::read(&open, &job.directory, &job.place, &job.own_name())?;
-        let component = ComponentInfo::read(&found.component).map_err(|error| {
+        let component = ComponentFile::read(found.component, MAX_COMPONENT_BYTES);
+        let component = component.map_err(|error| {
             problem(
                 &found.component_path,
                 ProblemKind::Component,
@@ -228,7 +229,7 @@ impl Registry {
         })?;
         Ok(PluginIdentity {
             path: found.component_path,
-            component,
+            component: component.info().clone(),
             manifest: found.manifest,
         })
     }

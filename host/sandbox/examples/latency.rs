@@ -6,7 +6,9 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig, Template};
+use rlf_sandbox::{
+    CallSpec, ComponentSource, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig, Template,
+};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Engine, Store};
 
@@ -25,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}\n", sandbox.describe());
     let template = sandbox.load(&LoadRequest {
         name: "adder",
-        bytes: &bytes,
+        component: ComponentSource::Bytes(&bytes),
         config_json: "{}",
         grants: &Grants::default(),
         gates: &[],

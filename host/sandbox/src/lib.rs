@@ -33,13 +33,15 @@
 //! | versions and names of interfaces | `contract`, `bindings` |
 //!
 //! ```no_run
-//! use rlf_sandbox::{CallSpec, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig};
+//! use rlf_sandbox::{
+//!     CallSpec, ComponentSource, Grants, Limits, LoadRequest, Pool, Sandbox, SandboxConfig,
+//! };
 //!
 //! # async fn example(bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let sandbox = Sandbox::new(&SandboxConfig::default())?;
 //! let template = sandbox.load(&LoadRequest {
 //!     name: "adder",
-//!     bytes,
+//!     component: ComponentSource::Bytes(bytes),
 //!     config_json: "{}",
 //!     grants: &Grants::default(),
 //!     gates: &[],
@@ -82,7 +84,9 @@ pub use guest::{OpenGate, State};
 pub use limits::{Limits, MAX_DURATION};
 pub use meter::Caller;
 pub use prepare::process as prepare_process;
-pub use prepare::{ComponentInfo, InitMode, LoadError, Preparation};
+pub use prepare::{
+    ComponentFile, ComponentInfo, ComponentSource, InitMode, LoadError, Preparation,
+};
 pub use report::{
     Captured, Clock, Ending, FilesReport, LimitReached, LogLevel, LogLine, Logs, Output, Stopped,
     Stream, Tee, safe_text,

@@ -4,6 +4,7 @@ mod source;
 
 use std::fs;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::{self, ExitCode};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -86,7 +87,9 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
                 .unwrap_or((fetched, base_name(fetched)))
         })
         .collect();
-    let interpreter = interpreter(options, &language)?;
+    // Never taken down: when the process ends, the system frees everything at once, and faster.
+    let interpreter = ManuallyDrop::new(interpreter(options, &language)?);
+    let runtime = ManuallyDrop::new(crate::commands::runtime()?);
     let mut arguments = vec![if from_stdin { "-".to_owned() } else { name }];
     arguments.extend(options.arguments.iter().cloned());
     let program = Program {
@@ -104,7 +107,7 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
         tee: Some(Tee::new(pass_on)),
         ..ProgramOptions::default()
     };
-    let report = crate::commands::runtime()?
+    let report = runtime
         .block_on(interpreter.run(program, spec))
         .map_err(|error| match error {
             ProgramError::Exhausted(what) => anyhow!("{what}; --files allows more"),
@@ -247,6 +250,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     // Only one program runs, so room for one is enough.
     sandbox.programs = sandbox.programs.or(Some(1));
     sandbox.instances = sandbox.instances.or(Some(1));
+    sandbox.is_short_lived = true;
     let sandbox = sources.sandbox(&sandbox)?;
     let load = |wanted: &dyn Fn(&str) -> bool| {
         sources.load_where(&grants_by_name, &sandbox, &Progress::new(), wanted)

@@ -2,18 +2,26 @@
 //!
 //! Loading compiled code runs it, whatever it contains. So the folder is private (mode 0700), and every entry has a
 //! keyed BLAKE3 over its name and content, under a key that only this user can read (0600). The bytes that are loaded
-//! are those that were verified, in memory. An entry that fails verification is not an error but a miss: the component
-//! is compiled again and the entry replaced.
+//! are those that were verified: they are copied into memory first, or the kernel lets no one change the file. An entry
+//! that fails verification is not an error but a miss: the component is compiled again and the entry replaced.
+//!
+//! An entry begins with the compiled code, so that it can be mapped. Then come its header, the header's length and the
+//! authentication code.
 
 mod eviction;
 mod folder;
+#[cfg(target_os = "linux")]
+mod lease;
+mod pieces;
 mod sealed;
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use blake3::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasmtime::Engine;
@@ -24,14 +32,18 @@ use self::folder::{KEY_BYTES, write_new};
 use self::sealed::CompiledCode;
 pub(crate) use self::sealed::trusted;
 
-/// Length of the authentication code at the start of an entry.
-const CODE_BYTES: usize = blake3::OUT_LEN;
+/// Length of the header's length.
+const LENGTH_BYTES: usize = size_of::<u32>();
+/// Length of the header's length and of the authentication code, at the end of an entry.
+const TAIL_BYTES: usize = LENGTH_BYTES + blake3::OUT_LEN;
 
 /// Compiled components, by name.
 pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
     max_bytes: u64,
+    /// Whether entries are mapped under a lease, if the kernel gives one.
+    under_lease: bool,
 }
 
 /// A cached entry that cannot be used.
@@ -49,11 +61,12 @@ enum EntryError {
 
 impl Cache {
     /// Opens the folder, making it and its key if they are missing. The error says why it is not used.
-    pub(crate) fn open(folder: &Path, max_bytes: u64) -> Result<Self, String> {
+    pub(crate) fn open(folder: &Path, max_bytes: u64, under_lease: bool) -> Result<Self, String> {
         Ok(Self {
             folder: folder.to_owned(),
             key: folder::open(folder)?,
             max_bytes,
+            under_lease,
         })
     }
 
@@ -65,11 +78,15 @@ impl Cache {
         self.folder.join(format!("{name}.{EXTENSION}"))
     }
 
-    /// The hasher of an entry's authentication code, before its header and its compiled code.
-    fn hasher(&self, name: &str) -> blake3::Hasher {
+    /// The authentication code of an entry, from its header and the hash of its compiled code.
+    fn code(&self, name: &str, header: &[u8], length: [u8; LENGTH_BYTES], compiled: Hash) -> Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(name.as_bytes());
         hasher
+            .update(name.as_bytes())
+            .update(&length)
+            .update(header)
+            .update(compiled.as_bytes());
+        hasher.finalize()
     }
 
     /// The header and the component of an entry, if it exists, is authentic and loads.
@@ -100,20 +117,22 @@ impl Cache {
         &self,
         engine: &Engine,
         name: &str,
-        mut file: &File,
+        file: &File,
     ) -> Result<(H, Component), EntryError> {
-        let mut code = [0; CODE_BYTES];
-        file.read_exact(&mut code)?;
-        let mut length = [0; 4];
-        file.read_exact(&mut length)?;
-        let mut header = Vec::new();
+        let before = |end: u64, bytes: u64| end.checked_sub(bytes).ok_or(EntryError::NotAuthentic);
+        let tail_at = before(file.metadata()?.len(), TAIL_BYTES as u64)?;
+        let mut tail = [0; TAIL_BYTES];
+        file.read_exact_at(&mut tail, tail_at)?;
+        let (length, code) = tail.split_at(LENGTH_BYTES);
+        let length: [u8; LENGTH_BYTES] = length.try_into().expect("split there");
+        let code = Hash::from_slice(code).map_err(|_| EntryError::NotAuthentic)?;
         let wanted = u32::from_le_bytes(length);
-        file.take(wanted.into()).read_to_end(&mut header)?;
-        let mut hasher = self.hasher(name);
-        hasher.update(&length).update(&header);
-        let compiled = CompiledCode::copy(file, &mut hasher)?;
+        let header_at = before(tail_at, wanted.into())?;
+        let mut header = vec![0; wanted as usize];
+        file.read_exact_at(&mut header, header_at)?;
+        let (compiled, hash) = CompiledCode::read(file, header_at, self.under_lease)?;
         // `blake3::Hash` compares in constant time.
-        if hasher.finalize() != code {
+        if self.code(name, &header, length, hash) != code {
             return Err(EntryError::NotAuthentic);
         }
         let header = serde_json::from_slice(&header)?;
@@ -135,16 +154,14 @@ impl Cache {
         let header = serde_json::to_vec(header)?;
         let length = u32::try_from(header.len()).map_err(io::Error::other)?;
         let length = length.to_le_bytes();
-        let bytes = (CODE_BYTES + length.len() + header.len() + compiled.len()) as u64;
+        let bytes = (compiled.len() + header.len() + TAIL_BYTES) as u64;
         // An entry larger than the limit would only evict all others.
         let Some(others) = self.max_bytes.checked_sub(bytes) else {
             return Ok(());
         };
-        let mut hasher = self.hasher(name);
-        hasher.update(&length).update(&header).update(compiled);
-        let code = hasher.finalize();
+        let code = self.code(name, &header, length, pieces::hash(compiled));
         evict(&self.folder, others)?;
-        let pieces: [&[u8]; 4] = [code.as_bytes(), &length, &header, compiled];
+        let pieces: [&[u8]; 4] = [compiled, &header, &length, code.as_bytes()];
         let temporary = write_new(&self.folder, &pieces)?;
         let moved = fs::rename(&temporary, self.path(name))
             .and_then(|()| File::open(&self.folder)?.sync_all());

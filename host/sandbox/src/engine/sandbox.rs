@@ -68,9 +68,10 @@ impl Sandbox {
             .build()?;
         tick_epochs(engine.weak(), config.tick)?;
         let cache = match &config.cache {
-            Some(folder) => Cache::open(folder, config.cache_bytes).inspect_err(|reason| {
-                tracing::warn!("compiled components are not cached: {reason}");
-            }),
+            Some(folder) => Cache::open(folder, config.cache_bytes, config.is_short_lived)
+                .inspect_err(|reason| {
+                    tracing::warn!("compiled components are not cached: {reason}");
+                }),
             None => Err("no folder is configured".to_owned()),
         };
         let inner = Inner {

@@ -56,7 +56,7 @@ pub(crate) fn key(
     files: &str,
     data: Option<blake3::Hash>,
 ) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026-11 compiled component");
+    let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026-11-23 compiled component");
     for part in [
         env!("CARGO_PKG_VERSION"),
         WASMTIME,

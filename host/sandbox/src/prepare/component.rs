@@ -1,7 +1,7 @@
 //! Imports, exports and identity of a component, read without compiling or running it.
 
 use serde::Serialize;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 use wasmtime::Engine;
 
 use super::error::LoadError;
@@ -9,7 +9,7 @@ use crate::contract::{CONTRACT, LINKED};
 use crate::report::safe_text;
 
 /// Identity, imports and exports of a component.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ComponentInfo {
     /// BLAKE3 of the bytes, hexadecimal.
     pub hash: String,
@@ -25,47 +25,49 @@ impl ComponentInfo {
     /// Reads the outermost imports and exports. Refuses everything but components: other files, core modules, damaged
     /// files and compiled code.
     pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
-        if Engine::detect_precompiled(bytes).is_some() {
-            return Err(LoadError::Precompiled);
-        }
-        if !bytes.starts_with(b"\0asm") {
-            let start = safe_text(&bytes[..bytes.len().min(16)]);
-            return Err(LoadError::NotWasm { start });
-        }
+        check_start(bytes)?;
         let mut info = Self {
             hash: blake3::hash(bytes).to_hex().to_string(),
             size: bytes.len() as u64,
-            imports: Vec::new(),
-            exports: Vec::new(),
-        };
-        let damaged = |error: wasmparser::BinaryReaderError| LoadError::Damaged {
-            reason: error.to_string(),
+            ..Self::default()
         };
         let mut depth = 0_u32;
         for payload in Parser::new(0).parse_all(bytes) {
-            match payload.map_err(damaged)? {
-                Payload::Version {
-                    encoding: Encoding::Module,
-                    ..
-                } if depth == 0 => return Err(LoadError::CoreModule),
+            let payload = payload.map_err(|error| damaged(&error))?;
+            if depth == 0 {
+                info.note(&payload)?;
+            }
+            match payload {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
                 Payload::End(_) => depth = depth.saturating_sub(1),
-                Payload::ComponentImportSection(section) if depth == 0 => {
-                    for import in section {
-                        info.imports
-                            .push(import.map_err(damaged)?.name.name.to_owned());
-                    }
-                }
-                Payload::ComponentExportSection(section) if depth == 0 => {
-                    for export in section {
-                        info.exports
-                            .push(export.map_err(damaged)?.name.name.to_owned());
-                    }
-                }
                 _ => {}
             }
         }
         Ok(info)
+    }
+
+    /// Notes what an outermost part of the component imports or exports.
+    pub(super) fn note(&mut self, payload: &Payload<'_>) -> Result<(), LoadError> {
+        match payload {
+            Payload::Version {
+                encoding: Encoding::Module,
+                ..
+            } => return Err(LoadError::CoreModule),
+            Payload::ComponentImportSection(section) => {
+                for import in section.clone() {
+                    let import = import.map_err(|error| damaged(&error))?;
+                    self.imports.push(import.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) => {
+                for export in section.clone() {
+                    let export = export.map_err(|error| damaged(&error))?;
+                    self.exports.push(export.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The version in which it exports an interface such as `rlf:plugin/tool`, if it does.
@@ -99,6 +101,24 @@ impl ComponentInfo {
         } else {
             Err(LoadError::Imports { missing })
         }
+    }
+}
+
+/// Refuses compiled code, and everything else that does not begin as WebAssembly does.
+pub(super) fn check_start(bytes: &[u8]) -> Result<(), LoadError> {
+    if Engine::detect_precompiled(bytes).is_some() {
+        return Err(LoadError::Precompiled);
+    }
+    if !bytes.starts_with(b"\0asm") {
+        let start = safe_text(&bytes[..bytes.len().min(16)]);
+        return Err(LoadError::NotWasm { start });
+    }
+    Ok(())
+}
+
+pub(super) fn damaged(error: &BinaryReaderError) -> LoadError {
+    LoadError::Damaged {
+        reason: error.to_string(),
     }
 }
 

@@ -8,6 +8,9 @@ use crate::wasi::data::DataError;
 /// Reason that a component is not loaded, in one line. The caller adds the plugin's name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read it: {0}; check the disk and the permissions")]
+    Read(#[from] std::io::Error),
     /// The file is not WebAssembly.
     #[error(
         "not WebAssembly (it begins with {start:?}); a plugin is a component, built for wasm32-wasip2"

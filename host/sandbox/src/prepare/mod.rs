@@ -1,6 +1,7 @@
 //! Preparation: from an author's component to the one that calls start from.
 //!
 //! - `component`: identity, imports and exports
+//! - `component_file`: the same of a file, without keeping its bytes
 //! - `job`: one component to prepare, and the result
 //! - `snapshot`: `init` run once, its memory kept
 //! - `segments`: fewer data segments in a snapshot
@@ -10,6 +11,7 @@
 
 mod compile;
 mod component;
+mod component_file;
 mod error;
 mod job;
 pub mod process;
@@ -18,6 +20,7 @@ mod snapshot;
 
 pub(crate) use compile::{key, make};
 pub use component::ComponentInfo;
+pub use component_file::{ComponentFile, ComponentSource};
 pub use error::LoadError;
 pub(crate) use job::{Entry, Job};
 pub use job::{InitMode, Preparation};

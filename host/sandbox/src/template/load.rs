@@ -13,7 +13,7 @@ use crate::grants::Grants;
 use crate::guest::{Gates, OpenGate, with_grants};
 use crate::limits::Limits;
 use crate::prepare::process::prepare_elsewhere;
-use crate::prepare::{ComponentInfo, Entry, InitMode, Job, LoadError, Preparation, key, make};
+use crate::prepare::{ComponentSource, Entry, InitMode, Job, LoadError, Preparation, key, make};
 use crate::record::Record;
 use crate::wasi::data::DataSet;
 
@@ -23,7 +23,7 @@ pub struct LoadRequest<'a> {
     /// Its name in logs.
     pub name: &'a str,
     /// The component, as its author built it.
-    pub bytes: &'a [u8],
+    pub component: ComponentSource<'a>,
     /// The operator's configuration of it: one JSON value, `{}` for none. Passed to `init`.
     pub config_json: &'a str,
     /// Its grants.
@@ -43,7 +43,7 @@ impl Sandbox {
     /// Blocks until it is done. May be called inside an async runtime or outside.
     pub fn load(&self, request: &LoadRequest<'_>) -> Result<Template, LoadError> {
         let inner = &self.inner;
-        let (size, limit) = (request.bytes.len() as u64, inner.config.max_component_bytes);
+        let (size, limit) = (request.component.size(), inner.config.max_component_bytes);
         if size > limit {
             return Err(LoadError::TooLarge { size, limit });
         }
@@ -51,7 +51,7 @@ impl Sandbox {
             .limits
             .check(inner.config.max_memory_bytes)
             .map_err(LoadError::Limits)?;
-        let info = ComponentInfo::read(request.bytes)?;
+        let info = request.component.info()?;
         let gates = Gates::new(request.gates);
         info.check_imports(&gates.interfaces())?;
         let lifecycle = info.exported_version(LIFECYCLE);
@@ -89,9 +89,10 @@ impl Sandbox {
             };
             (component, entry, preparation)
         } else {
+            let bytes = request.component.bytes()?;
             let job = Job {
                 plugin: Arc::clone(&name),
-                bytes: request.bytes,
+                bytes: &bytes,
                 config_json: &config_json,
                 data: Arc::clone(&data),
                 files: files.clone(),

@@ -1,9 +1,13 @@
 //! A compiled component is loaded from the cache only if the entry is exactly as it was written. After any difference
 //! it is compiled again.
 
+use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crate::guest::{Load, component, run, sandbox_with, try_load, with_init};
@@ -229,6 +233,82 @@ fn two_at_once_make_one_cache() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// A sandbox of a process that ends soon.
+fn short_lived(folder: &Path) -> Sandbox {
+    sandbox_with(&SandboxConfig {
+        instances: Some(2),
+        cache: Some(folder.to_owned()),
+        is_short_lived: true,
+        ..SandboxConfig::default()
+    })
+}
+
+#[test]
+fn a_loaded_component_does_not_see_what_is_written_to_its_entry() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &Load::default());
+    let entry = &entries(&folder)[0];
+    let length = fs::metadata(entry).unwrap().len() as usize;
+    let writer = fs::File::options().write(true).open(entry).unwrap();
+    // While the entry is open for writing there is no lease on it, so it is copied for a process that ends soon, too.
+    let sandboxes = [with_cache(&folder), short_lived(&folder)];
+    let loaded = sandboxes.map(|sandbox| load(&sandbox, &Load::default()));
+    writer.write_all_at(&vec![0; length], 0).unwrap();
+    writer.set_len(0).unwrap();
+    for template in loaded {
+        assert!(template.preparation().from_cache);
+        assert_eq!(run::<_, u32>(&template, "run", ()).outcome, Ok(42));
+    }
+}
+
+#[test]
+fn a_process_that_maps_an_entry_is_ended_before_anyone_writes_to_it() {
+    const NAME: &str = "cache::a_process_that_maps_an_entry_is_ended_before_anyone_writes_to_it";
+    const FOLDER: &str = "RLF_TEST_CACHE_FOLDER";
+    if let Some(folder) = env::var_os(FOLDER) {
+        // The process that is ended: this test, started again.
+        let loaded = load(&short_lived(Path::new(&folder)), &Load::default());
+        assert!(loaded.preparation().from_cache);
+        println!("loaded");
+        loop {
+            assert_eq!(run::<_, u32>(&loaded, "run", ()).outcome, Ok(42));
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("cache");
+    load(&with_cache(&folder), &Load::default());
+    let entry = &entries(&folder)[0];
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(FOLDER, &folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("loaded")));
+    let leases = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let inode = format!(":{} ", fs::metadata(entry).unwrap().ino());
+    if !(leases.lines()).any(|line| line.contains("LEASE") && line.contains(&inode)) {
+        eprintln!(
+            "skipped: the system gives no leases on files in {}",
+            root.path().display()
+        );
+        child.kill().unwrap();
+        return;
+    }
+    // Reading, replacing and removing it change nothing for the process.
+    let mapped = root.path().join("mapped");
+    fs::hard_link(entry, &mapped).unwrap();
+    let copy = root.path().join("copy");
+    fs::write(&copy, fs::read(entry).unwrap()).unwrap();
+    fs::rename(&copy, entry).unwrap();
+    fs::remove_file(entry).unwrap();
+    assert_eq!(child.try_wait().unwrap(), None);
+    fs::File::options().write(true).open(&mapped).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
 }
 
 /// A sandbox whose cache has room for this many bytes.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rlf_sandbox::{
-    CallReport, CallSpec, Grants, InUse, Limits, LoadError, LoadRequest, Pool, RealSources,
-    Sandbox, SandboxConfig, ScratchFiles, Template,
+    CallReport, CallSpec, ComponentSource, Grants, InUse, Limits, LoadError, LoadRequest, Pool,
+    RealSources, Sandbox, SandboxConfig, ScratchFiles, Template,
 };
 use wasmtime::component::{ComponentNamedList, Lift, Lower};
 
@@ -64,7 +64,7 @@ pub(crate) fn try_load(
         .collect();
     sandbox.load(&LoadRequest {
         name: "guest",
-        bytes,
+        component: ComponentSource::Bytes(bytes),
         config_json: load.config_json,
         gates: &[],
         grants: &Grants {
