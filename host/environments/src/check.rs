@@ -195,9 +195,9 @@ impl Environments {
     fn untold(&self, name: &str, scenarios: &[Scenario]) -> Result<Vec<Scenario>, OpenError> {
         let environment = self.plugin(name)?.grants().environment.as_ref();
         let servers = environment.map(PythonEnvironment::names).transpose();
-        let servers = servers.map_err(|reason| OpenError::Broke {
+        let servers = servers.map_err(|error| OpenError::Broke {
             environment: name.to_owned(),
-            reason,
+            reason: error.to_string(),
         })?;
         let is_told = |server: &String| {
             let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);

@@ -171,7 +171,7 @@ impl Environments {
         };
         let pool = Arc::clone(&self.inner.pool);
         EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
-            .map_err(broke)
+            .map_err(|error| broke(error.to_string()))
     }
 
     /// Counts of the pool of sessions so far.

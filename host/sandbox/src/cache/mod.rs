@@ -20,6 +20,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::eviction::{EXTENSION, evict};
+pub(crate) use self::folder::CacheError;
 use self::folder::{KEY_BYTES, write_new};
 use self::sealed::CompiledCode;
 pub(crate) use self::sealed::trusted;
@@ -48,8 +49,8 @@ enum EntryError {
 }
 
 impl Cache {
-    /// Opens the folder, making it and its key if they are missing. The error says why it is not used.
-    pub(crate) fn open(folder: &Path, max_bytes: u64) -> Result<Self, String> {
+    /// Opens the folder, making it and its key if they are missing.
+    pub(crate) fn open(folder: &Path, max_bytes: u64) -> Result<Self, CacheError> {
         Ok(Self {
             folder: folder.to_owned(),
             key: folder::open(folder)?,
