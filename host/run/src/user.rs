@@ -57,8 +57,7 @@ impl ModelUser {
         config.check()?;
         Ok(Self {
             prompt: config.prompt()?.replace("{stop}", &config.stop),
-            endpoint: Endpoint::open(config.endpoint.clone())
-                .map_err(|error| wrong(error.to_string()))?,
+            endpoint: Endpoint::open(config.endpoint.clone()).map_err(|error| wrong(&error))?,
             stop: config.stop.clone(),
             max_turns: config.max_turns as usize,
             seed,

@@ -64,15 +64,13 @@ impl UserConfig {
 
     /// Returns an error for settings that can never work. Reads no key and no file.
     pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
-        self.endpoint
-            .check()
-            .map_err(|error| wrong(error.to_string()))?;
+        self.endpoint.check().map_err(|error| wrong(&error))?;
         if !(1..=1_000).contains(&self.max_turns) {
             let turns = self.max_turns;
-            return Err(wrong(format!("max_turns = {turns}: write 1 to 1000")));
+            return Err(wrong(&format!("max_turns = {turns}: write 1 to 1000")));
         }
         if self.stop.trim().is_empty() {
-            return Err(wrong(format!(
+            return Err(wrong(&format!(
                 "stop is blank, and every reply contains that; write a word such as {STOP:?}"
             )));
         }
@@ -83,9 +81,9 @@ impl UserConfig {
         let Some(path) = &self.prompt else {
             return Ok(PROMPT.to_owned());
         };
-        let prompt = rlf_config::read(path).map_err(|error| wrong(format!("prompt: {error}")))?;
+        let prompt = rlf_config::read(path).map_err(|error| wrong(&format!("prompt: {error}")))?;
         if !prompt.contains("{instruction}") {
-            return Err(wrong(format!(
+            return Err(wrong(&format!(
                 "prompt: {} has no {{instruction}} in it, so that no user would know what they want; write it where the \
                  task's instruction belongs",
                 path.display()
@@ -190,7 +188,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
 }
 
 /// The error of a key of `[user]`. The text begins with the key.
-pub(super) fn wrong(text: String) -> ConfigurationError {
+pub(super) fn wrong(text: &dyn fmt::Display) -> ConfigurationError {
     ConfigurationError::Value(format!("user.{text}"))
 }
 
