@@ -50,7 +50,7 @@ pub(crate) struct FunctionSources {
 
 /// The reason why a folder of functions cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FolderError {
+pub(crate) enum FunctionSourcesError {
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         action: &'static str,
@@ -95,9 +95,9 @@ fn no_parameters() -> Value {
 
 impl FunctionSources {
     /// Reads a folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self, FolderError> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, FunctionSourcesError> {
         let failed = |action, path: PathBuf| {
-            move |source| FolderError::Io {
+            move |source| FunctionSourcesError::Io {
                 action,
                 path,
                 source,
@@ -105,17 +105,17 @@ impl FunctionSources {
         };
         let open = Dir::open_ambient_dir(folder, ambient_authority())
             .map_err(failed("open", folder.to_owned()))?;
-        let read = |name: &str| -> Result<String, FolderError> {
+        let read = |name: &str| -> Result<String, FunctionSourcesError> {
             let path = folder.join(name);
             let metadata = (open.metadata(name)).map_err(failed("read", path.clone()))?;
             if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-                return Err(FolderError::NotAFile(path));
+                return Err(FunctionSourcesError::NotAFile(path));
             }
             open.read_to_string(name).map_err(failed("read", path))
         };
         let definitions = Self::definitions(&read(TOOLS_FILE)?).map_err(|problem| {
             let file = folder.join(TOOLS_FILE);
-            FolderError::Definitions { file, problem }
+            FunctionSourcesError::Definitions { file, problem }
         })?;
         let mut sources = BTreeMap::new();
         for definition in &definitions {
