@@ -267,7 +267,7 @@ fn python_file(path: &Path) -> anyhow::Result<(PathBuf, String)> {
     let environment = PythonEnvironment {
         servers: Some(path.to_owned()),
     };
-    let names = environment.names().map_err(|error| anyhow!(error))?;
+    let names = environment.names()?;
     let name = names.into_iter().next();
     let file = path
         .canonicalize()

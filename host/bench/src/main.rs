@@ -30,7 +30,7 @@ use anyhow::bail;
 use clap::Parser;
 use rlf_policy::open_device;
 use rlf_run::PluginSources;
-use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 
 use crate::arguments::{Arguments, Command};
 use crate::policy::Workload;
@@ -53,7 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 /// The sandbox with the same settings as in `rlf-host`.
-fn user_sandbox() -> anyhow::Result<Sandbox> {
+fn user_sandbox() -> Result<Sandbox, SandboxError> {
     let sources = PluginSources {
         prepare_elsewhere: true,
         ..PluginSources::new("target/plugins")

@@ -12,6 +12,7 @@
 //! | the HTML report | `report` |
 //! | plugin settings of a configuration, with their lines | `operator` |
 //! | finding and loading plugins | `plugins` |
+//! | the options that help after a failure of a run | `advice` |
 //! | Ctrl-C | `interrupt` |
 //! | warnings | `warning` |
 
@@ -26,6 +27,7 @@ macro_rules! say {
     }};
 }
 
+mod advice;
 mod arguments;
 mod commands;
 mod display;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rlf_run::PluginSources;
 use rlf_run::plugins::report_if_slow;
-use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 
 use crate::progress::Progress;
 
@@ -18,7 +18,7 @@ pub(crate) fn sources(added: Option<&Path>) -> PluginSources {
 }
 
 /// The sandbox of this machine.
-pub(crate) fn sandbox(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
+pub(crate) fn sandbox(config: &SandboxConfig) -> Result<Sandbox, SandboxError> {
     sources(None).sandbox(config)
 }
 

@@ -133,20 +133,28 @@ impl From<TrainingSequence> for Vec<Segment> {
     }
 }
 
-impl TryFrom<Vec<Segment>> for TrainingSequence {
-    type Error = String;
+/// A sampled segment that has not one log-probability for each id: they would be out of step with the mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a sampled segment has {ids} ids and {log_probs} log-probabilities")]
+pub struct UnevenSegment {
+    /// Number of ids.
+    pub ids: usize,
+    /// Number of log-probabilities.
+    pub log_probs: usize,
+}
 
-    /// Refuses log-probabilities that are not one per id: they would be out of step with the mask.
-    fn try_from(segments: Vec<Segment>) -> Result<Self, String> {
+impl TryFrom<Vec<Segment>> for TrainingSequence {
+    type Error = UnevenSegment;
+
+    fn try_from(segments: Vec<Segment>) -> Result<Self, UnevenSegment> {
         for segment in &segments {
             if let Segment::Model(ModelSegment::Sampled { ids, log_probs }) = segment
                 && ids.len() != log_probs.len()
             {
-                return Err(format!(
-                    "a sampled segment has {} ids and {} log-probabilities",
-                    ids.len(),
-                    log_probs.len()
-                ));
+                return Err(UnevenSegment {
+                    ids: ids.len(),
+                    log_probs: log_probs.len(),
+                });
             }
         }
         Ok(Self { segments })

@@ -31,13 +31,27 @@ struct Message {
     content: Option<String>,
 }
 
-/// Parses the body of an answer. The error describes the body.
-pub(crate) fn read(body: &[u8]) -> Result<Completion, String> {
-    let answer: Answer = serde_json::from_slice(body)
-        .map_err(|error| format!("{error}; it begins with {:?}", beginning(body)))?;
-    let Some(choice) = answer.choices.into_iter().next() else {
-        return Err("it has no choices".to_owned());
-    };
+/// The reason why a body is no completion.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    #[error("{source}; it begins with {beginning:?}")]
+    Unreadable {
+        source: serde_json::Error,
+        beginning: String,
+    },
+    #[error("it has no choices")]
+    NoChoices,
+}
+
+/// Parses the body of an answer.
+pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
+    let answer: Answer =
+        serde_json::from_slice(body).map_err(|source| AnswerError::Unreadable {
+            source,
+            beginning: beginning(body),
+        })?;
+    let choice = answer.choices.into_iter().next();
+    let choice = choice.ok_or(AnswerError::NoChoices)?;
     Ok(Completion {
         text: choice.message.content.unwrap_or_default(),
         cut_short: choice.finish_reason.as_deref() == Some("length"),

@@ -224,8 +224,10 @@ impl Inner {
         };
         let (status, text) = (response.status, beginning(&response.body));
         match status {
-            200..=299 => read(&response.body)
-                .map_err(|reason| Failure::last(EndpointError::NoCompletion { host, reason })),
+            200..=299 => read(&response.body).map_err(|error| {
+                let reason = error.to_string();
+                Failure::last(EndpointError::NoCompletion { host, reason })
+            }),
             429 | 500..=599 => Err(Failure {
                 error: EndpointError::Failed {
                     host,

@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use rlf_dialogue::message::{Content, plain_text};
 use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_plugins::arguments::canonical_json;
-use rlf_plugins::convert::error_text;
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::python_environment::{PythonEnvironment, Scenario};
 use rlf_plugins::schema::ToolSchema;
@@ -109,17 +108,14 @@ impl Environments {
                 task: "{}".into(),
                 seed: 0,
             };
-            let begun = LiveSession::begin(plugin, origin, "scenarios").await;
-            let text = match begun.map_err(|stopped| broke(stopped.to_string()))? {
+            let text = match LiveSession::begin(plugin, origin, "scenarios").await {
                 Ok((LiveSession::Python(mut session), _)) => {
                     session.scenarios(Time::for_plugin(plugin)).await
                 }
                 Ok((LiveSession::Component(_), _)) => return Ok(Vec::new()),
-                Err(error) => return Err(broke(error_text(&error))),
+                Err(error) => Err(error),
             };
-            let text = text
-                .map_err(|stopped| broke(stopped.to_string()))?
-                .map_err(|error| broke(error_text(&error)))?;
+            let text = text.map_err(|error| broke(error.to_string()))?;
             rlf_json::from_str(&text).map_err(|error| broke(format!("its scenarios: {error}")))
         })
     }
@@ -208,9 +204,9 @@ impl Environments {
     fn untold(&self, name: &str, scenarios: &[Scenario]) -> Result<Vec<Scenario>, OpenError> {
         let environment = self.plugin(name)?.grants().environment.as_ref();
         let servers = environment.map(PythonEnvironment::names).transpose();
-        let servers = servers.map_err(|reason| OpenError::Broke {
+        let servers = servers.map_err(|error| OpenError::Broke {
             environment: name.to_owned(),
-            reason,
+            reason: error.to_string(),
         })?;
         let is_told = |server: &String| {
             let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);

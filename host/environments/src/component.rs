@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
+use crate::error::SessionError;
 use crate::loader::EnvironmentIndices;
 use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, gone, in_time};
 
@@ -69,10 +70,8 @@ impl ComponentSession {
         time: Time,
     ) -> Answer<(Self, Started)> {
         let Some(indices) = plugin.exports::<EnvironmentIndices>() else {
-            return Err(Stopped::unavailable(format!(
-                "plugin `{}` is no environment",
-                plugin.name()
-            )));
+            let what = format!("plugin `{}` is no environment", plugin.name());
+            return Err(Stopped::unavailable(what).into());
         };
         let indices = Arc::clone(indices);
         let mut limits = plugin.template().limits().clone();
@@ -119,9 +118,9 @@ impl ComponentSession {
             memory,
         };
         match in_time(time, has_begun).await? {
-            Some(Ok(started)) => Ok(Ok((session, started))),
-            Some(Err(error)) => Ok(Err(error)),
-            None => Err(session.end().await),
+            Some(Ok(started)) => Ok((session, started)),
+            Some(Err(error)) => Err(SessionError::Refused(error)),
+            None => Err(session.end().await.into()),
         }
     }
 
@@ -186,17 +185,17 @@ impl ComponentSession {
         let (answer, answered) = oneshot::channel();
         if self.requests.send(make(answer)).await.is_ok() {
             match in_time(time, answered).await {
-                Ok(Some(answer)) => return Ok(answer),
+                Ok(Some(answer)) => return answer.map_err(SessionError::Refused),
                 Ok(None) => {}
                 Err(stopped) => {
                     if let Some(guest) = self.guest.take() {
                         guest.abort();
                     }
-                    return Err(stopped);
+                    return Err(stopped.into());
                 }
             }
         }
-        Err(self.end().await)
+        Err(self.end().await.into())
     }
 
     /// The reason why no answer came.
@@ -273,7 +272,7 @@ async fn serve(
                     .await?;
                 let stepped = stepped(store, guest, session, step).await?;
                 note(store);
-                let _ = answer.send(stepped);
+                let _ = answer.send(Ok(stepped));
             }
             Request::Say {
                 text,
@@ -285,7 +284,7 @@ async fn serve(
                     .await?;
                 let stepped = stepped(store, guest, session, step).await?;
                 note(store);
-                let _ = answer.send(stepped);
+                let _ = answer.send(Ok(stepped));
             }
             Request::State { answer } => {
                 let state = sessions.call_state(&mut *store, session).await?;
@@ -319,7 +318,7 @@ async fn stepped(
     guest: &environment::Guest,
     session: ResourceAny,
     step: Result<environment::Step, types::Error>,
-) -> wasmtime::Result<Result<Stepped, types::Error>> {
+) -> wasmtime::Result<Stepped> {
     let state = guest.session().call_state(&mut *store, session).await?;
-    Ok(Ok(Stepped { step, state }))
+    Ok(Stepped { step, state })
 }

@@ -173,7 +173,7 @@ impl Environments {
             };
             let pool = Arc::clone(&self.inner.pool);
             EnvironmentSession::new(opened, pool, Arc::clone(&environment.counters), seed)
-                .map_err(broke)
+                .map_err(|error| broke(error.to_string()))
         })
     }
 

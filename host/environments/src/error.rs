@@ -2,7 +2,8 @@
 
 use rlf_dialogue::tool::Ended;
 use rlf_plugins::bindings::types;
-use rlf_plugins::convert::error_text;
+use rlf_plugins::convert::{ContractError, error_text};
+use rlf_plugins::offered_tools::OfferedToolsError;
 use rlf_sandbox::Stopped;
 
 /// The reason why a session did not do as it was asked.
@@ -28,4 +29,15 @@ pub enum SessionError {
         /// The reason, in words.
         why: String,
     },
+}
+
+/// The reason why what an environment offers at the start of a session cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OfferError {
+    #[error("its `setup` names no `servers` with tools, and brings no `functions`")]
+    NoServers,
+    #[error(transparent)]
+    Tools(#[from] OfferedToolsError),
+    #[error("broke the contract: {0}")]
+    Message(ContractError),
 }

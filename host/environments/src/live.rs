@@ -25,11 +25,11 @@ impl LiveSession {
     ) -> Answer<(Self, Started)> {
         let time = Time::for_plugin(plugin);
         if plugin.kind() == PluginKind::Interpreter {
-            let begun = PythonSession::begin(plugin, origin, label, time).await?;
-            return Ok(begun.map(|(live, started)| (Self::Python(Box::new(live)), started)));
+            let (live, started) = PythonSession::begin(plugin, origin, label, time).await?;
+            return Ok((Self::Python(Box::new(live)), started));
         }
-        let begun = ComponentSession::begin(plugin, origin, label, time).await?;
-        Ok(begun.map(|(live, started)| (Self::Component(live), started)))
+        let (live, started) = ComponentSession::begin(plugin, origin, label, time).await?;
+        Ok((Self::Component(live), started))
     }
 
     /// Maximum memory that the instance has used so far, in bytes.

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::error::SessionError;
 use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, within};
 
 /// A live session. Dropping it frees its instance.
@@ -94,10 +95,8 @@ impl PythonSession {
         time: Time,
     ) -> Answer<(Self, Started)> {
         let Some(language) = language(plugin, PYTHON) else {
-            return Err(Stopped::unavailable(format!(
-                "plugin `{}` does not run {PYTHON}",
-                plugin.name()
-            )));
+            let what = format!("plugin `{}` does not run {PYTHON}", plugin.name());
+            return Err(Stopped::unavailable(what).into());
         };
         let interpreter = Interpreter::pinned_to(plugin, language);
         let request = NotebookRequest {
@@ -110,12 +109,8 @@ impl PythonSession {
             ..ProgramOptions::default()
         };
         let opened = within(time.wall, interpreter.open_notebook(request, spec)).await?;
-        let notebook = match opened {
-            Ok(notebook) => notebook,
-            Err(error) => return Err(stopped_by(&error)),
-        };
         let mut session = Self {
-            notebook,
+            notebook: opened.map_err(|error| stopped_by(&error))?,
             plugin: Arc::clone(plugin),
             memory: 0,
         };
@@ -128,33 +123,21 @@ impl PythonSession {
                 return session.restore(text, time).await;
             }
         };
-        let opened = match opened.await? {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error)),
-        };
-        let state = match session.state(time).await? {
-            Ok(state) => state,
-            Err(error) => return Ok(Err(error)),
-        };
+        let opened = opened.await?;
+        let state = session.state(time).await?;
         let start = environment::Start {
             messages: opened.messages.into_iter().map(message).collect(),
             tools: opened.tools.into_iter().map(definition).collect(),
         };
         let start = Some(start);
-        Ok(Ok((session, Started { start, state })))
+        Ok((session, Started { start, state }))
     }
 
     async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, Started)> {
-        if let Err(error) = self
-            .ask::<Value>("restore", json!([snapshot]), time)
-            .await?
-        {
-            return Ok(Err(error));
-        }
-        match self.state(time).await? {
-            Ok(state) => Ok(Ok((self, Started { start: None, state }))),
-            Err(error) => Ok(Err(error)),
-        }
+        self.ask::<Value>("restore", json!([snapshot]), time)
+            .await?;
+        let state = self.state(time).await?;
+        Ok((self, Started { start: None, state }))
     }
 
     pub(crate) fn memory(&self) -> u64 {
@@ -167,13 +150,14 @@ impl PythonSession {
         arguments: &str,
         time: Time,
     ) -> Answer<Stepped> {
-        let called = match self
-            .ask::<Called>("call", json!([name, arguments]), time)
-            .await?
-        {
-            // The memory is used up, so the effects of the call up to then do not count.
-            Err(error @ types::Error::Exhausted(_)) => return Ok(Err(error)),
-            called => called,
+        let called = self.ask::<Called>("call", json!([name, arguments]), time);
+        let called = match called.await {
+            Ok(called) => Ok(called),
+            // If the memory is used up, the effects of the call up to then do not count.
+            Err(SessionError::Refused(error)) if !matches!(error, types::Error::Exhausted(_)) => {
+                Err(error)
+            }
+            Err(error) => return Err(error),
         };
         let step = called.map(|called| environment::Step {
             observation: text(called.text, called.failed),
@@ -187,7 +171,11 @@ impl PythonSession {
     }
 
     pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<Stepped> {
-        let heard = self.ask::<Heard>("say", json!([said]), time).await?;
+        let heard = match self.ask::<Heard>("say", json!([said]), time).await {
+            Ok(heard) => Ok(heard),
+            Err(SessionError::Refused(error)) => Err(error),
+            Err(error) => return Err(error),
+        };
         let step = heard.map(|heard| environment::Step {
             observation: types::Observation {
                 content: heard.text.map(types::Content::Text).into_iter().collect(),
@@ -208,7 +196,7 @@ impl PythonSession {
         time: Time,
     ) -> Answer<Stepped> {
         let state = self.state(time).await?;
-        Ok(state.map(|state| Stepped { step, state }))
+        Ok(Stepped { step, state })
     }
 
     pub(crate) async fn state(&mut self, time: Time) -> Answer<String> {
@@ -217,7 +205,7 @@ impl PythonSession {
 
     pub(crate) async fn snapshot(&mut self, time: Time) -> Answer<Vec<u8>> {
         let text = self.text("snapshot", json!([]), time).await?;
-        Ok(text.map(String::into_bytes))
+        Ok(text.into_bytes())
     }
 
     pub(crate) async fn verify(
@@ -229,11 +217,11 @@ impl PythonSession {
         let judged = self
             .ask::<Judged>("verify", json!([answer, reference]), time)
             .await?;
-        Ok(judged.map(|judged| types::Verdict {
+        Ok(types::Verdict {
             success: judged.success,
             score: judged.score,
             reason: judged.reason,
-        }))
+        })
     }
 
     /// The scenarios from the environment's files, as JSON.
@@ -242,15 +230,12 @@ impl PythonSession {
     }
 
     async fn ask<T: DeserializeOwned>(&mut self, what: &str, with: Value, time: Time) -> Answer<T> {
-        let text = match self.text(what, with, time).await? {
-            Ok(text) => text,
-            Err(error) => return Ok(Err(error)),
-        };
-        Ok(serde_json::from_str(&text).map_err(|error| {
-            types::Error::Internal(format!(
+        let text = self.text(what, with, time).await?;
+        serde_json::from_str(&text).map_err(|error| {
+            SessionError::Refused(types::Error::Internal(format!(
                 "`{what}` gave no answer of the expected form: {error}"
-            ))
-        }))
+            )))
+        })
     }
 
     /// Sends one request. Its answer is JSON, or an error of the environment.
@@ -263,23 +248,23 @@ impl PythonSession {
         let report = within(time.wall, self.notebook.execute(&request, limits)).await?;
         let report = report.map_err(|error| stopped_by(&error))?;
         if let Some(stopped) = report.stopped {
-            return Err(stopped);
+            return Err(stopped.into());
         }
         self.memory = report.memory;
         self.plugin
             .keep_printed(report.stdout.captured(), report.stderr.captured());
+        let internal = |what: String| SessionError::Refused(types::Error::Internal(what));
         let answer = match (report.outcome, report.value) {
             (Some(ProgramOutcome::Completed), Some(value)) => value,
             (Some(ProgramOutcome::Raised(error) | ProgramOutcome::Rejected(error)), _) => {
-                let what = format!("{}: {}", error.kind, error.message);
-                return Ok(Err(types::Error::Internal(what)));
+                return Err(internal(format!("{}: {}", error.kind, error.message)));
             }
             (outcome, _) => {
-                let what = format!("`{what}` ended without an answer: {outcome:?}");
-                return Ok(Err(types::Error::Internal(what)));
+                let problem = format!("`{what}` ended without an answer: {outcome:?}");
+                return Err(internal(problem));
             }
         };
-        Ok(unwrapped(what, &answer))
+        unwrapped(what, &answer).map_err(SessionError::Refused)
     }
 }
 

@@ -9,8 +9,11 @@ use rlf_plugins::plugin::Plugin;
 use rlf_sandbox::{Clock, Ending, LimitReached, Stopped};
 use tokio::sync::oneshot;
 
-/// An environment's answer, or the reason why its instance was stopped.
-pub(crate) type Answer<T> = Result<Result<T, types::Error>, Stopped>;
+use crate::error::SessionError;
+
+/// An environment's answer. The error is [`SessionError::Refused`], or [`SessionError::Stopped`] if its instance was
+/// stopped.
+pub(crate) type Answer<T> = Result<T, SessionError>;
 
 /// Maximum time that an instance serves one session. After it, the session continues from a snapshot.
 pub(crate) const LIFETIME: Duration = rlf_sandbox::MAX_DURATION;

@@ -14,7 +14,7 @@ use rlf_plugins::bindings::{environment, types};
 use rlf_plugins::convert::{definition_to_guest, finite};
 use rlf_plugins::counters::CallCounters;
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::offered_tools::{Checking, LoadedTool, check_tools};
+use rlf_plugins::offered_tools::{Checking, LoadedTool, OfferedToolsError, check_tools};
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::seed;
@@ -23,7 +23,7 @@ use rlf_sandbox::BoxFuture;
 use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
-use crate::error::SessionError;
+use crate::error::{OfferError, SessionError};
 use crate::pool::SessionPool;
 use crate::request::Time;
 use crate::slot::{Action, Opened, Slot};
@@ -73,12 +73,10 @@ impl EnvironmentSession {
         pool: Arc<SessionPool>,
         counters: Arc<CallCounters>,
         seed: u64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, OfferError> {
         let Opened { slot, start, state } = opened;
         if start.tools.is_empty() && slot.plugin.kind() == PluginKind::Interpreter {
-            return Err(
-                "its `setup` names no `servers` with tools, and brings no `functions`".into(),
-            );
+            return Err(OfferError::NoServers);
         }
         let tools = offered(start.tools, &slot.plugin)?;
         let messages = start
@@ -86,7 +84,7 @@ impl EnvironmentSession {
             .into_iter()
             .map(message_from_guest)
             .collect::<Result<_, _>>()
-            .map_err(|error| format!("broke the contract: {error}"))?;
+            .map_err(OfferError::Message)?;
         let number = pool.enter(&slot);
         Ok(Self {
             slot,
@@ -180,8 +178,8 @@ impl EnvironmentSession {
             ));
             return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
         }
-        if let Err(explanation) = tool.check(&call.arguments) {
-            let text = invalid_arguments(&explanation);
+        if let Err(error) = tool.check(&call.arguments) {
+            let text = invalid_arguments(&error.to_string());
             return nothing(CallEnd::by_model(Ended::InvalidArguments, text));
         }
         let (name, most) = (tool.own_name.clone(), limits.result_bytes);
@@ -401,7 +399,7 @@ impl EnvironmentSession {
         Box::pin(async move {
             snapshot.check(&self.slot.plugin.environment_identity())?;
             let tools =
-                loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Refused)?;
+                loaded_again(&snapshot.tools, &self.slot.plugin).map_err(SnapshotError::Tools)?;
             match self.slot.restore(snapshot.data.clone()).await {
                 Ok(state) => {
                     self.state = state;
@@ -471,7 +469,10 @@ impl EnvironmentSession {
 }
 
 /// The tools of a snapshot, checked as when they were first offered.
-fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+fn loaded_again(
+    tools: &[ToolDefinition],
+    plugin: &Plugin,
+) -> Result<Vec<LoadedTool>, OfferedToolsError> {
     let rename = &plugin.grants().rename;
     let own_name = |tool: &ToolDefinition| {
         let own = rename.iter().find(|(_, new)| **new == tool.name);
@@ -489,7 +490,10 @@ fn loaded_again(tools: &[ToolDefinition], plugin: &Plugin) -> Result<Vec<LoadedT
 
 /// The tools that an environment offers. An environment in Python checks the arguments itself: functions of FastMCP
 /// accept more than their schemas say, and published functions accept what their code accepts.
-fn offered(tools: Vec<types::ToolDefinition>, plugin: &Plugin) -> Result<Vec<LoadedTool>, String> {
+fn offered(
+    tools: Vec<types::ToolDefinition>,
+    plugin: &Plugin,
+) -> Result<Vec<LoadedTool>, OfferedToolsError> {
     let checking = match plugin.kind() {
         PluginKind::Interpreter => Checking::Tool,
         _ => Checking::Host,
@@ -514,13 +518,13 @@ fn without_effect(mut end: CallEnd) -> CallEnd {
     end
 }
 
-/// The new tools of a step, if it changes them. The error describes a violation of the contract.
+/// The new tools of a step, if it changes them.
 fn check_step(
     step: &environment::Step,
     plugin: &Plugin,
-) -> Result<Option<Vec<LoadedTool>>, String> {
+) -> Result<Option<Vec<LoadedTool>>, OfferedToolsError> {
     if let Some(reward) = step.reward {
-        finite(reward, || "the reward of a step".to_owned()).map_err(|error| error.to_string())?;
+        finite(reward, || "the reward of a step".to_owned())?;
     }
     step.tools
         .clone()

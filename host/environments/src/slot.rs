@@ -121,8 +121,7 @@ impl Slot {
                 seed,
             },
         };
-        let begun = LiveSession::begin(&self.plugin, origin, &self.label).await?;
-        let (live, started) = begun.map_err(SessionError::Refused)?;
+        let (live, started) = LiveSession::begin(&self.plugin, origin, &self.label).await?;
         held.baseline = live.memory();
         inner.live = Some((live, held));
         Ok(started)
@@ -150,15 +149,15 @@ impl Slot {
         let time = Time::for_plugin(&self.plugin);
         let live = instance(&mut inner)?;
         let Stepped { step, state } = match perform(live, &act, time).await {
-            Ok(Ok(stepped)) => stepped,
-            Ok(Err(error)) => {
+            Ok(stepped) => stepped,
+            Err(SessionError::Refused(error)) => {
                 self.drop_instance(&mut inner);
                 return Ok((Err(error), inner.state.clone()));
             }
             Err(stopped) => {
                 // The memory of a stopped instance cannot be used any more.
                 self.drop_instance(&mut inner);
-                return Err(SessionError::Stopped(stopped));
+                return Err(stopped);
             }
         };
         let step = readable(&state).and(step);
@@ -251,7 +250,7 @@ impl Slot {
         self.set_waiting(None);
         if !inner.log.is_empty() {
             // Without a new snapshot, the session is replayed from its last one or from its origin.
-            if let Ok(Ok(snapshot)) = live.snapshot(Time::for_plugin(&self.plugin)).await {
+            if let Ok(snapshot) = live.snapshot(Time::for_plugin(&self.plugin)).await {
                 inner.snapshot = Some(snapshot);
                 inner.log.clear();
             }
@@ -299,9 +298,8 @@ impl Slot {
         if let Some((live, _)) = &mut inner.live {
             for act in &log {
                 match perform(live, act, time).await {
-                    Ok(Ok(stepped)) => state = stepped.state,
-                    Ok(Err(error)) => played = Err(error_text(&error)),
-                    Err(stopped) => played = Err(stopped.to_string()),
+                    Ok(stepped) => state = stepped.state,
+                    Err(error) => played = Err(error.to_string()),
                 }
                 if played.is_err() {
                     break;
@@ -332,16 +330,11 @@ impl Slot {
     }
 
     fn after<T>(self: &Arc<Self>, inner: &mut Inner, asked: Answer<T>) -> Result<T, SessionError> {
-        match asked {
-            Ok(answer) => {
-                self.rest(inner);
-                answer.map_err(SessionError::Refused)
-            }
-            Err(stopped) => {
-                self.drop_instance(inner);
-                Err(SessionError::Stopped(stopped))
-            }
+        match &asked {
+            Ok(_) | Err(SessionError::Refused(_)) => self.rest(inner),
+            Err(_) => self.drop_instance(inner),
         }
+        asked
     }
 
     fn drop_instance(&self, inner: &mut Inner) {

@@ -2,6 +2,7 @@
 //! them. Only that component is known to read them.
 
 use rlf_dialogue::tool::ToolDefinition;
+use rlf_plugins::offered_tools::OfferedToolsError;
 use serde::{Deserialize, Serialize};
 
 /// First line of a snapshot's file.
@@ -21,7 +22,7 @@ pub struct SessionSnapshot {
 }
 
 /// The reason why a snapshot cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SnapshotError {
     /// The bytes are not a snapshot.
     #[error("this is no snapshot of a session: it does not begin with {MAGIC:?}")]
@@ -42,6 +43,9 @@ pub enum SnapshotError {
     /// The environment refused the snapshot.
     #[error("the environment does not take the snapshot: {0}")]
     Refused(String),
+    /// The tools of the snapshot are no longer accepted.
+    #[error("the environment does not take the snapshot: {0}")]
+    Tools(OfferedToolsError),
 }
 
 impl SessionSnapshot {

@@ -5,6 +5,7 @@ use rlf_dialogue::protocol::{THINK_CLOSE, THINK_OPEN};
 use rlf_dialogue::{Content, Message, Role, ToolCall, ToolDefinition};
 use serde_json::{Map, Value};
 
+use crate::error::RowError;
 use crate::protocol_text;
 use crate::tools::is_tool_name;
 
@@ -34,8 +35,8 @@ impl RawMessage {
     }
 
     /// Reads a message in the form of OpenAI's API.
-    pub(crate) fn from_openai(value: &Value, place: String) -> Result<Self, String> {
-        let fail = |what: String| format!("field `{place}`: {what}");
+    pub(crate) fn from_openai(value: &Value, place: String) -> Result<Self, RowError> {
+        let fail = |problem: String| RowError::field(&place, problem);
         let role = value.get("role").and_then(Value::as_str);
         let role = role.ok_or_else(|| fail("`role` is missing".into()))?;
         let role = role_of(role).ok_or_else(|| {
@@ -80,12 +81,11 @@ impl RawMessage {
     }
 
     /// Splits it into messages. There are several if a user's turn has the results of several calls.
-    fn parts(mut self, after_calls: bool) -> Result<Vec<Self>, String> {
+    fn parts(mut self, after_calls: bool) -> Result<Vec<Self>, RowError> {
         match self.role {
             Role::Assistant => {
                 if self.text_has_form() {
-                    let turn = protocol_text::turn(&self.text)
-                        .map_err(|what| format!("field `{}`: {what}", self.place))?;
+                    let turn = protocol_text::turn(&self.text, &self.place)?;
                     self.text = turn.content;
                     self.reasoning = self.reasoning.or(turn.reasoning);
                     self.calls.extend(turn.calls);
@@ -153,16 +153,26 @@ pub(crate) fn role_of(name: &str) -> Option<Role> {
     }
 }
 
+/// The reason why a call cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("`name` is missing")]
+    NoName,
+    #[error("the text in `arguments` is not JSON: {0}")]
+    NotJson(serde_json::Error),
+    #[error("`arguments` must be an object")]
+    NotAnObject,
+}
+
 /// Reads a call, `{function: {name, arguments}}` or `{name, arguments}`, with arguments as an object or as JSON in a text.
-pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
+pub(crate) fn call_of(call: &Value) -> Result<ToolCall, CallError> {
     let function = call.get("function").unwrap_or(call);
     let name = function.get("name").and_then(Value::as_str);
-    let name = name.ok_or("`name` is missing")?;
+    let name = name.ok_or(CallError::NoName)?;
     let arguments = match function.get("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Map::new()),
-        Some(Value::String(text)) => rlf_json::from_str(text)
-            .map_err(|error| format!("the text in `arguments` is not JSON: {error}"))?,
+        Some(Value::String(text)) => rlf_json::from_str(text).map_err(CallError::NotJson)?,
         Some(other) => other.clone(),
     };
     let arguments = if arguments.is_null() {
@@ -171,7 +181,7 @@ pub(crate) fn call_of(call: &Value) -> Result<ToolCall, String> {
         arguments
     };
     if !arguments.is_object() {
-        return Err("`arguments` must be an object".into());
+        return Err(CallError::NotAnObject);
     }
     let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
     Ok(ToolCall {
@@ -190,7 +200,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Reads messages in the form of OpenAI's API. `field` is the field that has them.
-    pub(crate) fn from_openai(field: &str, messages: &[Value]) -> Result<Self, String> {
+    pub(crate) fn from_openai(field: &str, messages: &[Value]) -> Result<Self, RowError> {
         let said = messages
             .iter()
             .enumerate()
@@ -208,7 +218,7 @@ impl Conversation {
     }
 
     /// Makes a conversation: takes calls and results out of texts, and sorts results in the order of their calls.
-    pub(crate) fn new(said: Vec<RawMessage>) -> Result<Self, String> {
+    pub(crate) fn new(said: Vec<RawMessage>) -> Result<Self, RowError> {
         let mut parts: Vec<RawMessage> = Vec::with_capacity(said.len());
         // The calls whose results may follow, and the index of the first result.
         let mut calls: Vec<ToolCall> = Vec::new();
@@ -217,9 +227,9 @@ impl Conversation {
             for part in said.parts(!calls.is_empty())? {
                 if part.role == Role::Tool {
                     if parts.len() - results == calls.len() {
-                        return Err(format!(
-                            "field `{}`: it is the result of a call, but there is no call that it answers",
-                            part.place
+                        return Err(RowError::field(
+                            part.place,
+                            "it is the result of a call, but there is no call that it answers",
                         ));
                     }
                     parts.push(part);
@@ -238,21 +248,22 @@ impl Conversation {
     }
 
     /// The messages as the prompt of a task. The last one must not be the model's. `field` is the field that has them.
-    pub(crate) fn into_prompt(self, field: &str) -> Result<Vec<Message>, String> {
+    pub(crate) fn into_prompt(self, field: &str) -> Result<Vec<Message>, RowError> {
         match (self.messages.last(), self.places.last()) {
-            (Some(last), Some(place)) if last.role == Role::Assistant => Err(format!(
-                "field `{place}`: the model has spoken last, so there is nothing for it to answer"
+            (Some(last), Some(place)) if last.role == Role::Assistant => Err(RowError::field(
+                place,
+                "the model has spoken last, so there is nothing for it to answer",
             )),
             (Some(_), _) => Ok(self.messages),
-            (None, _) => Err(format!("field `{field}`: there are no messages in it")),
+            (None, _) => Err(RowError::field(field, "there are no messages in it")),
         }
     }
 
     /// Checks whether it can be played, message by message, with these tools on offer.
-    pub(crate) fn check(&self, tools: &[ToolDefinition]) -> Result<(), String> {
-        let fail = |at: usize, what: &str| {
+    pub(crate) fn check(&self, tools: &[ToolDefinition]) -> Result<(), RowError> {
+        let fail = |at: usize, problem: &str| {
             let place = self.places.get(at).map_or("messages", String::as_str);
-            Err(format!("field `{place}`: {what}"))
+            Err(RowError::field(place, problem))
         };
         let mut open = 0_usize;
         let mut before: Option<Role> = None;
@@ -328,7 +339,7 @@ impl Conversation {
 }
 
 /// Sorts the results of a turn's calls, if both have ids.
-fn in_call_order(calls: &[ToolCall], results: &mut [RawMessage]) -> Result<(), String> {
+fn in_call_order(calls: &[ToolCall], results: &mut [RawMessage]) -> Result<(), RowError> {
     if calls.iter().any(|call| call.call_id.is_empty()) {
         return Ok(());
     }
@@ -338,10 +349,8 @@ fn in_call_order(calls: &[ToolCall], results: &mut [RawMessage]) -> Result<(), S
             return Ok(());
         };
         let fail = |what: &str| {
-            Err(format!(
-                "field `{}`: `tool_call_id` {id:?} {what}",
-                result.place
-            ))
+            let problem = format!("`tool_call_id` {id:?} {what}");
+            Err(RowError::field(&result.place, problem))
         };
         match calls.iter().position(|call| call.call_id == *id) {
             None => return fail("is that of no call in the turn before"),

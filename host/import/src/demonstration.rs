@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversation::Conversation;
-use crate::error::InvalidDemonstration;
+use crate::error::RowError;
 use crate::field::{Row, label};
 use crate::options::Reasoning;
 use crate::row_context::RowContext;
@@ -35,7 +35,7 @@ impl Demonstration {
         tools: Vec<ToolDefinition>,
         mut conversation: Conversation,
         given: usize,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, RowError> {
         conversation.check(&tools)?;
         if context.options.reasoning == Reasoning::Drop {
             for message in &mut conversation.messages {
@@ -54,24 +54,15 @@ impl Demonstration {
     }
 
     /// One row of a file of demonstrations.
-    pub(crate) fn from_row(row: Row) -> Result<Self, String> {
-        let read: Self = serde_path_to_error::deserialize(Value::Object(row)).map_err(|error| {
-            match error.path().to_string().as_str() {
-                // The message of an unknown or missing field names it.
-                "." => error.inner().to_string(),
-                path => format!("field `{path}`: {}", error.inner()),
-            }
-        })?;
-        read.check_fields()?;
+    pub(crate) fn from_row(row: Row) -> Result<Self, RowError> {
+        let read: Self = serde_path_to_error::deserialize(Value::Object(row))
+            .map_err(|error| RowError::from_type(&error))?;
+        read.check()?;
         Ok(read)
     }
 
     /// Checks whether it can be played. Demonstrations from a file have been checked. The error says which field is wrong.
-    pub fn check(&self) -> Result<(), InvalidDemonstration> {
-        self.check_fields().map_err(InvalidDemonstration)
-    }
-
-    fn check_fields(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), RowError> {
         let places = (0..self.messages.len()).map(|at| format!("messages[{at}]"));
         let conversation = Conversation {
             places: places.collect(),
@@ -81,14 +72,17 @@ impl Demonstration {
         self.check_given()
     }
 
-    fn check_given(&self) -> Result<(), String> {
+    fn check_given(&self) -> Result<(), RowError> {
         match self.messages.get(self.given) {
             Some(first) if first.role == Role::Assistant && self.given > 0 => Ok(()),
-            Some(_) => Err(format!(
-                "field `given`: message {} is none of the model's turns",
-                self.given
+            Some(_) => Err(RowError::field(
+                "given",
+                format!("message {} is none of the model's turns", self.given),
             )),
-            None => Err("field `messages`: none of the model's turns is left to imitate".into()),
+            None => Err(RowError::field(
+                "messages",
+                "none of the model's turns is left to imitate",
+            )),
         }
     }
 }

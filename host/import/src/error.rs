@@ -22,14 +22,14 @@ pub enum ImportError {
         source: std::io::Error,
     },
     /// A row that fits no format, or not its own.
-    #[error("{}:{line}: {message}", path.display())]
+    #[error("{}:{line}: {source}", path.display())]
     Row {
         /// The file.
         path: PathBuf,
         /// Line in which the row begins, from 1; in a Parquet file, the number of the row.
         line: usize,
         /// The wrong field, and how to fix it.
-        message: String,
+        source: RowError,
     },
     /// A file without rows.
     #[error("{}: no rows in it; it needs one JSON object a line, or one array of objects", .0.display())]
@@ -77,7 +77,60 @@ impl ImportError {
     }
 }
 
-/// The reason why a demonstration cannot be played, with the wrong field.
+/// The reason why a row, or the demonstration made of it, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidDemonstration(pub(crate) String);
+#[non_exhaustive]
+pub enum RowError {
+    /// A field is missing.
+    #[error("field `{field}` is missing{hint}")]
+    Missing {
+        /// The field: `given`, or `tools[0].name` inside another.
+        field: String,
+        /// The rest of the message: what belongs there. Mostly empty.
+        hint: &'static str,
+    },
+    /// A field has a value that cannot be used.
+    #[error("field `{field}`: {problem}")]
+    Field {
+        /// The field, or an item of it, such as `messages[3]`.
+        field: String,
+        /// The problem, and how to fix it.
+        problem: String,
+    },
+    /// A problem of the whole row: it is no JSON, no object, or of no known format.
+    #[error("{0}")]
+    Row(String),
+    /// An error in a row whose format was recognised or given.
+    #[error("{source} (read as {format})")]
+    ReadAs {
+        /// The name of the row's format.
+        format: &'static str,
+        /// The error.
+        source: Box<RowError>,
+    },
+}
+
+impl RowError {
+    pub(crate) fn missing(field: impl Into<String>) -> Self {
+        Self::Missing {
+            field: field.into(),
+            hint: "",
+        }
+    }
+
+    pub(crate) fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Field {
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The error of a row that does not fit the type that it is read as.
+    pub(crate) fn from_type(error: &serde_path_to_error::Error<serde_json::Error>) -> Self {
+        match error.path().to_string().as_str() {
+            // The message of an unknown or missing field names it.
+            "." => Self::Row(error.inner().to_string()),
+            path => Self::field(path, error.inner().to_string()),
+        }
+    }
+}

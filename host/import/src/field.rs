@@ -2,61 +2,63 @@
 
 use serde_json::{Map, Value};
 
+use crate::error::RowError;
+
 pub(crate) type Row = Map<String, Value>;
 
 /// A field that must exist and must not be null.
-pub(crate) fn needed<'r>(row: &'r Row, name: &str) -> Result<&'r Value, String> {
+pub(crate) fn needed<'r>(row: &'r Row, name: &str) -> Result<&'r Value, RowError> {
     row.get(name)
         .filter(|value| !value.is_null())
-        .ok_or_else(|| format!("field `{name}` is missing"))
+        .ok_or_else(|| RowError::missing(name))
 }
 
 /// A field that must be text.
-pub(crate) fn text<'r>(row: &'r Row, name: &str) -> Result<&'r str, String> {
+pub(crate) fn text<'r>(row: &'r Row, name: &str) -> Result<&'r str, RowError> {
     needed(row, name)?
         .as_str()
-        .ok_or_else(|| format!("field `{name}`: it must be text"))
+        .ok_or_else(|| RowError::field(name, "it must be text"))
 }
 
 /// A field that must be text if it exists.
-pub(crate) fn optional_text<'r>(row: &'r Row, name: &str) -> Result<Option<&'r str>, String> {
+pub(crate) fn optional_text<'r>(row: &'r Row, name: &str) -> Result<Option<&'r str>, RowError> {
     match row.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(format!("field `{name}`: it must be text")),
+        Some(_) => Err(RowError::field(name, "it must be text")),
     }
 }
 
 /// A field that must be a list.
-pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], String> {
+pub(crate) fn list<'r>(row: &'r Row, name: &str) -> Result<&'r [Value], RowError> {
     needed(row, name)?
         .as_array()
         .map(Vec::as_slice)
-        .ok_or_else(|| format!("field `{name}`: it must be a list"))
+        .ok_or_else(|| RowError::field(name, "it must be a list"))
 }
 
 /// A value that some data sets write as JSON in a text. `name` is the field's name, for errors.
-pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, String> {
+pub(crate) fn unpacked(value: &Value, name: &str) -> Result<Value, RowError> {
     match value {
         Value::String(text) => rlf_json::from_str(text)
-            .map_err(|error| format!("field `{name}`: the text in it is not JSON: {error}")),
+            .map_err(|error| RowError::field(name, format!("the text in it is not JSON: {error}"))),
         other => Ok(other.clone()),
     }
 }
 
 /// An object, possibly written as JSON in a text.
-pub(crate) fn object(value: &Value, name: &str) -> Result<Row, String> {
+pub(crate) fn object(value: &Value, name: &str) -> Result<Row, RowError> {
     match unpacked(value, name)? {
         Value::Object(members) => Ok(members),
-        _ => Err(format!("field `{name}`: it must be an object")),
+        _ => Err(RowError::field(name, "it must be an object")),
     }
 }
 
 /// A list, possibly written as JSON in a text.
-pub(crate) fn unpacked_list(value: &Value, name: &str) -> Result<Vec<Value>, String> {
+pub(crate) fn unpacked_list(value: &Value, name: &str) -> Result<Vec<Value>, RowError> {
     match unpacked(value, name)? {
         Value::Array(items) => Ok(items),
-        _ => Err(format!("field `{name}`: it must be a list")),
+        _ => Err(RowError::field(name, "it must be a list")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::ImportError;
-use crate::json_rows::{JsonRows, RowError};
+use crate::json_rows::{JsonRows, NoRow};
 
 /// The rows of a file as JSON, each with its line.
 pub(crate) type FileRows = Box<dyn Iterator<Item = Result<(usize, Value), ImportError>>>;
@@ -29,14 +29,14 @@ pub(crate) fn file_rows(path: &Path) -> Result<FileRows, ImportError> {
     let rows = JsonRows::new(BufReader::with_capacity(1 << 16, file));
     Ok(Box::new(rows.map(move |row| {
         row.map_err(|error| match error {
-            RowError::Io(source) => ImportError::Read {
+            NoRow::Io(source) => ImportError::Read {
                 path: path.clone(),
                 source,
             },
-            RowError::Bad(line, message) => ImportError::Row {
+            NoRow::Bad(line, source) => ImportError::Row {
                 path: path.clone(),
                 line,
-                message,
+                source,
             },
         })
     })))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::ImportError;
+use crate::error::{ImportError, RowError};
 use crate::field::Row;
 
 /// A format of rows.
@@ -115,15 +115,15 @@ impl Format {
         }
     }
 
-    pub(crate) fn recognise(row: &Row) -> Result<Self, String> {
+    pub(crate) fn recognise(row: &Row) -> Result<Self, RowError> {
         let found = FORMATS.into_iter().find(|format| format.fits(row));
         found.ok_or_else(|| {
             let fields: Vec<&str> = row.keys().take(12).map(String::as_str).collect();
-            format!(
+            RowError::Row(format!(
                 "its fields ({}) are those of no known format; the formats are {}",
                 fields.join(", "),
                 known()
-            )
+            ))
         })
     }
 }

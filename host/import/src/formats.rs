@@ -15,6 +15,7 @@ use rlf_dialogue::Task;
 use serde_json::Value;
 
 use crate::demonstration::Demonstration;
+use crate::error::RowError;
 use crate::format::Format;
 use crate::row_context::RowContext;
 
@@ -52,9 +53,9 @@ impl Imported {
 }
 
 /// Imports a row: recognises its format, if the options name none, and reads it.
-pub(crate) fn import(row: Value, context: &RowContext) -> Result<(Format, Imported), String> {
+pub(crate) fn import(row: Value, context: &RowContext) -> Result<(Format, Imported), RowError> {
     let Value::Object(row) = row else {
-        return Err("a row must be a JSON object".into());
+        return Err(RowError::Row("a row must be a JSON object".into()));
     };
     let format = match context.options.from {
         Some(format) => format,
@@ -72,6 +73,9 @@ pub(crate) fn import(row: Value, context: &RowContext) -> Result<(Format, Import
     };
     match read {
         Ok(imported) => Ok((format, imported)),
-        Err(message) => Err(format!("{message} (read as {format})")),
+        Err(error) => Err(RowError::ReadAs {
+            format: format.as_str(),
+            source: error.into(),
+        }),
     }
 }

@@ -5,13 +5,21 @@ use std::io::{BufRead, Error};
 
 use serde_json::Value;
 
+use crate::error::RowError;
+
 /// The reason why the next row could not be read.
 #[derive(Debug)]
-pub(crate) enum RowError {
+pub(crate) enum NoRow {
     /// The file ended in the middle of a row.
     Io(Error),
     /// The text at this line is not JSON.
-    Bad(usize, String),
+    Bad(usize, RowError),
+}
+
+impl NoRow {
+    fn bad(line: usize, message: impl Into<String>) -> Self {
+        Self::Bad(line, RowError::Row(message.into()))
+    }
 }
 
 /// Iterator over the rows of a JSON file, each with the line that it begins in.
@@ -75,7 +83,7 @@ impl<R: BufRead> JsonRows<R> {
         }
     }
 
-    fn next_line(&mut self) -> Option<Result<(usize, Value), RowError>> {
+    fn next_line(&mut self) -> Option<Result<(usize, Value), NoRow>> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
@@ -84,7 +92,7 @@ impl<R: BufRead> JsonRows<R> {
                 Ok(_) => {}
                 Err(error) => {
                     self.shape = Shape::Done;
-                    return Some(Err(RowError::Io(error)));
+                    return Some(Err(NoRow::Io(error)));
                 }
             }
             let line = self.line;
@@ -94,21 +102,21 @@ impl<R: BufRead> JsonRows<R> {
                     if self.after_array {
                         let message =
                             "something follows the array: a file has arrays, or JSON lines";
-                        return RowError::Bad(line, message.into());
+                        return NoRow::bad(line, message);
                     }
                     let hint = if error.is_eof() {
                         "; a row stands in one line, or the file is one array of rows"
                     } else {
                         ""
                     };
-                    RowError::Bad(line, format!("not JSON: {error}{hint}"))
+                    NoRow::bad(line, format!("not JSON: {error}{hint}"))
                 });
                 return Some(value.map(|value| (line, value)));
             }
         }
     }
 
-    fn next_item(&mut self) -> Option<Result<(usize, Value), RowError>> {
+    fn next_item(&mut self) -> Option<Result<(usize, Value), NoRow>> {
         let mut item = Vec::new();
         let mut start = self.line;
         let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
@@ -117,13 +125,12 @@ impl<R: BufRead> JsonRows<R> {
                 Ok(buffer) => buffer,
                 Err(error) => {
                     self.shape = Shape::Done;
-                    return Some(Err(RowError::Io(error)));
+                    return Some(Err(NoRow::Io(error)));
                 }
             };
             if buffer.is_empty() {
                 self.shape = Shape::Done;
-                let message = "the array is not closed with ]".to_owned();
-                return Some(Err(RowError::Bad(start, message)));
+                return Some(Err(NoRow::bad(start, "the array is not closed with ]")));
             }
             let mut read = 0;
             let mut closed = None;
@@ -161,7 +168,7 @@ impl<R: BufRead> JsonRows<R> {
             }
             if closed.is_some() && !item.is_empty() {
                 let value = rlf_json::from_slice(&item)
-                    .map_err(|error| RowError::Bad(start, format!("not JSON: {error}")));
+                    .map_err(|error| NoRow::bad(start, format!("not JSON: {error}")));
                 return Some(value.map(|value| (start, value)));
             }
             if self.shape == Shape::Unknown {
@@ -175,7 +182,7 @@ impl<R: BufRead> JsonRows<R> {
 }
 
 impl<R: BufRead> Iterator for JsonRows<R> {
-    type Item = Result<(usize, Value), RowError>;
+    type Item = Result<(usize, Value), NoRow>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -184,7 +191,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
                     Ok(shape) => self.shape = shape,
                     Err(error) => {
                         self.shape = Shape::Done;
-                        return Some(Err(RowError::Io(error)));
+                        return Some(Err(NoRow::Io(error)));
                     }
                 }
             }
@@ -207,15 +214,15 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::{JsonRows, RowError};
+    use super::{JsonRows, NoRow};
 
     /// Reads through a buffer of `capacity` bytes, so that rows cross its ends.
     fn read(text: &str, capacity: usize) -> Vec<Result<(usize, Value), usize>> {
         JsonRows::new(BufReader::with_capacity(capacity, text.as_bytes()))
             .map(|row| {
                 row.map_err(|error| match error {
-                    RowError::Bad(line, _) => line,
-                    RowError::Io(error) => panic!("{error}"),
+                    NoRow::Bad(line, _) => line,
+                    NoRow::Io(error) => panic!("{error}"),
                 })
             })
             .collect()

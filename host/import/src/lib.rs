@@ -59,7 +59,7 @@ mod task_file;
 mod tools;
 
 pub use demonstration::Demonstration;
-pub use error::{ImportError, InvalidDemonstration};
+pub use error::{ImportError, RowError};
 pub use format::{FORMATS, Format, formats};
 pub use formats::Imported;
 pub use options::{CustomerMode, FunctionScoping, Options, Reasoning};

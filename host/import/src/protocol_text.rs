@@ -5,6 +5,8 @@ use rlf_dialogue::parser::{self, Diagnostic, Part};
 use rlf_dialogue::protocol::{Protocol, THINK_CLOSE, THINK_OPEN};
 use serde_json::Value;
 
+use crate::error::RowError;
+
 const RESPONSE_OPEN: &str = "<tool_response>";
 const RESPONSE_CLOSE: &str = "</tool_response>";
 
@@ -24,8 +26,9 @@ pub(crate) fn has_form(text: &str) -> bool {
         .any(|tag| text.contains(tag))
 }
 
-/// Reads a turn. Its calls must be well-formed and come last, as templates write them.
-pub(crate) fn turn(text: &str) -> Result<Turn, String> {
+/// Reads a turn. Its calls must be well-formed and come last, as templates write them. `field` is the field that has it.
+pub(crate) fn turn(text: &str, field: &str) -> Result<Turn, RowError> {
+    let fail = |problem: &str| Err(RowError::field(field, problem));
     let spec = Protocol::Hermes.spec();
     // The tools are not known here, so every good call is parsed as a call to an unknown tool.
     let parsed = parser::parse(text, false, spec, &[] as &[&str]);
@@ -33,23 +36,25 @@ pub(crate) fn turn(text: &str) -> Result<Turn, String> {
     for part in &parsed.parts {
         let untouched = turn.content.trim().is_empty() && turn.calls.is_empty();
         match part {
-            Part::Think { closed: false, .. } => return Err("its think block is not closed".into()),
+            Part::Think { closed: false, .. } => return fail("its think block is not closed"),
             Part::StrayThinkClose(_) => {
-                return Err("it closes a think block that it did not open".into());
+                return fail("it closes a think block that it did not open");
             }
             Part::Think { text, .. } if untouched && turn.reasoning.is_none() => {
                 turn.reasoning = Some(text.trim_matches('\n').to_owned());
             }
-            Part::Think { .. } => return Err("it thinks again after it spoke".into()),
+            Part::Think { .. } => return fail("it thinks again after it spoke"),
             Part::Text(text) if text.trim().is_empty() || turn.calls.is_empty() => {
                 turn.content.push_str(text);
             }
-            Part::Text(_) => return Err("it goes on after its calls".into()),
+            Part::Text(_) => return fail("it goes on after its calls"),
             Part::Attempt { text, call } => turn.calls.push(match call {
                 Ok((name, arguments)) => call_of(name, arguments),
-                Err(malformed) if malformed.diagnostic == Diagnostic::UnknownTool => inside(text)?,
+                Err(malformed) if malformed.diagnostic == Diagnostic::UnknownTool => {
+                    inside(text, field)?
+                }
                 Err(malformed) => {
-                    return Err(format!("its call cannot be read: {}", malformed.detail));
+                    return fail(&format!("its call cannot be read: {}", malformed.detail));
                 }
             }),
         }
@@ -62,7 +67,7 @@ pub(crate) fn turn(text: &str) -> Result<Turn, String> {
 }
 
 /// Reads a good call from its text with tags.
-fn inside(text: &str) -> Result<ToolCall, String> {
+fn inside(text: &str, field: &str) -> Result<ToolCall, RowError> {
     let spec = Protocol::Hermes.spec();
     let text = text.strip_prefix(spec.open).unwrap_or(text);
     let text = spec
@@ -70,13 +75,16 @@ fn inside(text: &str) -> Result<ToolCall, String> {
         .and_then(|close| text.strip_suffix(close))
         .unwrap_or(text);
     let call: Value = rlf_json::from_str(text.trim())
-        .map_err(|error| format!("its call is not JSON: {error}"))?;
+        .map_err(|error| RowError::field(field, format!("its call is not JSON: {error}")))?;
     match (
         call.get("name").and_then(Value::as_str),
         call.get("arguments"),
     ) {
         (Some(name), Some(arguments)) => Ok(call_of(name, arguments)),
-        _ => Err("its call has no `name` or no `arguments`".into()),
+        _ => Err(RowError::field(
+            field,
+            "its call has no `name` or no `arguments`",
+        )),
     }
 }
 
@@ -113,7 +121,7 @@ mod tests {
     fn a_turn_is_reasoning_then_text_then_calls() {
         let text = "<think>\nsix</think>\n\nLet me see.\n<tool_call>\n{\"name\": \"S-add\", \"arguments\": \
                     {\"text\": \"</tool_call>\"}}\n</tool_call>\n<tool_call>{\"name\":\"b\",\"arguments\":{}}</tool_call>\n";
-        let read = turn(text).unwrap();
+        let read = turn(text, "output").unwrap();
         assert_eq!(read.reasoning.as_deref(), Some("six"));
         assert_eq!(read.content, "Let me see.");
         let calls: Vec<_> = read
@@ -135,7 +143,7 @@ mod tests {
             "<tool_call>{\"name\":\"b\",\"arguments\":{}}</tool_call> and so on",
             "six<think>seven</think>",
         ] {
-            assert!(turn(bad).is_err(), "{bad}");
+            assert!(turn(bad, "output").is_err(), "{bad}");
         }
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::demonstration::Demonstration;
-use crate::error::ImportError;
+use crate::error::{ImportError, RowError};
 use crate::file_rows::{FileRows, file_rows, stem};
 use crate::format::Format;
 use crate::formats::{self, Imported};
@@ -56,7 +56,7 @@ impl Rows {
         self.renamed
     }
 
-    fn import(&mut self, line: usize, row: Value) -> Result<Imported, String> {
+    fn import(&mut self, line: usize, row: Value) -> Result<Imported, RowError> {
         let context = RowContext {
             options: &self.options,
             stem: &self.stem,
@@ -71,10 +71,8 @@ impl Rows {
             self.renamed += 1;
         }
         if !self.seen.insert(imported.id().to_owned()) {
-            return Err(format!(
-                "field `id`: {:?} stands before it already",
-                imported.id()
-            ));
+            let problem = format!("{:?} stands before it already", imported.id());
+            return Err(RowError::field("id", problem));
         }
         Ok(imported)
     }
@@ -88,10 +86,10 @@ impl Iterator for Rows {
             Ok(row) => row,
             Err(error) => return Some(Err(error)),
         };
-        Some(self.import(line, row).map_err(|message| ImportError::Row {
+        Some(self.import(line, row).map_err(|source| ImportError::Row {
             path: self.path.clone(),
             line,
-            message,
+            source,
         }))
     }
 }

@@ -11,7 +11,7 @@ use rlf_dialogue::trajectory::Event;
 use rlf_dialogue::{Content, Message, Role, Task, Trajectory};
 use serde_json::Value;
 
-use crate::error::ImportError;
+use crate::error::{ImportError, RowError};
 use crate::field::Row;
 use crate::file_rows::file_rows;
 use crate::formats::Unsolved;
@@ -30,7 +30,7 @@ pub fn steps(task: &Task, trajectory: &Trajectory) -> Result<Vec<Task>, ImportEr
     let unsolved =
         unsolved.ok_or_else(|| fail("no `reference.unsolved`, so it is not FTRL's".into()))?;
     let mut unsolved = Unsolved::try_from(unsolved.clone())
-        .map_err(|what| fail(format!("`reference.unsolved`: {what}")))?;
+        .map_err(|error| fail(format!("`reference.unsolved`: {error}")))?;
     let all = unsolved.count();
     let mut prompt = task.prompt.clone();
     let mut steps = Vec::new();
@@ -113,7 +113,7 @@ pub fn steps_of_run(tasks: &[Task], run: &Path) -> Result<Vec<Task>, ImportError
             let fail = |message: String| ImportError::Row {
                 path: file.clone(),
                 line,
-                message,
+                source: RowError::Row(message),
             };
             let trajectory = row.get_mut("trajectory").map(Value::take).unwrap_or(row);
             let trajectory: Trajectory = serde_json::from_value(trajectory)

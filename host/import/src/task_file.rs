@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rlf_dialogue::Task;
 
-use crate::error::ImportError;
+use crate::error::{ImportError, RowError};
 use crate::file_rows::{file_rows, stem};
 use crate::formats::{from_row, ids_may_repeat};
 
@@ -21,10 +21,10 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, ImportError> {
     let mut tasks = Vec::new();
     for row in file_rows(path)? {
         let (line, row) = row?;
-        let fail = |message| ImportError::Row {
+        let fail = |source| ImportError::Row {
             path: path.to_owned(),
             line,
-            message,
+            source,
         };
         let may_repeat = ids_may_repeat(&row);
         let mut task = from_row(row, &stem, line).map_err(fail)?;
@@ -33,8 +33,8 @@ pub fn read_tasks(path: &Path) -> Result<Vec<Task>, ImportError> {
             task.id = format!("{}@{line}", task.id);
         }
         if let Some(first) = lines.insert(task.id.clone(), line) {
-            let message = format!("field `id`: {:?} stands in line {first} already", task.id);
-            return Err(fail(message));
+            let problem = format!("{:?} stands in line {first} already", task.id);
+            return Err(fail(RowError::field("id", problem)));
         }
         tasks.push(task);
     }

@@ -4,6 +4,7 @@ use rlf_dialogue::ToolDefinition;
 use rlf_dialogue::tool::Hints;
 use serde_json::{Value, json};
 
+use crate::error::RowError;
 use crate::field::{label, object, unpacked_list};
 
 /// Reads a list of tools, each `{type: "function", function: {..}}` or its `function` alone; as a list, or as JSON in a
@@ -11,7 +12,7 @@ use crate::field::{label, object, unpacked_list};
 pub(crate) fn definitions(
     value: Option<&Value>,
     field: &str,
-) -> Result<Vec<ToolDefinition>, String> {
+) -> Result<Vec<ToolDefinition>, RowError> {
     let listed = match value {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::String(text)) if text.trim().is_empty() => return Ok(Vec::new()),
@@ -21,24 +22,23 @@ pub(crate) fn definitions(
     for (at, tool) in listed.iter().enumerate() {
         let tool = definition(tool, &format!("{field}[{at}]"))?;
         if tools.iter().any(|other| other.name == tool.name) {
-            let name = &tool.name;
-            return Err(format!(
-                "field `{field}[{at}]`: a tool {name:?} stands before it already"
-            ));
+            let problem = format!("a tool {:?} stands before it already", tool.name);
+            return Err(RowError::field(format!("{field}[{at}]"), problem));
         }
         tools.push(tool);
     }
     Ok(tools)
 }
 
-fn definition(value: &Value, field: &str) -> Result<ToolDefinition, String> {
+fn definition(value: &Value, field: &str) -> Result<ToolDefinition, RowError> {
     let value = value.get("function").unwrap_or(value);
     let members = object(value, field)?;
-    let name = label(&members, "name").ok_or_else(|| format!("field `{field}.name` is missing"))?;
+    let at = format!("{field}.name");
+    let name = label(&members, "name").ok_or_else(|| RowError::missing(&at))?;
     if !is_tool_name(&name) {
-        return Err(format!(
-            "field `{field}.name`: {name:?} is no tool's name; it has 1 to 64 of a-z, A-Z, 0-9, _ and -"
-        ));
+        let problem =
+            format!("{name:?} is no tool's name; it has 1 to 64 of a-z, A-Z, 0-9, _ and -");
+        return Err(RowError::field(at, problem));
     }
     let described = members.get("description").and_then(Value::as_str);
     let schema = ["parameters", "inputSchema", "input_schema"]
@@ -69,7 +69,7 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
 pub(crate) fn listed_in(
     system: &str,
     field: &str,
-) -> Result<(String, Vec<ToolDefinition>), String> {
+) -> Result<(String, Vec<ToolDefinition>), RowError> {
     let whole = || Ok((system.to_owned(), Vec::new()));
     let Some((before, rest)) = system.split_once("<tools>\n") else {
         return whole();
@@ -86,7 +86,8 @@ pub(crate) fn listed_in(
     let mut tools = Vec::new();
     for line in listed.lines().filter(|line| !line.trim().is_empty()) {
         let tool: Value = serde_json::from_str(line).map_err(|error| {
-            format!("field `{field}`: a line between <tools> tags is not JSON: {error}")
+            let problem = format!("a line between <tools> tags is not JSON: {error}");
+            RowError::field(field, problem)
         })?;
         tools.push(tool);
     }

@@ -6,6 +6,7 @@
 //! of that name. Each file is a module, so its other definitions are available when the function is called.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +48,21 @@ pub(crate) struct FunctionSources {
     pub(crate) sources: BTreeMap<String, String>,
 }
 
+/// The reason why a folder of functions cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FunctionSourcesError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("cannot read {}: it is no regular file of at most {MAX_FILE_BYTES} bytes", .0.display())]
+    NotAFile(PathBuf),
+    #[error("{}: {problem}", file.display())]
+    Definitions { file: PathBuf, problem: String },
+}
+
 /// The reason why a function cannot be offered, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionProblem {
@@ -78,26 +94,29 @@ fn no_parameters() -> Value {
 }
 
 impl FunctionSources {
-    /// Reads a folder. The error names the mistake and its place.
-    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
-        let open = Dir::open_ambient_dir(folder, ambient_authority())
-            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
-        let read = |name: &str| -> Result<String, String> {
-            let shown = folder.join(name);
-            let failed =
-                |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
-            let metadata = open.metadata(name).map_err(|error| failed(&error))?;
-            if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-                let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
-                return Err(failed(&why));
+    /// Reads a folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self, FunctionSourcesError> {
+        let failed = |action, path: PathBuf| {
+            move |source| FunctionSourcesError::Io {
+                action,
+                path,
+                source,
             }
-            open.read_to_string(name).map_err(|error| failed(&error))
         };
-        let tools = read(TOOLS_FILE)?;
-        let tools: Value = serde_json::from_str(&tools)
-            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
-        let definitions = Self::definitions(&tools)
-            .map_err(|error| format!("{}: {error}", folder.join(TOOLS_FILE).display()))?;
+        let open = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(failed("open", folder.to_owned()))?;
+        let read = |name: &str| -> Result<String, FunctionSourcesError> {
+            let path = folder.join(name);
+            let metadata = (open.metadata(name)).map_err(failed("read", path.clone()))?;
+            if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+                return Err(FunctionSourcesError::NotAFile(path));
+            }
+            open.read_to_string(name).map_err(failed("read", path))
+        };
+        let definitions = Self::definitions(&read(TOOLS_FILE)?).map_err(|problem| {
+            let file = folder.join(TOOLS_FILE);
+            FunctionSourcesError::Definitions { file, problem }
+        })?;
         let mut sources = BTreeMap::new();
         for definition in &definitions {
             let source = read(&format!("{}.py", definition.name))?;
@@ -110,7 +129,8 @@ impl FunctionSources {
         })
     }
 
-    fn definitions(tools: &Value) -> Result<Vec<ToolDefinition>, String> {
+    fn definitions(text: &str) -> Result<Vec<ToolDefinition>, String> {
+        let tools: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let tools = tools.as_array().ok_or(
             "it is no list; write [{\"name\": .., \"description\": .., \"parameters\": ..}]",
         )?;
@@ -379,7 +399,8 @@ mod tests {
     fn refusal(files: &[(&str, &str)]) -> String {
         let folder = folder(files);
         let error = FunctionSources::read(folder.path()).unwrap_err();
-        error.replace(&folder.path().display().to_string(), ".")
+        let folder = folder.path().display().to_string();
+        error.to_string().replace(&folder, ".")
     }
 
     #[test]

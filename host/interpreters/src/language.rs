@@ -60,25 +60,28 @@ pub(crate) fn indices(plugin: &Plugin) -> Result<Arc<interpreter::GuestIndices>,
     }
 }
 
+/// The reason why the languages that an interpreter reports cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LanguagesError {
+    #[error("it runs {0} languages; there must be between 1 and {MAX_LANGUAGES}")]
+    Count(usize),
+    #[error("`{0}` cannot name a language: write 1 to 64 of a-z A-Z 0-9 _ -, and each once")]
+    Name(String),
+}
+
 /// Checks the languages that an interpreter reports.
 pub(crate) fn check_languages(
     languages: Vec<interpreter::Language>,
-) -> Result<Vec<Language>, String> {
+) -> Result<Vec<Language>, LanguagesError> {
     if languages.is_empty() || languages.len() > MAX_LANGUAGES {
-        return Err(format!(
-            "it runs {} languages; there must be between 1 and {MAX_LANGUAGES}",
-            languages.len()
-        ));
+        return Err(LanguagesError::Count(languages.len()));
     }
     let mut seen = BTreeSet::new();
     languages
         .into_iter()
         .map(|language| {
             if !is_valid_name(&language.id) || !seen.insert(language.id.clone()) {
-                return Err(format!(
-                    "`{}` cannot name a language: write 1 to 64 of a-z A-Z 0-9 _ -, and each once",
-                    shown(&language.id)
-                ));
+                return Err(LanguagesError::Name(shown(&language.id)));
             }
             Ok(Language {
                 id: language.id,
@@ -102,7 +105,7 @@ mod tests {
         };
         let refusal = |ids: &[&str]| {
             let languages = ids.iter().map(|id| language(id)).collect();
-            check_languages(languages).unwrap_err()
+            check_languages(languages).unwrap_err().to_string()
         };
         assert_eq!(
             refusal(&[]),

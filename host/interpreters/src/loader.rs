@@ -1,6 +1,7 @@
 //! Loading of an interpreter, and calls of the tools that it offers, for the core.
 
 use std::any::Any;
+use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
 use rlf_plugins::bindings::interpreter;
@@ -37,18 +38,18 @@ impl KindLoader for InterpreterLoader {
         max_memory_bytes: u64,
     ) -> Result<LoadPlan, LoadRefusal> {
         check(alias, grants)?;
-        let refused = |key: &str, what: String| {
+        let refused = |key: &str, error: &dyn Error| {
             let mend = format!("correct `{key}` in [plugins.{alias}], or what lies there");
-            LoadRefusal::new(ProblemKind::Grants, what, mend)
+            LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend)
         };
         let sources = (grants.functions.as_deref())
             .map(FunctionSources::read)
             .transpose()
-            .map_err(|what| refused("functions", what))?;
+            .map_err(|error| refused("functions", &error))?;
         let environment = (grants.environment.as_ref())
             .map(PythonEnvironment::read)
             .transpose()
-            .map_err(|what| refused("environment", what))?;
+            .map_err(|error| refused("environment", &error))?;
         let programs = &grants.programs;
         let wanted = ProgramLimits::default();
         let mut limits = programs.limits(&grants.limits, &wanted, max_memory_bytes);
@@ -114,7 +115,7 @@ impl InterpreterExports {
             })
             .await
             .map_err(|stopped| refused(format!("languages did not return: {stopped}")))?;
-        let languages = check_languages(listed).map_err(refused)?;
+        let languages = check_languages(listed).map_err(|error| refused(error.to_string()))?;
         self.loaded.languages.get_or_init(|| languages);
         Ok(())
     }

@@ -20,23 +20,44 @@ const MAX_MISTAKES: usize = 3;
 /// Maximum number of characters quoted of a wrong value.
 const MAX_QUOTE_CHARS: usize = 60;
 
-/// Validates arguments, in at most [`MAX_STEPS`]. The error is a text that a model can act on: it names the argument,
-/// the expected value and the given value.
-pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
+/// The reason why arguments are not passed to a tool, as a text that a model can act on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentsError {
+    /// More than [`MAX_ARGUMENT_DEPTH`].
+    #[error("the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep")]
+    TooDeep,
+    /// Validating them would take more than [`MAX_STEPS`].
+    #[error(
+        "{values} values with {text_bytes} bytes of text are too much for this tool's schema; send less"
+    )]
+    TooLarge {
+        /// Number of values and of member names.
+        values: u64,
+        /// Number of bytes in strings and names.
+        text_bytes: u64,
+    },
+    /// They break the schema in too many places.
+    #[error("they do not fit the tool's schema, and are too large to say where; send less")]
+    Unexplained,
+    /// They break the schema. The text names the argument, the expected value and the given value.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Validates arguments, in at most [`MAX_STEPS`].
+pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), ArgumentsError> {
     let size = measured(arguments)?;
     if schema.steps(size) > MAX_STEPS {
-        return Err(format!(
-            "{} values with {} bytes of text are too much for this tool's schema; send less",
-            size.values, size.text_bytes
-        ));
+        return Err(ArgumentsError::TooLarge {
+            values: size.values,
+            text_bytes: size.text_bytes,
+        });
     }
     if schema.validator().is_valid(arguments) {
         return Ok(());
     }
     if schema.checks(size) > MAX_EXPLAINED_CHECKS {
-        return Err(
-            "they do not fit the tool's schema, and are too large to say where; send less".into(),
-        );
+        return Err(ArgumentsError::Unexplained);
     }
     let mut errors = schema.validator().iter_errors(arguments);
     let mut text = String::new();
@@ -49,18 +70,17 @@ pub fn validate(schema: &ToolSchema, arguments: &Value) -> Result<(), String> {
     if errors.next().is_some() {
         text.push_str("; and more");
     }
-    Err(shorten(&text, MAX_EXPLANATION_CHARS))
+    let explanation = shorten(&text, MAX_EXPLANATION_CHARS);
+    Err(ArgumentsError::Invalid(explanation))
 }
 
 /// Measures arguments. Fails if they are nested too deeply to be looked at.
-pub(crate) fn measured(arguments: &Value) -> Result<Size, String> {
+pub(crate) fn measured(arguments: &Value) -> Result<Size, ArgumentsError> {
     let mut size = Size::default();
     if size.measure(arguments, MAX_ARGUMENT_DEPTH) {
         Ok(size)
     } else {
-        Err(format!(
-            "the arguments are nested more than {MAX_ARGUMENT_DEPTH} deep"
-        ))
+        Err(ArgumentsError::TooDeep)
     }
 }
 
@@ -385,7 +405,8 @@ mod tests {
             (json!([1]), "`arguments` must be an object, got [1]"),
         ];
         for (arguments, said) in cases {
-            assert_eq!(validate(&schema(), &arguments).unwrap_err(), said);
+            let error = validate(&schema(), &arguments).unwrap_err();
+            assert_eq!(error.to_string(), said);
         }
         assert_eq!(
             validate(&schema(), &json!({"query": "x", "top_k": 3})),
@@ -396,7 +417,7 @@ mod tests {
     #[test]
     fn several_mistakes_come_in_one_bounded_text() {
         let arguments = json!({"query": "y".repeat(5_000), "top_k": 0, "unit": 1, "year": 1});
-        let said = validate(&schema(), &arguments).unwrap_err();
+        let said = validate(&schema(), &arguments).unwrap_err().to_string();
         assert!(said.contains("(5000 characters)"), "{said}");
         assert!(said.ends_with("; and more"), "{said}");
         assert!(said.chars().count() <= MAX_EXPLANATION_CHARS + 1);
@@ -409,7 +430,9 @@ mod tests {
             deep = json!([deep]);
         }
         assert_eq!(
-            validate(&schema(), &json!({"query": deep})).unwrap_err(),
+            validate(&schema(), &json!({"query": deep}))
+                .unwrap_err()
+                .to_string(),
             "the arguments are nested more than 64 deep"
         );
     }
@@ -424,7 +447,9 @@ mod tests {
             |count: i32| json!({"a": (0..count).map(|n| n - 200_000).collect::<Vec<_>>()});
         assert_eq!(validate(&schema, &numbers(1_000)), Ok(()));
         assert_eq!(
-            validate(&schema, &numbers(100_000)).unwrap_err(),
+            validate(&schema, &numbers(100_000))
+                .unwrap_err()
+                .to_string(),
             "100003 values with 1 bytes of text are too much for this tool's schema; send less"
         );
         // Every value is wrong, which would make too long an explanation.
@@ -432,7 +457,9 @@ mod tests {
             "a": {"type": "array", "items": {"type": "string"}}}}))
         .unwrap();
         assert_eq!(
-            validate(&schema, &numbers(200_000)).unwrap_err(),
+            validate(&schema, &numbers(200_000))
+                .unwrap_err()
+                .to_string(),
             "they do not fit the tool's schema, and are too large to say where; send less"
         );
     }
@@ -452,6 +479,7 @@ mod tests {
         assert!(
             validate(&with("^(a|b)*a(a|b){3000}$"), &text(1 << 20))
                 .unwrap_err()
+                .to_string()
                 .contains("too much for this tool's schema")
         );
     }

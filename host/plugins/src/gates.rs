@@ -7,7 +7,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use rlf_http::HttpRules;
+use rlf_http::{HttpError, HttpRules};
 use rlf_sandbox::OpenGate;
 
 use crate::grants::PluginGrants;
@@ -35,37 +35,44 @@ pub fn closed_gates() -> Vec<Arc<dyn OpenGate>> {
     http.chain([tools, execute]).collect()
 }
 
-/// Opens the gates of `wanted` as the grants say. The error describes the mistake in the grants.
+/// A mistake in the grants of a gate.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GateError {
+    #[error(
+        "`http` is granted, but no host is named; add a table `http.hosts.\"api.example.com\" = {{}}`"
+    )]
+    NoHosts,
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`")]
+    NoTools,
+    #[error("`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`")]
+    NoInterpreters,
+    #[error("`{}` is not available in this version of rlf-host", .0.as_str())]
+    NotAvailable(GateName),
+}
+
+/// Opens the gates of `wanted` as the grants say.
 pub(crate) fn open(
     wanted: impl IntoIterator<Item = GateName>,
     grants: &PluginGrants,
-) -> Result<Vec<Arc<dyn OpenGate>>, String> {
+) -> Result<Vec<Arc<dyn OpenGate>>, GateError> {
     wanted
         .into_iter()
         .map(|gate| match gate {
             GateName::Http => {
-                let rules = grants.http.as_ref().ok_or_else(|| {
-                    "`http` is granted, but no host is named; add a table `http.hosts.\"api.example.com\" = {}`"
-                        .to_owned()
-                })?;
-                let gate = http::HttpGate::open(rules).map_err(|error| error.to_string())?;
-                Ok(Arc::new(gate) as Arc<dyn OpenGate>)
+                let rules = grants.http.as_ref().ok_or(GateError::NoHosts)?;
+                Ok(Arc::new(http::HttpGate::open(rules)?) as Arc<dyn OpenGate>)
             }
-            GateName::Tools if grants.tools.is_empty() => Err(
-                "`tools` is granted, but no tool is named; add `tools = [\"calculate\"]`".to_owned(),
-            ),
-            GateName::Tools => Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>),
-            GateName::Execute if grants.execute.is_empty() => Err(
-                "`execute` is granted, but no interpreter is named; add `execute = [\"python\"]`"
-                    .to_owned(),
-            ),
+            GateName::Tools if grants.tools.is_empty() => Err(GateError::NoTools),
+            GateName::Tools => {
+                Ok(Arc::new(tools::ToolsGate::open(&grants.tools)) as Arc<dyn OpenGate>)
+            }
+            GateName::Execute if grants.execute.is_empty() => Err(GateError::NoInterpreters),
             GateName::Execute => {
                 Ok(Arc::new(execute::ExecuteGate::open(&grants.execute)) as Arc<dyn OpenGate>)
             }
-            other => Err(format!(
-                "`{}` is not available in this version of rlf-host",
-                other.as_str()
-            )),
+            other => Err(GateError::NotAvailable(other)),
         })
         .collect()
 }

@@ -124,8 +124,8 @@ pub(crate) enum GrantsError {
     BadHash,
     #[error("`max_concurrency = 0` would let no call run")]
     NoConcurrency,
-    #[error("{0}")]
-    Programs(String),
+    #[error("`programs.{0} = 0` would let no program run")]
+    NoProgram(&'static str),
     #[error("`retries = {0}`: a call is tried again once at most")]
     TooManyRetries(u32),
 }
@@ -138,7 +138,7 @@ impl GrantsError {
             }
             Self::BadHash => "copy the hash that `rlf-host plugin inspect` prints",
             Self::NoConcurrency => "write 1 or more, or leave it out",
-            Self::Programs(_) => "write more, or leave it out",
+            Self::NoProgram(_) => "write more, or leave it out",
             Self::TooManyRetries(_) => "write 0 or 1",
         }
     }
@@ -183,7 +183,9 @@ impl PluginGrants {
         if self.max_concurrency == Some(0) {
             return Err(GrantsError::NoConcurrency);
         }
-        self.programs.check().map_err(GrantsError::Programs)?;
+        if let Some(key) = self.programs.zero_limit() {
+            return Err(GrantsError::NoProgram(key));
+        }
         if self.retries > 1 {
             return Err(GrantsError::TooManyRetries(self.retries));
         }

@@ -49,9 +49,10 @@ pub(crate) fn load(
     let imported = (component.info().imports)
         .iter()
         .filter_map(|import| GateName::from_import(import));
-    let gates = gates::open(imported, grants).map_err(|what| {
+    let gates = gates::open(imported, grants).map_err(|error| {
         let mend = format!("correct [plugins.{alias}]; docs/plugins.md describes every key");
-        problem(&path, LoadRefusal::new(ProblemKind::Grants, what, mend))
+        let refusal = LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend);
+        problem(&path, refusal)
     })?;
     if let Some(what) = misplaced(admitted.kind, grants) {
         let mend = format!("leave it out of [plugins.{alias}]");
@@ -144,12 +145,12 @@ fn ask(plugin: &mut Plugin) -> Result<(), LoadRefusal> {
     let Some(ToolList { listed, mend }) = runtime.block_on(plugin.list())? else {
         return Ok(());
     };
-    check_names(&listed, plugin.grants()).map_err(|what| {
+    check_names(&listed, plugin.grants()).map_err(|error| {
         let mend = format!("correct `rename` in [plugins.{}]", plugin.name());
-        LoadRefusal::new(ProblemKind::Grants, what, mend)
+        LoadRefusal::new(ProblemKind::Grants, error.to_string(), mend)
     })?;
     plugin.tools = check_tools(listed, plugin.grants(), Checking::Host)
-        .map_err(|what| LoadRefusal::new(ProblemKind::Tools, what, mend))?;
+        .map_err(|error| LoadRefusal::new(ProblemKind::Tools, error.to_string(), mend))?;
     Ok(())
 }
 

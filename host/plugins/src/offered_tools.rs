@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rlf_dialogue::tool::ToolDefinition;
 use serde_json::Value;
 
-use crate::arguments::{measured, validate};
+use crate::arguments::{ArgumentsError, measured, validate};
 use crate::bindings::types;
-use crate::convert::definition_from_guest;
+use crate::convert::{ContractError, definition_from_guest};
 use crate::grants::PluginGrants;
 use crate::manifest::is_valid_name;
-use crate::schema::{self, ToolSchema};
+use crate::schema::{self, SchemaError, ToolSchema};
 
 /// Maximum number of tools of one plugin.
 pub const MAX_TOOLS: usize = 256;
@@ -45,8 +45,8 @@ pub enum Checking {
 }
 
 impl LoadedTool {
-    /// Checks arguments before the tool sees them. The error is a text that a model can act on.
-    pub fn check(&self, arguments: &Value) -> Result<(), String> {
+    /// Checks arguments before the tool sees them.
+    pub fn check(&self, arguments: &Value) -> Result<(), ArgumentsError> {
         match &self.schema {
             Some(schema) => validate(schema, arguments),
             None => measured(arguments).map(drop),
@@ -54,24 +54,93 @@ impl LoadedTool {
     }
 }
 
+/// The reason why the tools that a plugin offers cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OfferedToolsError {
+    /// There are none.
+    #[error("it offers no tools")]
+    NoTools,
+    /// More than [`MAX_TOOLS`].
+    #[error("it offers {0} tools; at most {MAX_TOOLS} are taken")]
+    TooMany(usize),
+    /// A description is longer than [`MAX_DESCRIPTION_BYTES`].
+    #[error(
+        "the description of `{tool}` has {bytes} bytes; at most {MAX_DESCRIPTION_BYTES} are taken"
+    )]
+    LongDescription {
+        /// The tool's name, shown.
+        tool: String,
+        /// The length of its description.
+        bytes: usize,
+    },
+    /// A schema cannot be used.
+    #[error("tool `{tool}`: {source}")]
+    Schema {
+        /// The tool's name, shown.
+        tool: String,
+        /// The reason.
+        source: SchemaError,
+    },
+    /// All schemas together exceed [`MAX_PLUGIN_SCHEMA_NODES`] or [`MAX_PLUGIN_PATTERN_BYTES`].
+    #[error(
+        "the schemas of its tools are too much together: up to `{tool}` they unfold into {nodes} values with \
+         {pattern_bytes} bytes of regular expressions, and {MAX_PLUGIN_SCHEMA_NODES} and {MAX_PLUGIN_PATTERN_BYTES} are \
+         taken"
+    )]
+    SchemasTooLarge {
+        /// The tool at which a limit was exceeded, shown.
+        tool: String,
+        /// Number of values up to there.
+        nodes: usize,
+        /// Size of the compiled expressions up to there.
+        pattern_bytes: usize,
+    },
+    /// A definition is against the contract.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// A name is not allowed.
+    #[error("`{0}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -")]
+    Name(String),
+    /// Two tools have the same name.
+    #[error("it offers two tools called `{0}`")]
+    Twice(String),
+    /// The operator renames a tool that does not exist.
+    #[error("`rename` is about a tool `{tool}`, but its tools are: {known}")]
+    RenamesUnknown {
+        /// The name in the grants.
+        tool: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// The operator gives a tool a name that is not allowed.
+    #[error("`rename.{tool}` = {name:?} cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -")]
+    NewName {
+        /// The plugin's own name for it.
+        tool: String,
+        /// The name in the grants.
+        name: String,
+    },
+}
+
 /// Checks that the operator renames only existing tools, to valid names.
 pub(crate) fn check_names(
     listed: &[types::ToolDefinition],
     grants: &PluginGrants,
-) -> Result<(), String> {
+) -> Result<(), OfferedToolsError> {
     let own_names: BTreeSet<&str> = listed.iter().map(|tool| tool.name.as_str()).collect();
     for (own, new) in &grants.rename {
         if !own_names.contains(own.as_str()) {
             let known: Vec<&str> = own_names.into_iter().take(20).collect();
-            return Err(format!(
-                "`rename` is about a tool `{own}`, but its tools are: {}",
-                shown(&known.join(", "))
-            ));
+            return Err(OfferedToolsError::RenamesUnknown {
+                tool: own.clone(),
+                known: shown(&known.join(", ")),
+            });
         }
         if !is_valid_name(new) {
-            return Err(format!(
-                "`rename.{own}` = {new:?} cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -"
-            ));
+            return Err(OfferedToolsError::NewName {
+                tool: own.clone(),
+                name: new.clone(),
+            });
         }
     }
     Ok(())
@@ -82,15 +151,12 @@ pub fn check_tools(
     listed: Vec<types::ToolDefinition>,
     grants: &PluginGrants,
     checking: Checking,
-) -> Result<Vec<LoadedTool>, String> {
+) -> Result<Vec<LoadedTool>, OfferedToolsError> {
     if listed.is_empty() {
-        return Err("it offers no tools".into());
+        return Err(OfferedToolsError::NoTools);
     }
     if listed.len() > MAX_TOOLS {
-        return Err(format!(
-            "it offers {} tools; at most {MAX_TOOLS} are taken",
-            listed.len()
-        ));
+        return Err(OfferedToolsError::TooMany(listed.len()));
     }
     let mut seen = BTreeSet::new();
     let (mut nodes, mut pattern_bytes) = (0, 0);
@@ -98,41 +164,38 @@ pub fn check_tools(
         .into_iter()
         .map(|listed| {
             if listed.description.len() > MAX_DESCRIPTION_BYTES {
-                return Err(format!(
-                    "the description of `{}` has {} bytes; at most {MAX_DESCRIPTION_BYTES} are taken",
-                    shown(&listed.name),
-                    listed.description.len()
-                ));
+                return Err(OfferedToolsError::LongDescription {
+                    tool: shown(&listed.name),
+                    bytes: listed.description.len(),
+                });
             }
             // Checked before parsing: the length of a schema is bounded as text.
             let schema = match checking {
                 Checking::Host => ToolSchema::parse(&listed.input_schema).map(Some),
                 Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
             };
-            let schema =
-                schema.map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+            let schema = schema.map_err(|source| OfferedToolsError::Schema {
+                tool: shown(&listed.name),
+                source,
+            })?;
             nodes += schema.as_ref().map_or(0, ToolSchema::nodes);
             pattern_bytes += schema.as_ref().map_or(0, ToolSchema::pattern_bytes);
             if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
-                return Err(format!(
-                    "the schemas of its tools are too much together: up to `{}` they unfold into {nodes} \
-                     values with {pattern_bytes} bytes of regular expressions, and {MAX_PLUGIN_SCHEMA_NODES} and \
-                     {MAX_PLUGIN_PATTERN_BYTES} are taken",
-                    shown(&listed.name)
-                ));
+                return Err(OfferedToolsError::SchemasTooLarge {
+                    tool: shown(&listed.name),
+                    nodes,
+                    pattern_bytes,
+                });
             }
-            let own = definition_from_guest(listed).map_err(|error| error.to_string())?;
+            let own = definition_from_guest(listed)?;
             let name = grants.rename.get(&own.name).unwrap_or(&own.name).clone();
             for name in [&own.name, &name] {
                 if !is_valid_name(name) {
-                    return Err(format!(
-                        "`{}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -",
-                        shown(name)
-                    ));
+                    return Err(OfferedToolsError::Name(shown(name)));
                 }
             }
             if !seen.insert(name.clone()) {
-                return Err(format!("it offers two tools called `{name}`"));
+                return Err(OfferedToolsError::Twice(name));
             }
             Ok(LoadedTool {
                 own_name: own.name.clone(),
@@ -170,7 +233,8 @@ mod tests {
 
     fn refusal(tools: Vec<types::ToolDefinition>, grants: &str) -> String {
         let grants = rlf_config::parse(grants, "c.toml").unwrap();
-        check_tools(tools, &grants, Checking::Host).unwrap_err()
+        let refused = check_tools(tools, &grants, Checking::Host);
+        refused.unwrap_err().to_string()
     }
 
     #[test]
@@ -211,6 +275,7 @@ mod tests {
                 &rlf_config::parse(grants, "c.toml").unwrap(),
             )
             .unwrap_err()
+            .to_string()
         };
         assert_eq!(
             misnamed("rename.x = \"b\""),

@@ -55,19 +55,15 @@ impl ProgramGrants {
     /// Bytes that may cross in addition to files and output.
     const REST_BYTES: u64 = 4 << 20;
 
-    /// Fails if a setting lets nothing run, and names that setting.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let (time, deadline) = (self.time, self.deadline);
-        for (key, is_zero) in [
-            ("time_ms", time.is_zero()),
-            ("deadline_ms", deadline.is_zero()),
+    /// The key of a limit that is 0 and so lets no program run.
+    pub(crate) fn zero_limit(&self) -> Option<&'static str> {
+        let limits = [
+            ("time_ms", self.time.is_zero()),
+            ("deadline_ms", self.deadline.is_zero()),
             ("memory_bytes", self.memory_bytes == 0),
-        ] {
-            if is_zero {
-                return Err(format!("`programs.{key} = 0` would let no program run"));
-            }
-        }
-        Ok(())
+        ];
+        let zero = limits.into_iter().find(|(_, is_zero)| *is_zero);
+        zero.map(|(key, _)| key)
     }
 
     /// The root directory of every program.

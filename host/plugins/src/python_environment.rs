@@ -1,6 +1,7 @@
 //! Environments written in Python: a folder of files, one server each. The interpreter gets them when it is loaded, so
 //! every session starts from memory in which they are already imported.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
@@ -36,6 +37,43 @@ pub struct Scenario {
     pub expect: Option<Value>,
 }
 
+/// The reason why the files of an environment cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PythonEnvironmentError {
+    /// The system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The attempted action: open, list or read.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file is too large, or none that can be read.
+    #[error("cannot read {}: it is no regular file of at most {MAX_FILE_BYTES} bytes", .0.display())]
+    NotAFile(PathBuf),
+    /// The folder has no server.
+    #[error("there is no server in {}: a server is a file `Name.py`, with a capital", .0.display())]
+    NoServer(PathBuf),
+    /// The folder has too many servers.
+    #[error("{} has {count} servers; at most {MAX_SERVERS} are taken", folder.display())]
+    TooManyServers {
+        /// The folder.
+        folder: PathBuf,
+        /// Their number.
+        count: usize,
+    },
+    /// The file of scenarios is not a list of scenarios.
+    #[error("{}: {problem}", file.display())]
+    Scenarios {
+        /// The file.
+        file: PathBuf,
+        /// The mistake, and the number of the scenario that has it.
+        problem: String,
+    },
+}
+
 /// `[plugins.<alias>.environment]` of an interpreter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -52,7 +90,7 @@ impl PythonEnvironment {
     }
 
     /// The names of its servers.
-    pub fn names(&self) -> Result<Vec<String>, String> {
+    pub fn names(&self) -> Result<Vec<String>, PythonEnvironmentError> {
         let read = self.read()?;
         let servers = read["servers"].as_object();
         Ok(servers
@@ -70,8 +108,8 @@ impl PythonEnvironment {
         files.is_ok_and(|files| files.servers(only.as_deref()).is_ok())
     }
 
-    /// Reads the files for the interpreter's `init`. The error names the mistake and its place.
-    pub fn read(&self) -> Result<Value, String> {
+    /// Reads the files for the interpreter's `init`.
+    pub fn read(&self) -> Result<Value, PythonEnvironmentError> {
         let mut servers = Map::new();
         let mut scenarios = Vec::new();
         if let Some(path) = &self.servers {
@@ -82,8 +120,9 @@ impl PythonEnvironment {
                 servers.insert(name, json!({ "source": source, "file": file }));
             }
             if let Some(text) = files.text_if_there(SCENARIOS_FILE)? {
-                scenarios = scenarios_of(&text).map_err(|error| {
-                    format!("{}: {error}", folder.join(SCENARIOS_FILE).display())
+                scenarios = scenarios_of(&text).map_err(|problem| {
+                    let file = folder.join(SCENARIOS_FILE);
+                    PythonEnvironmentError::Scenarios { file, problem }
                 })?;
                 if only.is_some() {
                     scenarios.retain(|scenario| takes_place_in(scenario, &servers));
@@ -134,20 +173,21 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn open(folder: &'a Path) -> Result<Self, String> {
-        let open = Dir::open_ambient_dir(folder, ambient_authority())
-            .map_err(|error| format!("cannot open {}: {error}", folder.display()))?;
-        Ok(Self { folder, open })
+    fn open(folder: &'a Path) -> Result<Self, PythonEnvironmentError> {
+        let open = Dir::open_ambient_dir(folder, ambient_authority());
+        Ok(Self {
+            folder,
+            open: open.map_err(failed("open", folder))?,
+        })
     }
 
     /// Names and sources of the servers, sorted by name.
-    fn servers(&self, only: Option<&str>) -> Result<Vec<(String, String)>, String> {
-        let failed =
-            |error: std::io::Error| format!("cannot list {}: {error}", self.folder.display());
+    fn servers(&self, only: Option<&str>) -> Result<Vec<(String, String)>, PythonEnvironmentError> {
         let mut names = Vec::new();
-        for entry in self.open.entries().map_err(failed)? {
+        let entries = self.open.entries();
+        for entry in entries.map_err(failed("list", self.folder))? {
             let name = entry
-                .map_err(failed)?
+                .map_err(failed("list", self.folder))?
                 .file_name()
                 .to_string_lossy()
                 .into_owned();
@@ -161,17 +201,14 @@ impl<'a> Files<'a> {
         }
         names.sort_unstable();
         if names.is_empty() {
-            return Err(format!(
-                "there is no server in {}: a server is a file `Name.py`, with a capital",
-                self.folder.display()
-            ));
+            let folder = self.folder.to_owned();
+            return Err(PythonEnvironmentError::NoServer(folder));
         }
         if names.len() > MAX_SERVERS {
-            return Err(format!(
-                "{} has {} servers; at most {MAX_SERVERS} are taken",
-                self.folder.display(),
-                names.len()
-            ));
+            return Err(PythonEnvironmentError::TooManyServers {
+                folder: self.folder.to_owned(),
+                count: names.len(),
+            });
         }
         let read = |name: String| {
             let text = self.text(&format!("{name}.py"))?;
@@ -180,7 +217,7 @@ impl<'a> Files<'a> {
         names.into_iter().map(read).collect()
     }
 
-    fn text_if_there(&self, name: &str) -> Result<Option<String>, String> {
+    fn text_if_there(&self, name: &str) -> Result<Option<String>, PythonEnvironmentError> {
         if self.open.exists(name) {
             self.text(name).map(Some)
         } else {
@@ -188,18 +225,23 @@ impl<'a> Files<'a> {
         }
     }
 
-    fn text(&self, name: &str) -> Result<String, String> {
-        let shown = self.folder.join(name);
-        let failed =
-            |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", shown.display());
-        let metadata = self.open.metadata(name).map_err(|error| failed(&error))?;
+    fn text(&self, name: &str) -> Result<String, PythonEnvironmentError> {
+        let path = self.folder.join(name);
+        let metadata = self.open.metadata(name).map_err(failed("read", &path))?;
         if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-            let why = format!("it is no regular file of at most {MAX_FILE_BYTES} bytes");
-            return Err(failed(&why));
+            return Err(PythonEnvironmentError::NotAFile(path));
         }
         self.open
             .read_to_string(name)
-            .map_err(|error| failed(&error))
+            .map_err(failed("read", &path))
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PythonEnvironmentError {
+    move |source| PythonEnvironmentError::Io {
+        action,
+        path: path.to_owned(),
+        source,
     }
 }
 
@@ -215,9 +257,10 @@ mod tests {
         let environment = PythonEnvironment {
             servers: Some(folder.path().join(at)),
         };
-        environment
-            .read()
-            .map_err(|error| error.replace(&folder.path().display().to_string(), "."))
+        environment.read().map_err(|error| {
+            let folder = folder.path().display().to_string();
+            error.to_string().replace(&folder, ".")
+        })
     }
 
     #[test]

@@ -39,9 +39,17 @@ pub fn open_device(name: &str) -> Result<DeviceChoice> {
     }
 }
 
-/// CUDA device 0 in words, or the reason why it cannot be used here.
-pub fn cuda_status() -> Result<String, String> {
-    cuda(0).map(|choice| choice.reason)
+/// The reason why CUDA cannot be used here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoCuda(String);
+
+/// CUDA device 0 in words.
+///
+/// # Errors
+/// If CUDA cannot be used; the message says why.
+pub fn cuda_status() -> Result<String, NoCuda> {
+    cuda(0).map(|choice| choice.reason).map_err(NoCuda)
 }
 
 fn cpu(reason: &str) -> DeviceChoice {

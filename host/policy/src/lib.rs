@@ -87,7 +87,7 @@ mod weights;
 pub use batch::{PackedBatch, Sequence, micro_batches};
 pub use config::Qwen3Config;
 pub use decode::{Decoder, Entry};
-pub use device::{CpuFacts, DeviceChoice, cpu_facts, cuda_status, open_device};
+pub use device::{CpuFacts, DeviceChoice, NoCuda, cpu_facts, cuda_status, open_device};
 pub use error::{InvalidSetting, PolicyError, Result};
 pub use generation::GenerationConfig;
 pub use grad::{Accumulated, Gradients};

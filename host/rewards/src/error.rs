@@ -1,7 +1,7 @@
 //! Errors of a `[rewards]` table.
 
 /// The reason why a `[rewards]` table cannot be used with a registry.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RewardsError {
     /// The stack has no entry.
     #[error("`rewards.stack` is empty: add a [[rewards.stack]] entry with a reward plugin")]
@@ -27,14 +27,14 @@ pub enum RewardsError {
         kind: &'static str,
     },
     /// Weights that contradict each other, or that are not finite numbers.
-    #[error("[[rewards.stack]] entry {entry} (`{plugin}`): {what}")]
+    #[error("[[rewards.stack]] entry {entry} (`{plugin}`): {source}")]
     BadWeights {
         /// Number of the entry, from 1.
         entry: usize,
         /// The name in the entry.
         plugin: String,
-        /// The problem, in words.
-        what: String,
+        /// The mistake.
+        source: WeightsError,
     },
     /// A condition about a plugin that is not in the stack.
     #[error(
@@ -49,4 +49,23 @@ pub enum RewardsError {
         /// The plugin that it names.
         plugin: String,
     },
+}
+
+/// The reason why the weights of an entry of the stack cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WeightsError {
+    /// One weight and several.
+    #[error("`weights` stands beside `weight` or `term`; keep one of the two")]
+    Both,
+    /// The weight of a named term is infinite or not a number.
+    #[error("the weight of `{term}` is {weight}; it must be a finite number")]
+    OfTerm {
+        /// The term.
+        term: String,
+        /// Its weight.
+        weight: f64,
+    },
+    /// The weight is infinite or not a number.
+    #[error("`weight` is {0}; it must be a finite number")]
+    Weight(f64),
 }

@@ -45,10 +45,10 @@ impl Formula {
                 });
             let weights = entry
                 .checked_weights()
-                .map_err(|what| RewardsError::BadWeights {
+                .map_err(|source| RewardsError::BadWeights {
                     entry: index + 1,
                     plugin: entry.plugin.clone(),
-                    what,
+                    source,
                 })?;
             parts.push(Part {
                 plugin,
@@ -225,6 +225,7 @@ fn unknown_term(plugin: &str, term: Option<&str>, score: &PluginScore) -> Exclud
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reward::GradeError;
 
     fn formula(text: &str) -> Result<Formula, RewardsError> {
         Formula::new(&rlf_config::parse(text, "t.toml").unwrap())
@@ -340,18 +341,21 @@ gate = "em.em < 1"
     #[test]
     fn a_refusal_excludes_one_and_a_failed_call_excludes_all() {
         let formula = formula(STACK).unwrap();
-        let em = |score: Result<PluginScore, String>| score;
         let ok = || plugin(&[("em", 1.0), ("f1", 1.0)]);
         let format = || Ok(vec![Ok(plugin(&[("ok", 1.0)])), Ok(plugin(&[("ok", 1.0)]))]);
 
-        let answers = [Ok(vec![em(Err("no gold".into())), em(Ok(ok()))]), format()];
+        let refused = GradeError::Trajectory("no gold".into());
+        let answers = [Ok(vec![Err(refused), Ok(ok())]), format()];
         let scores = formula.scores(&answers, 2);
         let excluded = scores[0].as_ref().unwrap_err();
         assert_eq!(excluded.reason, "reward `em` gave no score: no gold");
         assert_eq!(excluded.cause, ExclusionCause::Reward);
         assert!(scores[1].is_ok());
 
-        let scores = formula.scores(&[Err("timeout: too slow".into()), format()], 2);
+        let scores = formula.scores(
+            &[Err(GradeError::Call("timeout: too slow".into())), format()],
+            2,
+        );
         for score in scores {
             let excluded = score.unwrap_err();
             assert_eq!(excluded.reason, "reward `em` failed: timeout: too slow");

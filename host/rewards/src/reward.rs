@@ -8,7 +8,7 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, Fault};
 use rlf_dialogue::trajectory::Trajectory;
 use rlf_plugins::bindings::{reward, types};
-use rlf_plugins::convert::{error_text, finite, metrics};
+use rlf_plugins::convert::{ContractError, error_text, finite, metrics};
 use rlf_plugins::counters::{CallCounters, CallCounts, Unhealthy};
 use rlf_plugins::gates::{NestedCalls, Nesting};
 use rlf_plugins::manifest::PluginKind;
@@ -22,7 +22,7 @@ use crate::grading::{Grading, GradingRequest};
 use crate::loader::grade;
 
 /// One plugin's answer for a group: a score or a refusal for each trajectory, or the reason why the call failed.
-pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, String>>, String>;
+pub(crate) type PluginAnswer = Result<Vec<Result<PluginScore, GradeError>>, GradeError>;
 
 /// One plugin's score for one trajectory, checked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -36,7 +36,7 @@ pub struct PluginScore {
 }
 
 /// The reason why a plugin gave no score.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GradeError {
     /// The call for the whole group failed, or could not be made.
     #[error("{0}")]
@@ -44,6 +44,9 @@ pub enum GradeError {
     /// The plugin refused this trajectory, or could not grade it alone, or its score cannot be used.
     #[error("{0}")]
     Trajectory(String),
+    /// The score of this trajectory is against the contract.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
 }
 
 /// Grades one trajectory with one plugin alone, as its author does to try it. `tools` are those that the plugin may call, if its grants open any.
@@ -78,12 +81,7 @@ pub async fn grade_group(
     })?;
     let request = Arc::new(GradingRequest::new(task, group, grading));
     let tools: Arc<dyn NestedCalls> = Arc::new(tools.clone());
-    let scores = reward.grade(&request, Some(&tools)).await;
-    Ok(scores
-        .map_err(GradeError::Call)?
-        .into_iter()
-        .map(|score| score.map_err(GradeError::Trajectory))
-        .collect())
+    reward.grade(&request, Some(&tools)).await
 }
 
 impl PluginScore {
@@ -94,14 +92,15 @@ impl PluginScore {
             .map(|(_, value)| *value)
     }
 
-    fn from_guest(score: reward::Score, events: usize) -> Result<Self, String> {
+    fn from_guest(score: reward::Score, events: usize) -> Result<Self, GradeError> {
         let mut seen = BTreeSet::new();
         let mut terms = Vec::with_capacity(score.terms.len());
         for reward::Term { name, value } in score.terms {
             check_term_name(&name)?;
-            let value = finite(value, || format!("term `{name}`")).map_err(|e| e.to_string())?;
+            let value = finite(value, || format!("term `{name}`"))?;
             if !seen.insert(name.clone()) {
-                return Err(format!("term `{name}` was returned twice"));
+                let what = format!("term `{name}` was returned twice");
+                return Err(GradeError::Trajectory(what));
             }
             terms.push((name, value));
         }
@@ -110,16 +109,15 @@ impl PluginScore {
             check_term_name(&name)?;
             let event = event as usize;
             if event >= events {
-                return Err(format!(
+                let what = format!(
                     "term `{name}` is for event {event} of a trajectory with {events} events"
-                ));
+                );
+                return Err(GradeError::Trajectory(what));
             }
-            let value = finite(value, || format!("term `{name}` of event {event}"))
-                .map_err(|e| e.to_string())?;
+            let value = finite(value, || format!("term `{name}` of event {event}"))?;
             per_event.push((event, name, value));
         }
-        let metrics = metrics(score.metrics).map_err(|error| error.to_string())?;
-        let metrics = metrics
+        let metrics = metrics(score.metrics)?
             .into_iter()
             .map(|metric| (metric.name, metric.value))
             .collect();
@@ -131,15 +129,14 @@ impl PluginScore {
     }
 }
 
-fn check_term_name(name: &str) -> Result<(), String> {
+fn check_term_name(name: &str) -> Result<(), GradeError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     if (1..=64).contains(&name.len()) && name.chars().all(plain) {
         Ok(())
     } else {
         let shown: String = name.chars().take(64).collect();
-        Err(format!(
-            "{shown:?} cannot name a term: write 1 to 64 of a-z A-Z 0-9 _ - . /"
-        ))
+        let what = format!("{shown:?} cannot name a term: write 1 to 64 of a-z A-Z 0-9 _ - . /");
+        Err(GradeError::Trajectory(what))
     }
 }
 
@@ -149,18 +146,18 @@ pub(crate) fn check_scores(
     events: &[usize],
 ) -> PluginAnswer {
     if scores.len() != events.len() {
-        return Err(format!(
+        return Err(GradeError::Call(format!(
             "it returned {} scores for {} trajectories",
             scores.len(),
             events.len()
-        ));
+        )));
     }
     Ok(scores
         .into_iter()
         .zip(events)
         .map(|(score, events)| match score {
             Ok(score) => PluginScore::from_guest(score, *events),
-            Err(error) => Err(error_text(&error)),
+            Err(error) => Err(GradeError::Trajectory(error_text(&error))),
         })
         .collect())
 }
@@ -231,7 +228,7 @@ impl RewardPlugin {
             let score = match answer {
                 Ok(mut scores) => scores
                     .pop()
-                    .unwrap_or_else(|| Err("it returned no score".to_owned())),
+                    .unwrap_or_else(|| Err(GradeError::Call("it returned no score".to_owned()))),
                 Err(why) => self
                     .beyond_limits(&alone, (ended, fault), tools, &mut gradable)
                     .await
@@ -251,7 +248,7 @@ impl RewardPlugin {
         (ended, fault): (Ended, Fault),
         tools: Option<&Arc<dyn NestedCalls>>,
         gradable: &mut Option<bool>,
-    ) -> Option<Result<PluginScore, String>> {
+    ) -> Option<Result<PluginScore, GradeError>> {
         let terms = &self.plugin.manifest().beyond_limits;
         if terms.is_empty() || fault == Fault::Infrastructure || !is_limit(ended) {
             return None;
@@ -331,7 +328,7 @@ impl RewardPlugin {
             if end.ended == Ended::Trap {
                 self.plugin.note_trap(&end);
             }
-            break (Err(error), end.ended, end.fault);
+            break (Err(GradeError::Call(error)), end.ended, end.fault);
         };
         self.counters.count(ended, fault, started.elapsed());
         (answer, ended, fault)
@@ -371,13 +368,18 @@ mod tests {
         ];
         let answer = check_scores(scores, &[2, 2]).unwrap();
         assert_eq!(answer[0].as_ref().unwrap().term("em"), Some(1.0));
-        assert_eq!(answer[1].as_ref().unwrap_err(), "internal: no gold");
+        assert_eq!(
+            answer[1].as_ref().unwrap_err().to_string(),
+            "internal: no gold"
+        );
     }
 
     #[test]
     fn the_wrong_number_of_scores_is_refused() {
         assert_eq!(
-            check_scores(vec![Ok(score(&[]))], &[1, 1]).unwrap_err(),
+            check_scores(vec![Ok(score(&[]))], &[1, 1])
+                .unwrap_err()
+                .to_string(),
             "it returned 1 scores for 2 trajectories"
         );
     }
@@ -395,8 +397,8 @@ mod tests {
             );
             let answer = answer.unwrap();
             assert_eq!(
-                answer[0].as_ref().unwrap_err(),
-                &format!("term `em` is {shown}, not a finite number")
+                answer[0].as_ref().unwrap_err().to_string(),
+                format!("term `em` is {shown}, not a finite number")
             );
             assert!(answer[1].is_ok());
         }
@@ -406,12 +408,15 @@ mod tests {
     fn terms_are_named_once_and_plainly() {
         let one = |score| check_scores(vec![Ok(score)], &[1]).unwrap().remove(0);
         assert_eq!(
-            one(score(&[("a", 1.0), ("a", 2.0)])).unwrap_err(),
+            one(score(&[("a", 1.0), ("a", 2.0)]))
+                .unwrap_err()
+                .to_string(),
             "term `a` was returned twice"
         );
         assert!(
             one(score(&[("a b", 1.0)]))
                 .unwrap_err()
+                .to_string()
                 .starts_with("\"a b\" cannot name a term")
         );
         assert!(one(score(&[("", 1.0)])).is_err());
@@ -432,7 +437,8 @@ mod tests {
             check_scores(vec![Ok(beyond)], &[2])
                 .unwrap()
                 .remove(0)
-                .unwrap_err(),
+                .unwrap_err()
+                .to_string(),
             "term `step` is for event 2 of a trajectory with 2 events"
         );
     }

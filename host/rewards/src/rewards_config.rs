@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::WeightsError;
 use crate::expression::Condition;
 
 /// The configuration of rewards.
@@ -68,10 +69,10 @@ pub(crate) enum Weights {
 }
 
 impl RewardEntry {
-    /// Checks the weights of this entry. The error describes the mistake.
-    pub(crate) fn checked_weights(&self) -> Result<Weights, String> {
+    /// Checks the weights of this entry.
+    pub(crate) fn checked_weights(&self) -> Result<Weights, WeightsError> {
         if !self.weights.is_empty() && (self.weight.is_some() || self.term.is_some()) {
-            return Err("`weights` stands beside `weight` or `term`; keep one of the two".into());
+            return Err(WeightsError::Both);
         }
         let weight = self.weight.unwrap_or(1.0);
         let named = match &self.term {
@@ -83,12 +84,13 @@ impl RewardEntry {
                 .collect(),
         };
         if let Some((term, weight)) = named.iter().find(|(_, weight)| !weight.is_finite()) {
-            return Err(format!(
-                "the weight of `{term}` is {weight}; it must be a finite number"
-            ));
+            return Err(WeightsError::OfTerm {
+                term: term.clone(),
+                weight: *weight,
+            });
         }
         if !weight.is_finite() {
-            return Err(format!("`weight` is {weight}; it must be a finite number"));
+            return Err(WeightsError::Weight(weight));
         }
         Ok(if named.is_empty() {
             Weights::First(weight)
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn contradicting_or_infinite_weights_are_refused() {
-        let refusal = |text: &str| entry(text).checked_weights().unwrap_err();
+        let refusal = |text: &str| entry(text).checked_weights().unwrap_err().to_string();
         assert_eq!(
             refusal("plugin = \"a\"\nweight = 1\nweights = { em = 1 }"),
             "`weights` stands beside `weight` or `term`; keep one of the two"

@@ -6,13 +6,25 @@ use rlf_dialogue::episode::{Episode, Reply};
 use rlf_dialogue::message::{Content, Message, plain_text};
 use rlf_dialogue::protocol::ProtocolSpec;
 use rlf_dialogue::task::Task;
+use rlf_environments::error::SessionError;
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 
 use crate::user::{
-    Persona, STOP, Speaker, TaskUserError, User, UserTurn, Utterance, check, instruction_of,
-    is_wanted,
+    Persona, STOP, Speaker, TaskUserError, User, UserError, UserTurn, Utterance, check,
+    instruction_of, is_wanted,
 };
+
+/// The reason why an agent got no reply, which excludes the trajectory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoReply {
+    #[error(transparent)]
+    Environment(#[from] SessionError),
+    #[error("the simulated user said nothing")]
+    Nothing,
+    #[error("the simulated user could not answer: {0}")]
+    User(#[from] UserError),
+}
 
 /// The messages between the agent and its user so far, and the player of the user.
 #[derive(Debug)]
@@ -59,15 +71,14 @@ impl Conversation {
         &self.persona.instruction
     }
 
-    /// Passes the agent's text to the environment. If the environment is silent, the user answers. An error excludes the
-    /// trajectory.
+    /// Passes the agent's text to the environment. If the environment is silent, the user answers.
     pub(crate) async fn answer(
         &mut self,
         session: &mut EnvironmentSession,
         text: &str,
         context: &TurnContext,
         episode: &mut Episode,
-    ) -> Result<Reply, String> {
+    ) -> Result<Reply, NoReply> {
         // Only the user can leave: if the agent writes the stop text, it is changed.
         let reply = if text.trim() == STOP {
             tell(session, &format!("{text}."), context, episode).await?
@@ -95,23 +106,20 @@ impl Conversation {
         self.said.push(Utterance::agent(text));
     }
 
-    /// The user's turn. An error is the reason why the user has none.
-    pub(crate) async fn user_turn(&mut self) -> Result<UserTurn, String> {
+    /// The user's turn.
+    pub(crate) async fn user_turn(&mut self) -> Result<UserTurn, NoReply> {
         let turn = if self.said.is_empty() {
             self.user.first(&self.persona).await
         } else {
             self.user.reply(&self.persona, &self.said).await
         };
-        match turn {
-            Ok(UserTurn::Says(text)) if text.trim().is_empty() => {
-                Err("the simulated user said nothing".to_owned())
-            }
-            Ok(UserTurn::Says(text)) => {
+        match turn? {
+            UserTurn::Says(text) if text.trim().is_empty() => Err(NoReply::Nothing),
+            UserTurn::Says(text) => {
                 self.said.push(Utterance::user(text.as_str()));
                 Ok(UserTurn::Says(text))
             }
-            Ok(UserTurn::Stops) => Ok(UserTurn::Stops),
-            Err(error) => Err(format!("the simulated user could not answer: {error}")),
+            UserTurn::Stops => Ok(UserTurn::Stops),
         }
     }
 }
@@ -122,9 +130,8 @@ pub(crate) async fn tell(
     text: &str,
     context: &TurnContext,
     episode: &mut Episode,
-) -> Result<Reply, String> {
-    let heard = session.say(text, context).await;
-    let (reply, heard) = heard.map_err(|error| error.to_string())?;
+) -> Result<Reply, NoReply> {
+    let (reply, heard) = session.say(text, context).await?;
     episode.note_feedback(heard);
     Ok(reply)
 }
@@ -206,8 +213,8 @@ mod tests {
         conversation.read(&prompt, Protocol::Hermes.spec());
         assert!(conversation.waits_for_user());
         let turn = conversation.user_turn().await;
-        assert_eq!(turn, Ok(says("Tea, please.")));
-        assert_eq!(conversation.user_turn().await, Ok(UserTurn::Stops));
+        assert_eq!(turn.unwrap(), says("Tea, please."));
+        assert_eq!(conversation.user_turn().await.unwrap(), UserTurn::Stops);
         assert!(script.told.lock().unwrap()[0].1.is_empty());
     }
 
@@ -219,7 +226,8 @@ mod tests {
             "the simulated user could not answer: nobody there",
             "the simulated user said nothing",
         ] {
-            assert_eq!(conversation.user_turn().await, Err(reason.to_owned()));
+            let error = conversation.user_turn().await.unwrap_err();
+            assert_eq!(error.to_string(), reason);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Demonstrations: episodes with turns that a demonstrator writes, played against the real tools.
 
-use futures_util::future::BoxFuture;
+use std::error::Error;
+
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::Score;
@@ -18,13 +19,20 @@ use crate::task_environment::{SetupError, TaskEnvironment};
 /// Maximum number of characters of an observation or a reference in an error.
 const MAX_SHOWN_CHARS: usize = 300;
 
+/// The reason why a demonstrator cannot continue.
+pub type DemonstratorError = Box<dyn Error + Send + Sync>;
+
 /// Writes the turns of one episode, one after the other.
 pub trait Demonstrator: Send {
     /// The next turn of `episode`, as [`Episode::write_turn`] writes it.
     ///
     /// `observations` are the observations of the previous turn's calls, in call order; empty at
-    /// first. An error is the reason why the demonstrator cannot continue, in words.
-    fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String>;
+    /// first.
+    fn next_turn(
+        &mut self,
+        episode: &Episode,
+        observations: &[String],
+    ) -> Result<String, DemonstratorError>;
 }
 
 /// Plays `task` with the turns of `demonstrator` against the real tools.
@@ -56,7 +64,7 @@ pub fn demonstrate<'a>(
                 .next_turn(&episode, &observations)
                 .map_err(|why| {
                     if observations.is_empty() {
-                        return wrong(why);
+                        return wrong(why.to_string());
                     }
                     wrong(format!("after {observations:?}: {why}"))
                 })?;

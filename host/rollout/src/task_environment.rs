@@ -171,7 +171,7 @@ impl<'a> TaskEnvironment<'a> {
                 let why = "the simulated user left before it began";
                 return Err(SetupError::Excluded(why.to_owned()));
             }
-            Err(why) => return Err(SetupError::Excluded(why)),
+            Err(error) => return Err(SetupError::Excluded(error.to_string())),
         };
         self.prompt.push(Message::text(Role::User, text));
         // The policy must not be scored for a user who says too much.
@@ -350,7 +350,7 @@ impl<'a> TaskEnvironment<'a> {
                 }
                 episode.push_reply(reply);
             }
-            Err(why) => episode.abort(why),
+            Err(error) => episode.abort(error.to_string()),
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
 use rlf_config::ConfigError;
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
@@ -17,11 +16,11 @@ use rlf_rollout::shown_tools::ShownTools;
 use rlf_sandbox::SandboxConfig;
 use rlf_tools::tool_manager::ToolManagerConfig;
 use rlf_train::config::CheckpointConfig;
-use rlf_train::config::{RlConfig, SftConfig};
+use rlf_train::config::{ABSENT_RL_KEYS, RlConfig, SftConfig};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::error::RunFailure;
+use crate::error::ConfigurationError;
 use crate::user::UserConfig;
 
 /// Prefix of a data binding that refers to the run's folder.
@@ -113,10 +112,14 @@ pub struct RunConfig {
 }
 
 /// Sets `key.path=value` in a table. The value is TOML; if it is not valid TOML, it is plain text.
-fn set(table: &mut toml::Table, setting: &str) -> anyhow::Result<()> {
+fn set(table: &mut toml::Table, setting: &str) -> Result<(), ConfigurationError> {
+    let wrong = |problem: String| ConfigurationError::Setting {
+        setting: setting.to_owned(),
+        problem,
+    };
     let (key, value) = setting
         .split_once('=')
-        .with_context(|| format!("--set {setting}: write KEY=VALUE, such as rl.steps=20"))?;
+        .ok_or_else(|| wrong("write KEY=VALUE, such as rl.steps=20".to_owned()))?;
     let value = value.trim();
     let parsed = toml::from_str::<toml::Table>(&format!("value = {value}"))
         .ok()
@@ -131,10 +134,26 @@ fn set(table: &mut toml::Table, setting: &str) -> anyhow::Result<()> {
             .or_insert_with(|| toml::Value::Table(toml::Table::new()));
         at = entry
             .as_table_mut()
-            .with_context(|| format!("--set {setting}: `{part}` is not a table"))?;
+            .ok_or_else(|| wrong(format!("`{part}` is not a table")))?;
     }
     at.insert(last.to_owned(), parsed);
     Ok(())
+}
+
+/// Refuses keys of `[rl]` that people expect and that do not exist, and says why not.
+fn refuse_absent_keys(table: &toml::Table, origin: &str) -> Result<(), ConfigurationError> {
+    let rl = table.get("rl").and_then(toml::Value::as_table);
+    let set = |(key, reason): &(&str, &str)| {
+        let value = rl?.get(*key)?;
+        Some(format!("`rl.{key} = {value}`: {reason}"))
+    };
+    match ABSENT_RL_KEYS.iter().find_map(set) {
+        None => Ok(()),
+        Some(problem) => Err(ConfigurationError::Unusable {
+            origin: origin.to_owned(),
+            source: ConfigurationError::Value(problem).into(),
+        }),
+    }
 }
 
 fn cpu() -> String {
@@ -218,22 +237,23 @@ impl Default for EvalConfig {
 }
 
 impl RunConfig {
-    /// Reads and checks a configuration, after `key.path=value` settings from the command line.
-    /// Relative paths in it start at its folder; `output` starts where `rlf-host` is started.
-    pub fn load(path: &Path, settings: &[String]) -> Result<Self, RunFailure> {
-        Self::read(path, settings).map_err(RunFailure::Configuration)
-    }
-
-    fn read(path: &Path, settings: &[String]) -> anyhow::Result<Self> {
+    /// Reads and checks a configuration, after the settings `key.path=value`, which replace values of the file.
+    /// Relative paths in it start at its folder; `output` starts where the program is started.
+    pub fn load(path: &Path, settings: &[String]) -> Result<Self, ConfigurationError> {
         let origin = path.display().to_string();
         let text = rlf_config::read(path)?;
         let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
         let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
+        refuse_absent_keys(&table, &origin)?;
         for setting in settings {
             set(&mut table, setting)?;
+            refuse_absent_keys(&table, &origin)?;
             match rlf_config::parse(&toml::to_string(&table)?, &origin) {
                 Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
-                    bail!("--set {setting}: {message}")
+                    return Err(ConfigurationError::Setting {
+                        setting: setting.clone(),
+                        problem: message,
+                    });
                 }
                 // The file may lack a key that a later setting adds.
                 Err(_) => {}
@@ -249,7 +269,10 @@ impl RunConfig {
         config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
         config
             .check()
-            .with_context(|| format!("{origin} cannot be used"))?;
+            .map_err(|error| ConfigurationError::Unusable {
+                origin,
+                source: error.into(),
+            })?;
         Ok(config)
     }
 
@@ -285,33 +308,41 @@ impl RunConfig {
     }
 
     /// The configuration with every default written out.
-    pub fn to_toml(&self) -> anyhow::Result<String> {
+    pub fn to_toml(&self) -> Result<String, ConfigurationError> {
         // Converted through a table, because TOML wants plain values before tables, in any order of fields.
-        let table = toml::Table::try_from(self).context("cannot write the configuration")?;
-        toml::to_string(&table).context("cannot write the configuration")
+        Ok(toml::to_string(&toml::Table::try_from(self)?)?)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self) -> Result<(), ConfigurationError> {
+        let wrong = |problem: &str| Err(ConfigurationError::Value(problem.to_owned()));
         match (&self.model.checkpoint, &self.model.init) {
-            (Some(_), Some(_)) => bail!("[model] has both `checkpoint` and `init`; keep one"),
-            (None, None) => bail!("[model] needs `checkpoint = \"DIR\"` or a table [model.init]"),
+            (Some(_), Some(_)) => {
+                return wrong("[model] has both `checkpoint` and `init`; keep one");
+            }
+            (None, None) => {
+                return wrong("[model] needs `checkpoint = \"DIR\"` or a table [model.init]");
+            }
             (None, Some(_)) if self.tokenizer.file.is_none() && self.tokenizer.train.is_none() => {
-                bail!(
-                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]"
-                )
+                return wrong(
+                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]",
+                );
             }
             _ => {}
         }
         if self.tokenizer.file.is_some() && self.tokenizer.train.is_some() {
-            bail!("[tokenizer] has both `file` and `train`; keep one");
+            return wrong("[tokenizer] has both `file` and `train`; keep one");
         }
         match (&self.tasks.facts, &self.tasks.train) {
-            (Some(_), Some(_)) => bail!("[tasks] has both `facts` and `train`; keep one"),
-            (None, None) => bail!("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]"),
+            (Some(_), Some(_)) => {
+                return wrong("[tasks] has both `facts` and `train`; keep one");
+            }
+            (None, None) => {
+                return wrong("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]");
+            }
             _ => {}
         }
         if self.sft.is_none() && self.rl.is_none() {
-            bail!("there is nothing to do: add [sft], [rl] or both");
+            return wrong("there is nothing to do: add [sft], [rl] or both");
         }
         for (key, value, least, most) in [
             ("eval.tasks", self.eval.tasks, 1, 1_000_000),
@@ -325,25 +356,29 @@ impl RunConfig {
             ("workers", self.workers(), 1, 1024),
         ] {
             if !(least..=most).contains(&value) {
-                bail!("{key} = {value}: write {least} to {most}");
+                return wrong(&format!("{key} = {value}: write {least} to {most}"));
             }
         }
-        self.engine.validate().context("[engine]")?;
-        self.checkpoint.validate().context("[checkpoint]")?;
+        (self.engine.validate()).map_err(ConfigurationError::table("engine"))?;
+        (self.checkpoint.validate()).map_err(ConfigurationError::table("checkpoint"))?;
         if let Some(user) = &self.user {
             user.check()?;
         }
+        self.serve.validate()?;
         if let Some(sft) = &self.sft {
-            sft.validate().context("[sft]")?;
+            (sft.validate()).map_err(ConfigurationError::table("sft"))?;
         }
         if let Some(rl) = &self.rl {
-            rl.validate().context("[rl]")?;
+            (rl.validate()).map_err(ConfigurationError::table("rl"))?;
         }
         Ok(())
     }
 
     /// The model's shape, for a tokenizer with `vocab_size` ids. None if the weights come from a checkpoint.
-    pub(crate) fn shape(&self, vocab_size: usize) -> anyhow::Result<Option<Qwen3Config>> {
+    pub(crate) fn shape(
+        &self,
+        vocab_size: usize,
+    ) -> Result<Option<Qwen3Config>, ConfigurationError> {
         let Some(init) = &self.model.init else {
             return Ok(None);
         };
@@ -354,10 +389,12 @@ impl RunConfig {
         let shape: Qwen3Config =
             rlf_config::parse(&table.to_string(), "[model.init]").map_err(|error| match error {
                 // The error's line number would not be that of any file.
-                ConfigError::Invalid { message, .. } => anyhow::anyhow!("[model.init]: {message}"),
+                ConfigError::Invalid { message, .. } => {
+                    ConfigurationError::Value(format!("[model.init]: {message}"))
+                }
                 other @ ConfigError::Read { .. } => other.into(),
             })?;
-        shape.validate().context("[model.init]")?;
+        (shape.validate()).map_err(ConfigurationError::table("model.init"))?;
         Ok(Some(shape))
     }
 

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use candle_core::Device;
 use rlf_train::phase::Phase;
 use rlf_train::phase::PhaseEnd;
@@ -14,7 +13,7 @@ use rlf_train::sft;
 
 use crate::config::RunConfig;
 use crate::demonstrations::played::PlayedDemonstrations;
-use crate::error::RunFailure;
+use crate::error::{ControlError, RunFailure};
 use crate::history::RunHistory;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
@@ -31,7 +30,7 @@ pub(crate) async fn train(
 ) -> Result<PhaseEnd, RunFailure> {
     let sft_end = finished(path, Phase::Sft)?;
     finished(path, Phase::Rl)?;
-    let sft = (parts.config.sft.as_ref()).context("--control needs [sft] in the configuration")?;
+    let sft = parts.config.sft.as_ref().ok_or(ControlError::NoSft)?;
     let (sft_seconds, rl_seconds) = step_seconds(path)?;
     let mut config = sft.clone();
     config.steps = ((sft.steps as f64 * rl_seconds / sft_seconds.max(1e-9)).ceil() as u64).max(1);
@@ -40,9 +39,10 @@ pub(crate) async fn train(
     reporter.control_begins(config.steps, rl_seconds);
     let folder = path.join("control");
     if folder.join("config.toml").exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| {
-            format!("cannot remove the earlier control in {}", folder.display())
-        })?;
+        std::fs::remove_dir_all(&folder).map_err(RunFailure::io(format!(
+            "cannot remove the earlier control in {}",
+            folder.display()
+        )))?;
     }
     let spec = RunSpec {
         config_toml: RunConfig {
@@ -54,7 +54,7 @@ pub(crate) async fn train(
         ..spec.clone()
     };
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
-    label_users(parts, &mut run)?;
+    label_users(parts, &mut run);
     let mut model = parts.load_model(&sft_end.path, device)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, parts.config.seed)
@@ -76,16 +76,14 @@ pub(crate) async fn train(
 }
 
 /// The last checkpoint of a phase. An error if the phase is not finished.
-fn finished(path: &Path, phase: Phase) -> anyhow::Result<Checkpoint> {
+fn finished(path: &Path, phase: Phase) -> Result<Checkpoint, RunFailure> {
     let checkpoint = Checkpoint::latest_in_phase(path, phase)?;
-    let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.state.finished) else {
-        bail!("--control compares RL with SFT, but the {phase} phase has not been finished")
-    };
-    Ok(checkpoint)
+    let finished = checkpoint.filter(|checkpoint| checkpoint.state.finished);
+    Ok(finished.ok_or(ControlError::Unfinished(phase))?)
 }
 
 /// Seconds that the steps of SFT and of RL took. Evaluations are left out, because they do not train.
-fn step_seconds(path: &Path) -> anyhow::Result<(f64, f64)> {
+fn step_seconds(path: &Path) -> Result<(f64, f64), RunFailure> {
     let history = RunHistory::read(path)?;
     let seconds = |phase: Phase| -> f64 {
         history
@@ -98,9 +96,8 @@ fn step_seconds(path: &Path) -> anyhow::Result<(f64, f64)> {
 
 /// Adds the name of the model that plays users to every line of the metrics, because numbers with different users
 /// cannot be compared.
-pub(crate) fn label_users(parts: &RunParts, run: &mut RunDirectory) -> anyhow::Result<()> {
+pub(crate) fn label_users(parts: &RunParts, run: &mut RunDirectory) {
     if let Some(users) = parts.users(None) {
-        run.metrics().label("users", serde_json::to_value(users)?);
+        run.metrics().label("users", serde_json::json!(users));
     }
-    Ok(())
 }

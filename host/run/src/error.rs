@@ -1,7 +1,24 @@
 //! Reasons why a run could not begin or did not finish.
 
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use rlf_config::ConfigError;
+use rlf_dialogue::trajectory::NotTrainable;
+use rlf_dialogue::{DialogueError, Split, TemplateError, TokenizerError, Unwritable};
+use rlf_forge::countries::DemonstrationError;
+use rlf_import::{ImportError, PlayError};
+use rlf_plugins::counters::Unhealthy;
+use rlf_policy::PolicyError;
+use rlf_rollout::RolloutError;
+use rlf_sandbox::SandboxError;
+use rlf_serve::ServeConfigError;
+use rlf_tools::tool_manager::ToolError;
 use rlf_train::error::TrainError;
+use rlf_train::phase::Phase;
 use rlf_train::run::RunError;
+use serde_json::Value;
 
 use crate::folder::FolderError;
 
@@ -11,17 +28,312 @@ use crate::folder::FolderError;
 pub enum RunFailure {
     /// The configuration cannot be read or used.
     #[error(transparent)]
-    Configuration(anyhow::Error),
+    Configuration(#[from] ConfigurationError),
+    /// Plugins cannot be loaded, or trapped too often.
+    #[error(transparent)]
+    Plugins(#[from] PluginsError),
+    /// A task or a demonstration cannot be read, played or found.
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
+    /// The policy's files or its device cannot be used, or it could not compute.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The tokenizer cannot be used.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The chat template cannot be used.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
     /// The folder cannot hold a new run.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A problem of the run's folder: it holds no run, the run is in use, or it was started with other settings.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The folder lacks a file of a run, or the file is damaged.
+    #[error(transparent)]
+    Saved(#[from] SavedRunError),
     /// A training loop stopped.
     #[error(transparent)]
     Training(#[from] TrainError),
-    /// A problem of plugins, tasks, weights or anything else.
+    /// The control of a run cannot be trained.
     #[error(transparent)]
-    Other(#[from] anyhow::Error),
+    Control(#[from] ControlError),
+    /// A rollout outside of training stopped.
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+    /// The file system, or the operating system, refused.
+    #[error("{action}: {source}")]
+    Io {
+        /// The attempted action, with its paths.
+        action: String,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// A part of this program broke a promise.
+    #[error("{0}; this is a bug, please report it")]
+    Bug(&'static str),
+}
+
+impl RunFailure {
+    pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let action = action.into();
+        |source| Self::Io { action, source }
+    }
+
+    /// The failure of a part of the configuration: `table` is its key.
+    pub(crate) fn table<E: Error + Send + Sync + 'static>(
+        table: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        move |source| ConfigurationError::table(table)(source).into()
+    }
+}
+
+/// Reasons why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigurationError {
+    /// The file cannot be read, is not TOML, or has an unknown key or a value of the wrong type.
+    #[error(transparent)]
+    File(#[from] ConfigError),
+    /// A setting in addition to the file is wrong.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting, `key.path=value`.
+        setting: String,
+        /// The mistake, and what to write instead.
+        problem: String,
+    },
+    /// Values of a file are out of range, or contradict each other.
+    #[error("{origin} cannot be used: {source}")]
+    Unusable {
+        /// The file.
+        origin: String,
+        /// The mistake.
+        source: Box<ConfigurationError>,
+    },
+    /// A table does not fit the rest of the run, such as plugins, tasks or the model.
+    #[error("[{table}]: {source}")]
+    Table {
+        /// The key of the table.
+        table: &'static str,
+        /// The mistake.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The table `[serve]` is wrong.
+    #[error(transparent)]
+    Serve(#[from] ServeConfigError),
+    /// A single value, or the lack of one. The text names the keys.
+    #[error("{0}")]
+    Value(String),
+    /// The configuration cannot be written as TOML.
+    #[error("cannot write the configuration: {0}")]
+    NotToml(#[from] toml::ser::Error),
+}
+
+impl ConfigurationError {
+    /// The error of the part of the configuration with the key `table`.
+    pub(crate) fn table<E: Error + Send + Sync + 'static>(
+        table: &'static str,
+    ) -> impl FnOnce(E) -> Self {
+        move |source| Self::Table {
+            table,
+            source: source.into(),
+        }
+    }
+}
+
+/// Reasons why plugins cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginsError {
+    /// A directory of plugins does not exist.
+    #[error(
+        "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another",
+        .0.display()
+    )]
+    NoDirectory(PathBuf),
+    /// The sandbox cannot be set up.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// A plugin trapped in too many of its calls.
+    #[error(transparent)]
+    Unhealthy(#[from] Unhealthy),
+}
+
+/// Reasons why tasks or demonstrations cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TasksError {
+    /// A file, or one of its rows, cannot be read.
+    #[error(transparent)]
+    File(#[from] ImportError),
+    /// A file of demonstrations holds a task.
+    #[error(
+        "[tasks] demonstrations = {}: the row with id {id:?} is a task and no conversation",
+        path.display()
+    )]
+    NotAConversation {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        id: String,
+    },
+    /// A task cannot be played.
+    #[error("[tasks], {} split: the row with id {id:?}: {source}", split.as_str())]
+    Row {
+        /// The task's split.
+        split: Split,
+        /// The task.
+        id: String,
+        /// The mistake.
+        source: RolloutError,
+    },
+    /// No task has this number or id. The text says which ones exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// No split has this name.
+    #[error("there is no split `{0}`; write train, validation or test")]
+    NoSplit(String),
+    /// The configuration makes other facts about countries than the run was trained on.
+    #[error(
+        "other facts follow from these settings than the run has in {}; go on with the seed and the [tasks.facts] that it \
+         was begun with, and the rlf-host that began it",
+        .0.display()
+    )]
+    OtherFacts(PathBuf),
+    /// The tools that questions about countries need are missing.
+    #[error("[tasks.facts] asks what only tools can answer: {0}")]
+    NoFactTools(#[from] ToolError),
+    /// The chat template cannot write a turn with several calls.
+    #[error(
+        "[sft] of [tasks.facts] demonstrates several calls in one turn; use another `template`: {0}"
+    )]
+    SeveralCalls(#[from] Unwritable),
+    /// The generator of questions about countries has no demonstration of a task.
+    #[error(transparent)]
+    Generated(#[from] DemonstrationError),
+    /// The gold calls or the answer of a task cannot be written as turns of the run's model.
+    #[error(
+        "[sft] demonstrates the gold calls of [tasks], and those of the row with id {id:?} cannot be written; mend or \
+         remove the row, or name other demonstrations as `tasks.demonstrations`: {source}"
+    )]
+    Gold {
+        /// The task.
+        id: String,
+        /// The mistake.
+        source: GoldError,
+    },
+    /// There is nothing to demonstrate, because a model plays the users of all tasks with gold calls.
+    #[error(
+        "[sft] needs demonstrations, and the gold calls of tasks whose user a model plays are none: nobody knows what that \
+         user would say; name a file as `tasks.demonstrations`, or remove [sft]"
+    )]
+    UsersUnknown,
+    /// There is nothing to demonstrate.
+    #[error(
+        "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have gold \
+         calls, or remove [sft]"
+    )]
+    NoDemonstrations,
+    /// A demonstration from a file cannot be played.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// A demonstration has no tokens to learn.
+    #[error(transparent)]
+    NotTrainable(#[from] NotTrainable),
+    /// A demonstration failed before training began.
+    #[error("[sft] has nothing to learn from a demonstration that fails: {0}")]
+    Rehearsal(#[source] Box<RunFailure>),
+}
+
+/// Reasons why the gold calls or the answer in a task's reference cannot be demonstrated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GoldError {
+    /// The gold calls are not a list.
+    #[error("its gold calls are not a list: {0}")]
+    NotAList(Value),
+    /// A gold call has no name or no arguments.
+    #[error(
+        "its gold call {number} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}"
+    )]
+    NotACall {
+        /// Number of the call, from 1.
+        number: usize,
+        /// The call.
+        call: Value,
+    },
+    /// The answer, or a part of it, is neither text nor a number.
+    #[error("its `{key}` contains a value that is not text: {value}")]
+    NotText {
+        /// The key in the reference.
+        key: &'static str,
+        /// The value.
+        value: Value,
+    },
+    /// The model could not write a gold call.
+    #[error("gold call {number}: {source}")]
+    Call {
+        /// Number of the call, from 1.
+        number: usize,
+        /// The reason.
+        source: Unwritable,
+    },
+    /// The model could not write the answer.
+    #[error("its answer {answer:?}: {source}")]
+    Answer {
+        /// The answer.
+        answer: String,
+        /// The reason.
+        source: Unwritable,
+    },
+    /// The answer is not read from the turn that has it.
+    #[error("its answer {answer:?} would not be read as that by `dialogue.answer`: {turn:?}")]
+    Unread {
+        /// The answer.
+        answer: String,
+        /// The text of the turn.
+        turn: String,
+    },
+    /// No conversation can begin.
+    #[error(transparent)]
+    Dialogue(#[from] DialogueError),
+}
+
+/// Reasons why the control of a run cannot be trained.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The run has no SFT to continue.
+    #[error("a control needs [sft] in the configuration")]
+    NoSft,
+    /// A phase of the run is not finished.
+    #[error("a control compares RL with SFT, but the {0} phase has not been finished")]
+    Unfinished(Phase),
+}
+
+/// Reasons why a run in a folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedRunError {
+    /// The folder holds no run.
+    #[error("{} is not a run: it has no config.toml", .0.display())]
+    NotARun(PathBuf),
+    /// The run has no weights yet.
+    #[error("{} has no checkpoint yet; wait for its first, or train on", .0.display())]
+    NoCheckpoint(PathBuf),
+    /// The checkpoint names no sampling parameters.
+    #[error("{} has no generation_config.json", .0.display())]
+    NoGenerationConfig(PathBuf),
+    /// A line of the metrics is damaged.
+    #[error("{}:{line} is not JSON: {source}", path.display())]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// The parser's error.
+        source: serde_json::Error,
+    },
 }

@@ -24,7 +24,7 @@ pub(crate) fn data_path(run: &Path) -> PathBuf {
 pub enum FolderError {
     /// A run exists there, which is not overwritten by accident.
     #[error(
-        "{} already holds a run; go on with it (--resume), replace it (--overwrite) or name another folder (--run DIR)",
+        "{} already holds a run; go on with it, replace it or name another folder",
         path.display()
     )]
     HoldsARun {
@@ -32,7 +32,7 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// The folder has files that do not belong to a run. Such files are never touched.
-    #[error("{} is not a run and not empty; name another folder (--run DIR)", path.display())]
+    #[error("{} is not a run and not empty; name another folder", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum FolderError {
     #[error("the folder's lock was taken twice")]
     LockTaken,
     /// The file system refused.
-    #[error("{action}")]
+    #[error("{action}: {source}")]
     Io {
         /// The attempted operation, with its paths.
         action: String,

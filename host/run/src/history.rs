@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde_json::{Map, Value};
+
+use crate::error::{RunFailure, SavedRunError};
 
 /// The metrics and trajectories of a run.
 pub struct RunHistory {
@@ -25,19 +26,20 @@ const MAX_TRAJECTORIES: usize = 60;
 
 impl RunHistory {
     /// Reads the records in the folder `run`.
-    pub fn read(run: &Path) -> anyhow::Result<Self> {
+    pub fn read(run: &Path) -> Result<Self, RunFailure> {
         let metrics = run.join("metrics.jsonl");
-        let text = std::fs::read_to_string(&metrics).with_context(|| {
-            format!(
-                "{} is not a run: cannot read {}",
-                run.display(),
-                metrics.display()
-            )
-        })?;
+        let text = std::fs::read_to_string(&metrics).map_err(RunFailure::io(format!(
+            "{} is not a run: cannot read {}",
+            run.display(),
+            metrics.display()
+        )))?;
         let mut lines = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            let parsed = serde_json::from_str(line)
-                .with_context(|| format!("{}:{} is not JSON", metrics.display(), index + 1))?;
+            let parsed = serde_json::from_str(line).map_err(|source| SavedRunError::Metrics {
+                path: metrics.clone(),
+                line: index + 1,
+                source,
+            })?;
             lines.push(parsed);
         }
         // The control's evaluations are shown beside the run's own.
@@ -111,7 +113,7 @@ impl RunHistory {
 }
 
 /// The last trajectories of a run, those of the newest step first.
-fn trajectories(directory: &Path) -> anyhow::Result<Vec<Value>> {
+fn trajectories(directory: &Path) -> Result<Vec<Value>, RunFailure> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Ok(Vec::new());
     };
@@ -130,7 +132,7 @@ fn trajectories(directory: &Path) -> anyhow::Result<Vec<Value>> {
     let mut kept = Vec::new();
     for file in files.iter().rev() {
         let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
+            .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
         for line in text.lines() {
             if kept.len() == MAX_TRAJECTORIES {
                 return Ok(kept);

@@ -6,7 +6,7 @@
 //! the policy or to play single tasks.
 //!
 //! The crate must not know how results are printed: it prints nothing and ends no process. It reports to a
-//! [`RunReporter`] while it works. Some messages name the options of `rlf-host`, because most readers see them there.
+//! [`RunReporter`] while it works. Its errors name keys of the configuration, and no options of a program.
 //!
 //! | looking for | file |
 //! |---|---|
@@ -23,7 +23,7 @@
 //! | the metrics and trajectories that a run wrote | [`RunHistory`] |
 //! | counts of how plugins' calls end | [`PluginHealth`] |
 //! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
-//! | reports to the caller; errors | [`RunReporter`], [`RunFailure`] |
+//! | reports to the caller; errors | [`RunReporter`]; [`RunFailure`], [`FolderError`] |
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -59,7 +59,11 @@ mod train;
 pub mod user;
 
 pub use config::RunConfig;
-pub use error::RunFailure;
+pub use error::{
+    ConfigurationError, ControlError, GoldError, PluginsError, RunFailure, SavedRunError,
+    TasksError,
+};
+pub use folder::FolderError;
 pub use health::PluginHealth;
 pub use history::RunHistory;
 pub use parts::RunParts;

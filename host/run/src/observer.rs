@@ -17,6 +17,7 @@ use rlf_train::rollouts::BoxError;
 use rlf_train::run::Metrics;
 use serde_json::{Map, Value, json};
 
+use crate::error::RunFailure;
 use crate::parts::RunParts;
 use crate::reporter::RunReporter;
 
@@ -57,7 +58,7 @@ impl RunObserver {
         phase: Phase,
         step: u64,
         metrics: &mut Metrics,
-    ) -> anyhow::Result<Evaluation> {
+    ) -> Result<Evaluation, RunFailure> {
         let eval = &self.parts.config.eval;
         self.measure(
             moment,
@@ -83,7 +84,7 @@ impl RunObserver {
         phase: Phase,
         step: u64,
         metrics: &mut Metrics,
-    ) -> anyhow::Result<Evaluation> {
+    ) -> Result<Evaluation, RunFailure> {
         self.reporter.evaluating(split.as_str());
         let tasks = self.parts.tasks.first(split, tasks);
         let params = SamplingParams::default();

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use candle_core::Device;
 use futures_util::future::BoxFuture;
 use rlf_dialogue::dialogue::Dialogue;
@@ -16,16 +15,17 @@ use rlf_plugins::follower::Follower;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
-use rlf_policy::{Model, Purpose, Sampler, SamplingParams};
+use rlf_policy::{Model, PolicyError, Purpose, Sampler, SamplingParams};
 use rlf_rewards::reward_stack::RewardStack;
 use rlf_rollout::evaluate::{Evaluation, evaluate};
 use rlf_rollout::policy_generator::PolicyGenerator;
 use rlf_rollout::user::{User, UsersMode};
-use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
+use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutError, RolloutSettings};
 use rlf_tools::tool_manager::ToolManager;
 
 use crate::config::{IN_RUN, RunConfig};
 use crate::demonstrations::DemonstrationSet;
+use crate::error::{ConfigurationError, PluginsError, RunFailure};
 use crate::folder::data_path;
 use crate::health::PluginHealth;
 use crate::plugins::PluginSources;
@@ -75,7 +75,7 @@ impl RunParts {
         plugins: &PluginSources,
         run: &Path,
         reporter: &dyn RunReporter,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, RunFailure> {
         let tasks = tasks::open(
             &config.tasks,
             config.seed,
@@ -88,7 +88,10 @@ impl RunParts {
             let kept = data.join(USER_PROMPT);
             std::fs::create_dir_all(&data)
                 .and_then(|()| std::fs::copy(&*prompt, &kept))
-                .with_context(|| format!("user.prompt: cannot keep {}", prompt.display()))?;
+                .map_err(RunFailure::io(format!(
+                    "user.prompt: cannot keep {}",
+                    prompt.display()
+                )))?;
             *prompt = kept;
         }
         let text = TextParts::from_config(&config, || tasks.corpus())?;
@@ -102,7 +105,7 @@ impl RunParts {
         plugins: &PluginSources,
         run: &Path,
         reporter: &dyn RunReporter,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, RunFailure> {
         let tasks = tasks::open(
             &config.tasks,
             config.seed,
@@ -124,7 +127,7 @@ impl RunParts {
         tasks: Arc<dyn TaskSource>,
         text: TextParts,
         reporter: &dyn RunReporter,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, RunFailure> {
         let TextParts {
             tokenizer,
             template,
@@ -137,24 +140,25 @@ impl RunParts {
             config.dialogue.clone(),
             &stop_ids,
         )
-        .context("[dialogue]")?;
+        .map_err(RunFailure::table("dialogue"))?;
         warn_of_protocol(&dialogue, reporter);
-        let sandbox = plugins.sandbox(&config.sandbox)?;
-        if let Some(missing) = plugins.all().iter().find(|directory| !directory.is_dir()) {
-            bail!(
-                "there is no plugin directory {}; build the plugins with `cargo xtask plugins`, or name another with --plugins",
-                missing.display()
-            );
+        let sandbox = (plugins.sandbox(&config.sandbox)).map_err(PluginsError::Sandbox)?;
+        let mut directories = plugins.all().into_iter();
+        if let Some(missing) = directories.find(|directory| !directory.is_dir()) {
+            return Err(PluginsError::NoDirectory(missing).into());
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
         let tools = ToolManager::new(&registry, &config.tools)
-            .context("[tools]")?
+            .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&run.join("outputs"));
-        let rewards = RewardStack::new(&registry, &config.rewards).context("[rewards]")?;
+        let rewards =
+            RewardStack::new(&registry, &config.rewards).map_err(RunFailure::table("rewards"))?;
         let follower = (config.tools.reload)
             .then(|| Follower::start(&registry, &sandbox))
             .transpose()
-            .context("cannot start a thread that looks after plugins")?;
+            .map_err(RunFailure::io(
+                "cannot start a thread that looks after plugins",
+            ))?;
         let environments = Environments::new(&registry, &sandbox, &config.environments);
         let user = user::open(
             config.user.as_ref(),
@@ -204,7 +208,7 @@ impl RunParts {
     }
 
     /// The files besides the weights that make a checkpoint loadable elsewhere.
-    pub fn assets(&self) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    pub fn assets(&self) -> Result<Vec<(String, Vec<u8>)>, RunFailure> {
         let template = self.dialogue.template();
         let mut config = serde_json::json!({
             "chat_template": template.source(),
@@ -232,22 +236,23 @@ impl RunParts {
     }
 
     /// Loads weights and fits them to the tokenizer, as [`RunParts::fitted`] does.
-    pub fn load_model(&self, folder: &Path, device: &Device) -> anyhow::Result<Model> {
+    pub fn load_model(&self, folder: &Path, device: &Device) -> Result<Model, RunFailure> {
         self.fitted(Model::load(folder, device)?)
     }
 
     /// Prevents ids beyond the tokenizer's from being sampled or trained. Returns an error if the model's vocabulary is
     /// smaller than the tokenizer's, or if the context is longer than the model's positions.
-    pub fn fitted(&self, mut model: Model) -> anyhow::Result<Model> {
+    pub fn fitted(&self, mut model: Model) -> Result<Model, RunFailure> {
         model.limit_vocabulary(self.tokenizer.vocab_size())?;
         let (context, most) = (
             self.config.dialogue.context as usize,
             model.config().max_position_embeddings,
         );
         if context > most {
-            bail!(
+            let problem = format!(
                 "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
             );
+            return Err(ConfigurationError::Value(problem).into());
         }
         Ok(model)
     }
@@ -282,9 +287,12 @@ impl RunParts {
     }
 
     /// The demonstrations of SFT.
-    pub fn demonstrations(&self) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
+    pub fn demonstrations(&self) -> Result<Arc<dyn DemonstrationSet>, ConfigurationError> {
         let set = self.demonstrations.clone();
-        set.context("the configuration has no [sft], and so no demonstrations")
+        set.ok_or_else(|| {
+            let problem = "the configuration has no [sft], and so no demonstrations";
+            ConfigurationError::Value(problem.into())
+        })
     }
 
     /// The parts that all episodes share.
@@ -315,7 +323,7 @@ impl RunParts {
     pub fn rollout_engine(
         &self,
         model: &Model,
-    ) -> anyhow::Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>)> {
+    ) -> Result<(Arc<RolloutEngine>, Arc<PolicyGenerator>), RolloutError> {
         let generator = Arc::new(PolicyGenerator::start(
             model.share(),
             self.dialogue.stop_ids().to_vec(),
@@ -338,7 +346,7 @@ impl RunParts {
         purpose: Purpose,
         split: Split,
         step: u64,
-    ) -> anyhow::Result<RolloutSettings> {
+    ) -> Result<RolloutSettings, PolicyError> {
         Ok(RolloutSettings {
             sampler: Sampler::new(params, self.config.seed, purpose)?,
             seed: self.config.seed,
@@ -357,7 +365,7 @@ impl RunParts {
         samples: usize,
         params: SamplingParams,
         step: u64,
-    ) -> BoxFuture<'a, anyhow::Result<(Evaluation, Vec<Group>)>> {
+    ) -> Result<(Evaluation, Vec<Group>), RunFailure>> {
         Box::pin(async move {
             let (engine, _generator) = self.rollout_engine(model)?;
             let greedy =
@@ -365,7 +373,7 @@ impl RunParts {
             let sampled = self.settings(params, Purpose::Evaluation, split, step)?;
             let health = self.health();
             let evaluated = evaluate(&engine, tasks, samples, &greedy, &sampled).await?;
-            health.check()?;
+            health.check().map_err(PluginsError::Unhealthy)?;
             Ok(evaluated)
         })
     }

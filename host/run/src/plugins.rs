@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
 use rlf_environments::EnvironmentLoader;
 use rlf_interpreters::InterpreterLoader;
 use rlf_plugins::grants::PluginGrants;
@@ -14,9 +13,10 @@ use rlf_plugins::kind::Kinds;
 use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::{PluginIdentity, Registry};
 use rlf_rewards::RewardLoader;
-use rlf_sandbox::{Sandbox, SandboxConfig};
+use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use rlf_tools::ToolLoader;
 
+use crate::error::RunFailure;
 use crate::reporter::RunReporter;
 
 /// The kinds of plugins that this program loads.
@@ -126,20 +126,20 @@ impl PluginSources {
     }
 
     /// Records the directories in the folder of a new run.
-    pub(crate) fn record(&self, run: &Path) -> anyhow::Result<()> {
+    pub(crate) fn record(&self, run: &Path) -> Result<(), RunFailure> {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let directories: Vec<PathBuf> = self.directories.iter().map(absolute).collect();
         let file = run.join(RECORD);
-        std::fs::write(&file, serde_json::to_string(&directories)?)
-            .with_context(|| format!("cannot write {}", file.display()))
+        let write = || std::fs::write(&file, serde_json::to_string(&directories)?);
+        write().map_err(RunFailure::io(format!("cannot write {}", file.display())))
     }
 
     /// Opens the sandbox. If the configuration names no cache folder, the user's is used.
-    pub fn sandbox(&self, config: &SandboxConfig) -> anyhow::Result<Sandbox> {
+    pub fn sandbox(&self, config: &SandboxConfig) -> Result<Sandbox, SandboxError> {
         let mut config = config.clone();
         config.cache = config.cache.or_else(component_cache);
         config.prepare_elsewhere = self.prepare_elsewhere;
-        Ok(Sandbox::new(&config)?)
+        Sandbox::new(&config)
     }
 
     /// Loads all plugins. Components new to this machine are compiled, which takes seconds.

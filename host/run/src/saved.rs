@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
-use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
@@ -12,7 +10,7 @@ use rlf_rollout::rollout::rollout;
 use rlf_train::run::Checkpoint;
 
 use crate::config::RunConfig;
-use crate::error::RunFailure;
+use crate::error::{RunFailure, SavedRunError};
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
 use crate::reporter::RunReporter;
@@ -39,26 +37,21 @@ impl SavedRun {
     ) -> Result<Self, RunFailure> {
         let file = run.join("config.toml");
         if !file.exists() {
-            let missing = anyhow::anyhow!("{} is not a run: it has no config.toml", run.display());
-            return Err(missing.into());
+            return Err(SavedRunError::NotARun(run.to_owned()).into());
         }
         let mut config = RunConfig::load(&file, &[])?;
         if let Some(device) = device {
             device.clone_into(&mut config.device);
         }
-        let checkpoint = Checkpoint::latest(run)?.with_context(|| {
-            format!(
-                "{} has no checkpoint yet; wait for its first, or train on",
-                run.display()
-            )
-        })?;
+        let checkpoint =
+            Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
         let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
         parts.report_problems(reporter);
         let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
         for change in changes {
             reporter.warn(&format!("since the run was made, {change}"));
         }
-        let device = open_device(&parts.config.device).map_err(anyhow::Error::from)?;
+        let device = open_device(&parts.config.device)?;
         let model = parts.load_model(&checkpoint.path, &device.device)?;
         Ok(Self {
             parts,
@@ -71,9 +64,8 @@ impl SavedRun {
     pub fn generation_config(&self) -> Result<SamplingParams, RunFailure> {
         let first = self.parts.config.model.checkpoint.as_deref();
         let folder = first.unwrap_or(&self.checkpoint.path);
-        let config = GenerationConfig::load(folder).map_err(anyhow::Error::from)?;
-        let config = config
-            .with_context(|| format!("{} has no generation_config.json", folder.display()))?;
+        let config = GenerationConfig::load(folder)?
+            .ok_or_else(|| SavedRunError::NoGenerationConfig(folder.to_owned()))?;
         Ok(config.sampling())
     }
 
@@ -107,11 +99,8 @@ impl SavedRun {
             let step = self.checkpoint.state.step;
             let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
             let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
-            let groups = rollout(&engine, &[task], samples, &settings)
-                .await
-                .map_err(anyhow::Error::from)?;
-            let group = groups.into_iter().next();
-            Ok(group.context("the rollout returned no group")?)
+            let groups = rollout(&engine, &[task], samples, &settings).await?;
+        (groups.into_iter().next()).ok_or(RunFailure::Bug("the rollout returned no group"))
         })
     }
 }

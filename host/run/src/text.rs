@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::protocol::Protocol;
 use rlf_dialogue::template::ChatTemplate;
@@ -10,6 +9,7 @@ use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_policy::GenerationConfig;
 
 use crate::config::{RunConfig, SMALL_TEMPLATE};
+use crate::error::{ConfigurationError, RunFailure};
 use crate::reporter::RunReporter;
 
 /// Text to train a tokenizer on.
@@ -27,7 +27,7 @@ impl TextParts {
     pub(crate) fn from_config<'t>(
         config: &RunConfig,
         corpus: impl FnOnce() -> Corpus<'t>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, RunFailure> {
         Ok(Self {
             tokenizer: open_tokenizer(config, corpus)?,
             template: open_template(config)?,
@@ -36,7 +36,7 @@ impl TextParts {
     }
 
     /// Reads the parts that a run started with.
-    pub(crate) fn from_run(run: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn from_run(run: &Path) -> Result<Self, RunFailure> {
         let assets = rlf_train::run::assets_path(run);
         Ok(Self {
             tokenizer: Tokenizer::load(&assets.join("tokenizer.json"))?,
@@ -47,7 +47,7 @@ impl TextParts {
 }
 
 /// The ids that end a turn, from the folder's generation_config.json; empty if there is none.
-fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
+fn stop_ids(folder: Option<&Path>) -> Result<Vec<u32>, RunFailure> {
     let config = folder.map(GenerationConfig::load).transpose()?.flatten();
     Ok(config.map_or_else(Vec::new, |config| config.stop_ids()))
 }
@@ -56,20 +56,24 @@ fn stop_ids(folder: Option<&Path>) -> anyhow::Result<Vec<u32>> {
 pub(crate) fn open_tokenizer<'t>(
     config: &RunConfig,
     corpus: impl FnOnce() -> Corpus<'t>,
-) -> anyhow::Result<Tokenizer> {
+) -> Result<Tokenizer, RunFailure> {
     if let Some(options) = &config.tokenizer.train {
-        return Tokenizer::train_bpe(corpus(), options).context("[tokenizer.train]");
+        let trained = Tokenizer::train_bpe(corpus(), options);
+        return trained.map_err(RunFailure::table("tokenizer.train"));
     }
     let file = match (&config.tokenizer.file, &config.model.checkpoint) {
         (Some(file), _) => file.clone(),
         (None, Some(checkpoint)) => checkpoint.join("tokenizer.json"),
-        (None, None) => bail!("no tokenizer is configured; set `tokenizer.file`"),
+        (None, None) => {
+            let problem = "no tokenizer is configured; set `tokenizer.file`";
+            return Err(ConfigurationError::Value(problem.into()).into());
+        }
     };
     Ok(Tokenizer::load(&file)?)
 }
 
 /// The chat template: `small`, a file, or the checkpoint's own.
-fn open_template(config: &RunConfig) -> anyhow::Result<ChatTemplate> {
+fn open_template(config: &RunConfig) -> Result<ChatTemplate, RunFailure> {
     Ok(
         match (config.template.as_deref(), &config.model.checkpoint) {
             (Some(SMALL_TEMPLATE), _) | (None, None) => ChatTemplate::small(),

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
 use rlf_policy::{Model, open_device};
@@ -17,7 +16,7 @@ use rlf_train::{rl, sft};
 use crate::config::RunConfig;
 use crate::control::{self, label_users};
 use crate::demonstrations::played::{PlayedDemonstrations, rehearse};
-use crate::error::RunFailure;
+use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
@@ -100,7 +99,7 @@ pub fn train(
             RunStart::Replace => Some(create(true)?),
             RunStart::Resume { .. } => None,
         };
-        let choice = open_device(&config.device).map_err(anyhow::Error::from)?;
+        let choice = open_device(&config.device)?;
         reporter.begins(&path, &choice);
         let config_toml = config.to_toml()?;
         let parts = Arc::new(if is_resumed {
@@ -135,14 +134,14 @@ pub fn train(
         let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
-        label_users(&parts, &mut run)?;
+        label_users(&parts, &mut run);
         let seed = parts.config.seed;
         if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
             let (engine, _generator) = parts.rollout_engine(&model)?;
             let set = parts.demonstrations()?;
             rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
                 .await
-                .context("[sft] has nothing to learn from a demonstration that fails")?;
+                .map_err(|error| TasksError::Rehearsal(error.into()))?;
         }
         let interrupted = options.interrupted.clone();
         let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
@@ -216,7 +215,7 @@ fn first_model(
     parts: &RunParts,
     checkpoint: Option<&Checkpoint>,
     device: &Device,
-) -> anyhow::Result<Model> {
+) -> Result<Model, RunFailure> {
     let folder: Option<PathBuf> = checkpoint
         .map(|checkpoint| checkpoint.path.clone())
         .or_else(|| parts.config.model.checkpoint.clone());
@@ -226,7 +225,9 @@ fn first_model(
     let shape = parts
         .config
         .shape(parts.tokenizer.vocab_size())?
-        .context("[model] has neither `checkpoint` nor `init`")?;
+        .ok_or_else(|| {
+            ConfigurationError::Value("[model] has neither `checkpoint` nor `init`".into())
+        })?;
     parts.fitted(Model::init(&shape, parts.config.seed, device)?)
 }
 

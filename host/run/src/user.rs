@@ -1,32 +1,19 @@
 //! `[user]` of a configuration: a language model behind an endpoint plays the users of tasks that have one.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+mod config;
 
-use anyhow::{Context, bail};
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rlf_dialogue::task::Task;
-use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointConfig};
+use rlf_endpoint::{ChatMessage, Completion, Endpoint};
 use rlf_plugins::seed;
-use rlf_rollout::user::{Persona, STOP, Speaker, User, UserError, UserTurn, Utterance, check};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use rlf_rollout::user::{Persona, Speaker, User, UserError, UserTurn, Utterance, check};
 
-/// Default instructions of the model, if `prompt` names no file.
-const PROMPT: &str = "\
-You play a person who writes to an assistant in a chat. Who you are and what you want, which the assistant does not know:
+use self::config::wrong;
+use crate::error::ConfigurationError;
 
-{instruction}
-
-How to play this person:
-- Write what the person would type and nothing else: one short message, in the first person and in your own words.
-- Say what you want bit by bit. Give a detail when it is needed or when you are asked for it.
-- You know only what is written above. Where you are asked for anything else, say that you do not know or do not mind.
-- Stay with what you want, and with how the person is described, whatever the assistant says.
-- When everything you want is done, or it is clear that it will not be, write {stop} and nothing beside it. Do not write \
-it earlier.
-";
+pub use self::config::UserConfig;
 
 /// First message to a user who speaks first, because chat models answer only to a message.
 const GREETING: &str = "Hello, what can I do for you?";
@@ -34,126 +21,13 @@ const GREETING: &str = "Hello, what can I do for you?";
 /// Replaces a message without words, because endpoints refuse an empty one.
 const NO_WORDS: &str = "(no words)";
 
-/// The model that plays users, and its limits. The endpoint's keys are those of [`EndpointConfig`], with the same
-/// defaults. They are repeated here so that an error in a key names its line and the nearest key.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct UserConfig {
-    pub(crate) url: String,
-    pub(crate) model: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) key_env: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) key_file: Option<PathBuf>,
-    pub(crate) temperature: f64,
-    pub(crate) max_tokens: u32,
-    pub(crate) send_seed: bool,
-    pub(crate) timeout_ms: u64,
-    pub(crate) retries: u32,
-    pub(crate) backoff_ms: u64,
-    pub(crate) max_concurrent: u32,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub(crate) extra: Map<String, Value>,
-    /// Largest number of the user's messages in one episode, after which the user leaves. Default 30.
-    pub(crate) max_turns: u32,
-    /// Word in a reply that means the user leaves. The agent does not see that reply. Default `###STOP###`.
-    pub(crate) stop: String,
-    /// Text file with the model's instructions. `{instruction}` is replaced by the task's instruction, and `{stop}` by
-    /// the stop word. Default: a built-in text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) prompt: Option<PathBuf>,
-}
-
-impl Default for UserConfig {
-    fn default() -> Self {
-        let endpoint = EndpointConfig::default();
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            url: endpoint.url,
-            model: endpoint.model,
-            key_env: endpoint.key_env,
-            key_file: endpoint.key_file,
-            temperature: endpoint.temperature,
-            max_tokens: endpoint.max_tokens,
-            send_seed: endpoint.send_seed,
-            timeout_ms: milliseconds(endpoint.timeout),
-            retries: endpoint.retries,
-            backoff_ms: milliseconds(endpoint.backoff),
-            max_concurrent: endpoint.max_concurrent,
-            extra: endpoint.extra,
-            max_turns: 30,
-            stop: STOP.to_owned(),
-            prompt: None,
-        }
-    }
-}
-
-impl UserConfig {
-    /// Resolves relative paths from `base`.
-    pub(crate) fn resolve_paths(&mut self, base: &Path) {
-        for path in [&mut self.key_file, &mut self.prompt].into_iter().flatten() {
-            *path = base.join(&*path);
-        }
-    }
-
-    /// Returns an error for settings that can never work. Reads no key and no file.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.endpoint().check().map_err(|error| named(&error))?;
-        if !(1..=1_000).contains(&self.max_turns) {
-            bail!("user.max_turns = {}: write 1 to 1000", self.max_turns);
-        }
-        if self.stop.trim().is_empty() {
-            bail!(
-                "user.stop is blank, and every reply contains that; write a word such as {STOP:?}"
-            );
-        }
-        Ok(())
-    }
-
-    fn endpoint(&self) -> EndpointConfig {
-        EndpointConfig {
-            url: self.url.clone(),
-            model: self.model.clone(),
-            key_env: self.key_env.clone(),
-            key_file: self.key_file.clone(),
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-            send_seed: self.send_seed,
-            timeout: Duration::from_millis(self.timeout_ms),
-            retries: self.retries,
-            backoff: Duration::from_millis(self.backoff_ms),
-            max_concurrent: self.max_concurrent,
-            extra: self.extra.clone(),
-        }
-    }
-
-    fn prompt(&self) -> anyhow::Result<String> {
-        let Some(path) = &self.prompt else {
-            return Ok(PROMPT.to_owned());
-        };
-        let prompt = rlf_config::read(path).context("user.prompt")?;
-        if !prompt.contains("{instruction}") {
-            bail!(
-                "user.prompt: {} has no {{instruction}} in it, so that no user would know what they want; write it where the \
-                 task's instruction belongs",
-                path.display()
-            );
-        }
-        Ok(prompt)
-    }
-}
-
-fn named(error: &rlf_endpoint::EndpointConfigError) -> anyhow::Error {
-    anyhow::anyhow!("user.{error}")
-}
-
 /// Opens the model that plays the users of `tasks`. If no task has a user, returns None and reads no key. Returns an
 /// error if a task has a user and no model is configured.
 pub(crate) fn open<'a>(
     config: Option<&UserConfig>,
     seed: u64,
     tasks: impl IntoIterator<Item = &'a Task>,
-) -> anyhow::Result<Option<Arc<dyn User>>> {
+) -> Result<Option<Arc<dyn User>>, ConfigurationError> {
     let mut user: Option<Arc<dyn User>> = None;
     for task in tasks
         .into_iter()
@@ -162,7 +36,7 @@ pub(crate) fn open<'a>(
         if let (None, Some(config)) = (&user, config) {
             user = Some(Arc::new(ModelUser::open(config, seed)?));
         }
-        check(task, user.as_ref()).context("[tasks]")?;
+        check(task, user.as_ref()).map_err(ConfigurationError::table("tasks"))?;
     }
     Ok(user)
 }
@@ -179,11 +53,11 @@ struct ModelUser {
 }
 
 impl ModelUser {
-    fn open(config: &UserConfig, seed: u64) -> anyhow::Result<Self> {
+    fn open(config: &UserConfig, seed: u64) -> Result<Self, ConfigurationError> {
         config.check()?;
         Ok(Self {
             prompt: config.prompt()?.replace("{stop}", &config.stop),
-            endpoint: Endpoint::open(config.endpoint()).map_err(|error| named(&error))?,
+            endpoint: Endpoint::open(config.endpoint.clone()).map_err(|error| wrong(&error))?,
             stop: config.stop.clone(),
             max_turns: config.max_turns as usize,
             seed,
@@ -270,7 +144,7 @@ impl User for ModelUser {
 #[cfg(test)]
 mod tests {
     use rlf_endpoint::ChatRole;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -359,7 +233,7 @@ mod tests {
         ];
         let turn = user(&config).reply(&persona(), &said).await;
         assert_eq!(turn, Ok(UserTurn::Stops));
-        config.retries = 0;
+        config.endpoint.retries = 0;
         let turn = user(&config).reply(&persona(), &said[..2]).await;
         assert!(turn.unwrap_err().0.contains("gave no answer"));
     }
@@ -391,7 +265,7 @@ mod tests {
     #[test]
     fn a_key_is_read_only_where_a_task_wants_a_user() {
         let mut keyed = config();
-        keyed.key_env = Some("RLF_USER_TEST_IS_NOT_SET".into());
+        keyed.endpoint.key_env = Some("RLF_USER_TEST_IS_NOT_SET".into());
         let mut task = Task {
             id: "t".into(),
             source: "test".into(),
@@ -404,11 +278,11 @@ mod tests {
         };
         assert!(open(Some(&keyed), 1, [&task]).unwrap().is_none());
         task.setup = json!({"user": "model", "instruction": "You want tea."});
-        let error = format!("{:#}", open(Some(&keyed), 1, [&task]).unwrap_err());
+        let error = open(Some(&keyed), 1, [&task]).unwrap_err().to_string();
         assert!(error.contains("user.key_env"), "{error}");
         let opened = open(Some(&config()), 1, [&task]).unwrap();
         assert_eq!(opened.unwrap().model(), "m");
-        let error = format!("{:#}", open(None, 1, [&task]).unwrap_err());
+        let error = open(None, 1, [&task]).unwrap_err().to_string();
         assert!(error.contains("add a table [user]"), "{error}");
     }
 }

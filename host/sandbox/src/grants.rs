@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wasi::files::{FileGrant, ScratchFiles};
+use crate::wasi::files::{FileGrant, FilesError, ScratchFiles};
 
 /// Grants of an operator to one plugin. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,8 +24,8 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Checks the files that are granted. The error says what to write instead.
-    pub(crate) fn file_grant(&self) -> Result<FileGrant, String> {
+    /// Checks the files that are granted.
+    pub(crate) fn file_grant(&self) -> Result<FileGrant, FilesError> {
         FileGrant::new(self.files.as_ref(), self.host_directory.as_deref())
     }
 }

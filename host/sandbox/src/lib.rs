@@ -81,7 +81,7 @@ pub use engine::{
 };
 pub use grants::{Grants, RealSources};
 pub use guest::{OpenGate, State};
-pub use limits::{Limits, MAX_DURATION};
+pub use limits::{Limits, LimitsError, MAX_DURATION};
 pub use meter::Caller;
 pub use prepare::process as prepare_process;
 pub use prepare::{
@@ -93,4 +93,4 @@ pub use report::{
 };
 pub use template::{BoxFuture, CallReport, CallSpec, InstanceCost, LoadRequest, Template};
 pub use wasi::data::DataError;
-pub use wasi::files::ScratchFiles;
+pub use wasi::files::{FilesError, ScratchFiles};

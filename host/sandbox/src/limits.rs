@@ -96,22 +96,52 @@ pub(crate) const TABLE_ELEMENTS: u64 = 20_000;
 /// Longest time that a limit may allow.
 pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
+/// The reason why limits cannot be kept, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LimitsError {
+    /// More memory than the pools have for one memory.
+    #[error(
+        "memory_bytes = {bytes} is more than one memory may have here ({max_bytes}); lower it, or raise the sandbox's \
+         max_memory_bytes"
+    )]
+    TooMuchMemory {
+        /// The limit.
+        bytes: u64,
+        /// The room in the pools.
+        max_bytes: u64,
+    },
+    /// More elements than the pools have for one table.
+    #[error(
+        "table_elements = {0} is more than the {TABLE_ELEMENTS} that one table may have here; lower it"
+    )]
+    TooManyElements(u64),
+    /// A limit of 0.
+    #[error("{0} = 0 would stop every call; write more, or leave it out")]
+    Zero(&'static str),
+    /// A time limit of 0.
+    #[error("{0} = 0 would stop every call; give it at least 1")]
+    NoTime(&'static str),
+    /// A time limit of more than [`MAX_DURATION`].
+    #[error("{key} = {} is more than a day; write at most {}", limit.as_millis(), MAX_DURATION.as_millis())]
+    TooLong {
+        /// The limit's key.
+        key: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
+}
+
 impl Limits {
-    /// Returns an error for limits that the pools cannot provide, or with which every call would fail. The error says
-    /// what to write instead.
-    pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), String> {
+    /// Returns an error for limits that the pools cannot provide, or with which every call would fail.
+    pub(crate) fn check(&self, max_memory_bytes: u64) -> Result<(), LimitsError> {
         if self.memory_bytes > max_memory_bytes {
-            return Err(format!(
-                "memory_bytes = {} is more than one memory may have here ({max_memory_bytes}); lower it, or raise \
-                 the sandbox's max_memory_bytes",
-                self.memory_bytes
-            ));
+            return Err(LimitsError::TooMuchMemory {
+                bytes: self.memory_bytes,
+                max_bytes: max_memory_bytes,
+            });
         }
         if self.table_elements > TABLE_ELEMENTS {
-            return Err(format!(
-                "table_elements = {} is more than the {} that one table may have here; lower it",
-                self.table_elements, TABLE_ELEMENTS
-            ));
+            return Err(LimitsError::TooManyElements(self.table_elements));
         }
         for (name, limit) in [
             ("memory_bytes", self.memory_bytes),
@@ -120,27 +150,19 @@ impl Limits {
             ("hostcall_bytes", self.hostcall_bytes),
         ] {
             if limit == 0 {
-                return Err(format!(
-                    "{name} = 0 would stop every call; write more, or leave it out"
-                ));
+                return Err(LimitsError::Zero(name));
             }
         }
-        for (name, limit) in [
+        for (key, limit) in [
             ("wall_ms", self.wall),
             ("cpu_ms", self.cpu),
             ("init_ms", self.init),
         ] {
             if limit.is_zero() {
-                return Err(format!(
-                    "{name} = 0 would stop every call; give it at least 1"
-                ));
+                return Err(LimitsError::NoTime(key));
             }
             if limit > MAX_DURATION {
-                return Err(format!(
-                    "{name} = {} is more than a day; write at most {}",
-                    limit.as_millis(),
-                    MAX_DURATION.as_millis()
-                ));
+                return Err(LimitsError::TooLong { key, limit });
             }
         }
         Ok(())
@@ -175,6 +197,7 @@ mod tests {
             limits
                 .check(256 << 20)
                 .unwrap_err()
+                .to_string()
                 .starts_with("memory_bytes = 1073741824")
         );
         assert!(
@@ -184,6 +207,7 @@ mod tests {
             }
             .check(256 << 20)
             .unwrap_err()
+            .to_string()
             .contains("cpu_ms")
         );
     }

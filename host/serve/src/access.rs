@@ -37,8 +37,7 @@ impl Access {
             (None, Some(name)) => Some(Token::from_env(name)),
             (None, None) => None,
         }
-        .transpose()
-        .map_err(ServeConfigError::Token)?;
+        .transpose()?;
         if token.is_none() && !config.listen.ip().to_canonical().is_loopback() {
             return Err(ServeConfigError::Unprotected(config.listen));
         }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rlf_config::milliseconds;
 use serde::{Deserialize, Serialize};
 
+use crate::token::TokenError;
+
 /// Settings of the service. Every field may be left out of a configuration.
 ///
 /// The limits of one program are not part of this table. They belong to the interpreter that runs it
@@ -117,9 +119,9 @@ pub enum ServeConfigError {
     /// An entry of `origins` is not a scheme and a host.
     #[error("serve.origins: `{0}`: write scheme and host, such as `https://lab.example.com`")]
     Origin(String),
-    /// The token cannot be read or is too weak. The text does not repeat it.
-    #[error("{0}")]
-    Token(String),
+    /// The token cannot be read or is too weak.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// The address can be reached from other machines, and there is no token.
     #[error(
         "{0} can be reached from other machines, and every client that reaches it could run programs here; give it a token with \

@@ -11,6 +11,7 @@ use rlf_plugins::problem::Problem;
 use rlf_plugins::registry::Registry;
 
 use crate::config::ServeConfig;
+use crate::error::ServeError;
 
 /// The tools and rewards that are served, and the reasons why the others are not.
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ pub(crate) struct Exposure {
 }
 
 impl Exposure {
-    pub(crate) fn new(registry: &Registry, config: &ServeConfig) -> Result<Self, String> {
+    pub(crate) fn new(registry: &Registry, config: &ServeConfig) -> Result<Self, ServeError> {
         for name in &config.allow {
             if registry.plugin(name).is_none() {
                 let names: Vec<&str> = registry
@@ -39,9 +40,10 @@ impl Exposure {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("there are: {}", names.join(", ")),
                 };
-                return Err(format!(
-                    "serve.allow names the plugin `{name}`, which is not loaded; {hint}"
-                ));
+                return Err(ServeError::NotLoaded {
+                    plugin: name.clone(),
+                    hint,
+                });
             }
         }
         let grants_by_name: BTreeMap<&str, &PluginGrants> = registry

@@ -22,6 +22,7 @@
 //! | queues and limits | `queue`, `service`, `body`, `server`, `connection` |
 //! | answers, request names and log lines | `answer`, `request`, `metrics` |
 //! | every path, and its OpenAPI description | `routes`, `route`, `openapi` |
+//! | the reasons why a service does not start | `error`: [`ServeError`] |
 //!
 //! ```no_run
 //! use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ mod answer;
 mod body;
 mod config;
 mod connection;
+mod error;
 mod exposure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -75,4 +77,6 @@ mod tools;
 
 pub use access::check_access;
 pub use config::{ServeConfig, ServeConfigError};
-pub use server::{ServeError, Served, Server};
+pub use error::ServeError;
+pub use server::{Served, Server};
+pub use token::TokenError;

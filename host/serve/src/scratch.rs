@@ -12,35 +12,45 @@ use crate::answer::Refusal;
 const MAX_PATH_BYTES: usize = 4_096;
 const MAX_SEGMENT_BYTES: usize = 255;
 
+/// The reason why a file name cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PathError {
+    #[error("a path cannot have a NUL in it")]
+    Nul,
+    #[error("a path has at most {MAX_PATH_BYTES} bytes")]
+    TooLong,
+    #[error("the path leaves the program's root by `..`")]
+    LeavesRoot,
+    #[error("a name in a path has at most {MAX_SEGMENT_BYTES} bytes")]
+    LongName,
+    #[error("the path names no file")]
+    NoFile,
+}
+
 /// Turns a request's file name into a path from the root, where programs start: `a.txt`, `/a.txt` and `x/../a.txt` are
-/// one file. The error says why the name cannot be used.
-pub(crate) fn path(name: &str) -> Result<String, String> {
+/// one file.
+pub(crate) fn path(name: &str) -> Result<String, PathError> {
     if name.contains('\0') {
-        return Err("a path cannot have a NUL in it".into());
+        return Err(PathError::Nul);
     }
     if name.len() > MAX_PATH_BYTES {
-        return Err(format!("a path has at most {MAX_PATH_BYTES} bytes"));
+        return Err(PathError::TooLong);
     }
     let mut segments: Vec<&str> = Vec::new();
     for segment in name.split('/') {
         match segment {
             "" | "." => {}
             ".." => {
-                let left = segments
-                    .pop()
-                    .ok_or("the path leaves the program's root by `..`");
-                left.map_err(str::to_owned)?;
+                segments.pop().ok_or(PathError::LeavesRoot)?;
             }
             long if long.len() > MAX_SEGMENT_BYTES => {
-                return Err(format!(
-                    "a name in a path has at most {MAX_SEGMENT_BYTES} bytes"
-                ));
+                return Err(PathError::LongName);
             }
             plain => segments.push(plain),
         }
     }
     if segments.is_empty() {
-        return Err("the path names no file".into());
+        return Err(PathError::NoFile);
     }
     Ok(segments.join("/"))
 }
@@ -59,7 +69,7 @@ pub(crate) fn files(
     let mut files = BTreeMap::new();
     for (name, content) in given {
         let Some(mut content) = content else { continue };
-        let path = path(&name).map_err(|what| invalid(&name, what))?;
+        let path = path(&name).map_err(|error| invalid(&name, error.to_string()))?;
         // Many encoders wrap lines.
         if content.contains(char::is_whitespace) {
             content.retain(|c| !c.is_whitespace());
@@ -92,8 +102,9 @@ impl Fetch {
         }
         let with_path = |(at, name): (usize, String)| {
             path(&name)
-                .map_err(|what| {
-                    Refusal::invalid("value_error", &["fetch_files", &at.to_string()], what)
+                .map_err(|error| {
+                    let place = ["fetch_files", &at.to_string()];
+                    Refusal::invalid("value_error", &place, error.to_string())
                 })
                 .map(|path| (name, path))
         };

@@ -19,28 +19,13 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::config::ServeConfig;
 use crate::connection;
+use crate::error::ServeError;
 use crate::routes::{self, LocalAddress};
 use crate::service::{Service, ids};
 
 /// Maximum size of a request's head, in bytes. Larger heads are answered with 431.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADERS: usize = 64;
-
-/// The reason why the service cannot be started.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The configuration cannot be used.
-    #[error("{0}")]
-    Config(String),
-    /// The service cannot listen on the address.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-}
 
 /// A listening service.
 #[derive(Debug)]
@@ -69,8 +54,7 @@ impl Server {
     ) -> BoxFuture<'_, Result<Self, ServeError>> {
         Box::pin(async move {
             let address = config.listen;
-            let service =
-                Service::new(config, registry, tools, workers).map_err(ServeError::Config)?;
+            let service = Service::new(config, registry, tools, workers)?;
             let failed = |source| ServeError::Listen { address, source };
             let listener = TcpListener::bind(address).await.map_err(failed)?;
             Ok(Self {

@@ -12,6 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::access::Access;
 use crate::answer::Refusal;
 use crate::config::{BODY_UNIT, ServeConfig};
+use crate::error::ServeError;
 use crate::exposure::Exposure;
 use crate::metrics::Metrics;
 use crate::protocol::LANGUAGES;
@@ -64,23 +65,24 @@ impl Service {
         registry: &Registry,
         tools: ToolManager,
         workers: usize,
-    ) -> Result<Self, String> {
-        config.validate().map_err(|error| error.to_string())?;
+    ) -> Result<Self, ServeError> {
+        config.validate()?;
         let interpreters = Interpreters::new(registry);
         for (name, id) in &config.languages {
             if interpreters.get(id).is_none() {
                 let known = ids(&interpreters).join(", ");
-                return Err(format!(
-                    "serve.languages: `{name}` is to be run as `{id}`, which no interpreter runs; there are: {known}"
-                ));
+                return Err(ServeError::NoInterpreter {
+                    name: name.clone(),
+                    language: id.clone(),
+                    known,
+                });
             }
         }
         let max_runs = config.max_runs.unwrap_or(workers).max(1);
         let mut epoch = [0; 4];
-        getrandom::fill(&mut epoch)
-            .map_err(|error| format!("the machine gives no randomness: {error}"))?;
+        getrandom::fill(&mut epoch).map_err(|error| ServeError::NoRandomness(error.to_string()))?;
         Ok(Self {
-            access: Access::new(&config).map_err(|error| error.to_string())?,
+            access: Access::new(&config)?,
             exposure: Exposure::new(registry, &config)?,
             metrics: Metrics::new(),
             bodies: Queue::new((config.body_budget_bytes / BODY_UNIT) as usize),

@@ -1,6 +1,6 @@
 //! The bearer token: read once, compared in constant time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,40 +11,76 @@ const MIN_LENGTH: usize = 16;
 /// Maximum length. Longer tokens do not fit into a header.
 const MAX_LENGTH: usize = 4_096;
 
+/// The reason why a token cannot be used. It does not repeat the token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is too short or too long.
+    #[error(
+        "the token has {0} characters; make one of {MIN_LENGTH} to {MAX_LENGTH}, for example with `openssl rand -hex 32`"
+    )]
+    Length(usize),
+    /// A header cannot carry it.
+    #[error("the token has spaces or other characters than visible ASCII")]
+    Characters,
+    /// The file cannot be read.
+    #[error("cannot read the token file {}: {reason}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's message.
+        reason: String,
+    },
+    /// The environment variable is missing.
+    #[error("the environment variable {0}, which is to hold the token, is not set")]
+    NotSet(String),
+    /// The token in a file or a variable cannot be used.
+    #[error("{place}: {source}")]
+    In {
+        /// The file or the variable.
+        place: String,
+        /// The mistake.
+        source: Box<TokenError>,
+    },
+}
+
 /// The token that clients must show. Only its hash is kept, so no log and no crash contains the token, and every
 /// comparison takes the same time.
 #[derive(Clone)]
 pub(crate) struct Token(blake3::Hash);
 
 impl Token {
-    /// Checks a token. The error does not repeat it.
-    pub(crate) fn new(text: &str) -> Result<Self, String> {
+    /// Checks a token.
+    pub(crate) fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim_end_matches(['\n', '\r']);
         if !(MIN_LENGTH..=MAX_LENGTH).contains(&text.len()) {
-            return Err(format!(
-                "the token has {} characters; make one of {MIN_LENGTH} to {MAX_LENGTH}, for example with `openssl rand -hex 32`",
-                text.len()
-            ));
+            return Err(TokenError::Length(text.len()));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("the token has spaces or other characters than visible ASCII".into());
+            return Err(TokenError::Characters);
         }
         Ok(Self(blake3::hash(text.as_bytes())))
     }
 
     /// Reads the token from a file.
-    pub(crate) fn from_file(file: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| format!("cannot read the token file {}: {error}", file.display()))?;
-        Self::new(&text).map_err(|error| format!("{}: {error}", file.display()))
+    pub(crate) fn from_file(file: &Path) -> Result<Self, TokenError> {
+        let text = std::fs::read_to_string(file).map_err(|error| TokenError::Unreadable {
+            file: file.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Self::found(&text, file.display().to_string())
     }
 
     /// Reads the token from an environment variable.
-    pub(crate) fn from_env(name: &str) -> Result<Self, String> {
-        let text = std::env::var(name).map_err(|_| {
-            format!("the environment variable {name}, which is to hold the token, is not set")
-        })?;
-        Self::new(&text).map_err(|error| format!("{name}: {error}"))
+    pub(crate) fn from_env(name: &str) -> Result<Self, TokenError> {
+        let text = std::env::var(name).map_err(|_| TokenError::NotSet(name.to_owned()))?;
+        Self::found(&text, name.to_owned())
+    }
+
+    fn found(text: &str, place: String) -> Result<Self, TokenError> {
+        Self::new(text).map_err(|error| TokenError::In {
+            place,
+            source: error.into(),
+        })
     }
 
     fn is(&self, shown: &[u8]) -> bool {
@@ -122,7 +158,7 @@ mod tests {
             "has spaces in the middle",
             "unicode-é-unicode-é",
         ] {
-            let error = Token::new(bad).unwrap_err();
+            let error = Token::new(bad).unwrap_err().to_string();
             assert!(bad.is_empty() || !error.contains(bad), "{error}");
         }
         assert_eq!(format!("{:?}", Token::new(TEXT).unwrap()), "Token(..)");
@@ -131,8 +167,10 @@ mod tests {
     #[test]
     fn a_file_or_a_variable_that_is_not_there_is_named() {
         let error = Token::from_file(Path::new("/nowhere/token")).unwrap_err();
+        let error = error.to_string();
         assert!(error.contains("/nowhere/token"), "{error}");
         let error = Token::from_env("RLF_NO_SUCH_TOKEN").unwrap_err();
+        let error = error.to_string();
         assert!(error.contains("RLF_NO_SUCH_TOKEN"), "{error}");
     }
 }

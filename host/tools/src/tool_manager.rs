@@ -326,8 +326,9 @@ impl ToolManager {
                 )),
             );
         }
-        if let Err(explanation) = tool.loaded.check(&call.arguments) {
-            return CallEnd::by_model(Ended::InvalidArguments, invalid_arguments(&explanation));
+        if let Err(error) = tool.loaded.check(&call.arguments) {
+            let text = invalid_arguments(&error.to_string());
+            return CallEnd::by_model(Ended::InvalidArguments, text);
         }
         let hints = tool.loaded.definition.hints;
         let cache = self

@@ -119,12 +119,6 @@ pub struct RlConfig {
     pub aggregation: Aggregation,
     /// Temperature of sampling, and of every log-probability in training. Default 1.
     pub temperature: f64,
-    /// Always refused, with the reason: see [`RlConfig::validate`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// Always refused, with the reason: see [`RlConfig::validate`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub top_k: Option<u64>,
     /// Maximum share of a step's groups that may be dropped after infrastructure failures. Beyond it
     /// the run stops, because the rest would be a biased sample. Default 0.5.
     pub max_dropped_groups: f64,
@@ -157,8 +151,6 @@ impl Default for RlConfig {
             gamma: 1.0,
             aggregation: Aggregation::TokenMean,
             temperature: 1.0,
-            top_p: None,
-            top_k: None,
             max_dropped_groups: 0.5,
             micro_batch_tokens: 8192,
             activation_checkpointing: false,
@@ -171,29 +163,18 @@ impl Default for RlConfig {
 /// Maximum number of trajectories of one step; no machine plays as many.
 const MAX_TRAJECTORIES: usize = 1_000_000;
 
+/// Keys that `[rl]` does not have although people expect them, and the reason.
+pub const ABSENT_RL_KEYS: [(&str, &str); 2] = [("top_p", TRUNCATION), ("top_k", TRUNCATION)];
+
 const TRUNCATION: &str = "truncated sampling is for evaluation: the log-probability that training computes is that of \
      the full distribution, so tokens drawn from a truncated one would be off-policy from the start; \
      remove it here and set it under the evaluation";
 
 impl RlConfig {
-    /// Refuses settings that cannot be trained with, such as truncated sampling.
+    /// Refuses settings that cannot be trained with.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         let at_least_one = "must be at least 1";
         let not_negative = |x: f64| x.is_finite() && x >= 0.0;
-        if let Some(top_p) = self.top_p {
-            return Err(InvalidSetting {
-                key: "rl.top_p",
-                value: top_p.to_string(),
-                reason: TRUNCATION,
-            });
-        }
-        if let Some(top_k) = self.top_k {
-            return Err(InvalidSetting {
-                key: "rl.top_k",
-                value: top_k.to_string(),
-                reason: TRUNCATION,
-            });
-        }
         let smallest_group = self.estimator().smallest_group();
         InvalidSetting::require(
             self.group_size >= smallest_group,

@@ -31,12 +31,12 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
             Ok((device, reason, workers)) => {
                 json!({"device": device, "reason": reason, "workers": workers})
             }
-            Err(error) => json!({"error": format!("{error:#}")}),
+            Err(error) => json!({"error": crate::error_text(&error)}),
         });
         let report = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "processor": cpu.name, "threads": cpu.threads, "simd": cpu.simd,
-            "cuda": cuda.as_ref().ok(), "cuda_missing": cuda.as_ref().err(),
+            "cuda": cuda.as_ref().ok(), "cuda_missing": cuda.as_ref().err().map(ToString::to_string),
             "wasm_target": target.as_ref().ok(), "wasm_target_missing": target.as_ref().err(),
             "component_cache": cache, "pools": pools, "config": config,
         });
@@ -85,7 +85,11 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
         Some(Err(error)) => {
             row(
                 "configuration",
-                format!("{} {error:#}", style("cannot be used:").red()),
+                format!(
+                    "{} {}",
+                    style("cannot be used:").red(),
+                    crate::error_text(&error)
+                ),
             );
             return Ok(ExitCode::FAILURE);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use console::style;
 use rlf_environments::check::Finding;
 use rlf_environments::environments::Environments;
@@ -118,8 +118,7 @@ fn find(
     }
     let servers = (grants.environment.as_ref())
         .map(PythonEnvironment::names)
-        .transpose()
-        .map_err(|error| anyhow!(error))?;
+        .transpose()?;
     let mut grants_by_name: BTreeMap<String, PluginGrants> = operator.grants_by_name.clone();
     if python || configured.entry.is_some() || !configured.settings.is_empty() {
         grants_by_name.insert(name.clone(), grants.clone());

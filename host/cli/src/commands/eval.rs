@@ -9,6 +9,7 @@ use rlf_rollout::statistics::Rate;
 use rlf_run::SavedRun;
 use rlf_run::tasks::split_from_name;
 
+use crate::advice::with_options;
 use crate::arguments::Eval;
 use crate::display::{interval, percent};
 use crate::plugins::sources;
@@ -20,7 +21,8 @@ pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
         &sources(options.plugins.plugins.as_deref()),
         options.device.as_deref(),
         &Progress::new(),
-    )?;
+    )
+    .map_err(with_options)?;
     let parts = &saved.parts;
     let params = if options.generation_config {
         saved.generation_config()?

@@ -8,6 +8,7 @@ use rlf_run::SavedRun;
 use rlf_run::tasks::split_from_name;
 use serde_json::json;
 
+use crate::advice::with_options;
 use crate::arguments::Rollout;
 use crate::display;
 use crate::plugins::sources;
@@ -15,7 +16,8 @@ use crate::progress::Progress;
 
 pub(crate) fn run(options: &Rollout) -> anyhow::Result<ExitCode> {
     let plugins = sources(options.plugins.plugins.as_deref());
-    let saved = SavedRun::open(&options.run, &plugins, None, &Progress::new())?;
+    let saved =
+        SavedRun::open(&options.run, &plugins, None, &Progress::new()).map_err(with_options)?;
     let split = split_from_name(&options.split)?;
     let task = saved.parts.tasks.find(split, &options.task)?;
     let params = SamplingParams {

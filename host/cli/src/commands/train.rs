@@ -11,6 +11,7 @@ use rlf_run::{RunConfig, RunEnd, RunHistory, RunStart, TrainOptions};
 use rlf_train::run::config_path;
 use serde_json::{Map, Value};
 
+use crate::advice::with_options;
 use crate::arguments::Train;
 use crate::display::percent;
 use crate::interrupt;
@@ -21,7 +22,7 @@ use crate::progress::Progress;
 const INTERRUPTED: u8 = 75;
 
 pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
-    let mut config = RunConfig::load(&options.config, &options.set)?;
+    let mut config = RunConfig::load(&options.config, &options.set).map_err(with_options)?;
     if let Some(output) = &options.run {
         config.output.clone_from(output);
     }
@@ -46,7 +47,7 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
         interrupted: interrupt::watch()?,
     };
     let training = rlf_run::train(config, &train, Arc::new(Progress::new()));
-    match super::runtime()?.block_on(training)? {
+    match super::runtime()?.block_on(training).map_err(with_options)? {
         RunEnd::Finished => {}
         RunEnd::Interrupted => {
             // The run's own configuration contains the settings of the command line.

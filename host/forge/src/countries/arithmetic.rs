@@ -5,22 +5,33 @@
 
 use super::decimal::Decimal;
 
-/// The value, or the mistake in the expression.
-pub(crate) fn evaluate(expression: &str) -> Result<Decimal, String> {
+/// The mistake in an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ArithmeticError {
+    #[error("unexpected `{0}`")]
+    Unexpected(String),
+    #[error("expected {expected} before `{rest}`")]
+    Expected { expected: String, rest: String },
+    #[error("a number is too large")]
+    Overflow,
+    #[error("division by zero")]
+    DivisionByZero,
+}
+
+/// The value of an expression.
+pub(crate) fn evaluate(expression: &str) -> Result<Decimal, ArithmeticError> {
     let mut reader = Reader { rest: expression };
     let value = reader.sum()?;
     if reader.rest.is_empty() {
         Ok(value)
     } else {
-        Err(format!("unexpected `{}`", reader.rest))
+        Err(ArithmeticError::Unexpected(reader.rest.to_owned()))
     }
 }
 
 struct Reader<'a> {
     rest: &'a str,
 }
-
-const OVERFLOW: &str = "a number is too large";
 
 impl Reader<'_> {
     fn take(&mut self, token: &str) -> bool {
@@ -29,15 +40,22 @@ impl Reader<'_> {
         stripped.is_some()
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), String> {
+    fn expect(&mut self, token: &str) -> Result<(), ArithmeticError> {
         if self.take(token) {
             Ok(())
         } else {
-            Err(format!("expected `{token}` before `{}`", self.rest))
+            Err(self.expected(format!("`{token}`")))
         }
     }
 
-    fn sum(&mut self) -> Result<Decimal, String> {
+    fn expected(&self, expected: String) -> ArithmeticError {
+        ArithmeticError::Expected {
+            expected,
+            rest: self.rest.to_owned(),
+        }
+    }
+
+    fn sum(&mut self) -> Result<Decimal, ArithmeticError> {
         let mut value = self.product()?;
         loop {
             let next = if self.take("+") {
@@ -47,24 +65,28 @@ impl Reader<'_> {
             } else {
                 return Ok(value);
             };
-            value = next.ok_or(OVERFLOW)?;
+            value = next.ok_or(ArithmeticError::Overflow)?;
         }
     }
 
-    fn product(&mut self) -> Result<Decimal, String> {
+    fn product(&mut self) -> Result<Decimal, ArithmeticError> {
         let mut value = self.atom()?;
         loop {
             value = if self.take("*") {
-                value.multiply(self.atom()?).ok_or(OVERFLOW)?
+                value
+                    .multiply(self.atom()?)
+                    .ok_or(ArithmeticError::Overflow)?
             } else if self.take("//") {
-                value.quotient(self.atom()?).ok_or("division by zero")?
+                value
+                    .quotient(self.atom()?)
+                    .ok_or(ArithmeticError::DivisionByZero)?
             } else {
                 return Ok(value);
             };
         }
     }
 
-    fn atom(&mut self) -> Result<Decimal, String> {
+    fn atom(&mut self) -> Result<Decimal, ArithmeticError> {
         for (name, larger) in [("max(", true), ("min(", false)] {
             if self.take(name) {
                 let left = self.sum()?;
@@ -86,7 +108,7 @@ impl Reader<'_> {
         let (number, rest) = self.rest.split_at(length);
         let value = number
             .parse()
-            .map_err(|()| format!("expected a number before `{}`", self.rest))?;
+            .map_err(|()| self.expected("a number".to_owned()))?;
         self.rest = rest;
         Ok(value)
     }

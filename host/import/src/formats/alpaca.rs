@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::conversation::{Conversation, RawMessage};
 use crate::demonstration::Demonstration;
+use crate::error::RowError;
 use crate::field::{Row, optional_text, text};
 use crate::row_context::RowContext;
 use crate::tools;
 
-pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, String> {
+pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, RowError> {
     let mut offered = tools::definitions(row.get("tools"), "tools")?;
     let mut said = Vec::new();
     let mut say =
@@ -37,8 +38,9 @@ pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstra
                     .map(Value::as_str)
                     .collect();
                 let Some([asked, answered]) = texts.as_deref() else {
-                    return Err(format!(
-                        "field `history[{at}]`: it must be [instruction, output]"
+                    return Err(RowError::field(
+                        format!("history[{at}]"),
+                        "it must be [instruction, output]",
                     ));
                 };
                 say(format!("history[{at}][0]"), Role::User, asked);
@@ -46,7 +48,10 @@ pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstra
             }
         }
         Some(_) => {
-            return Err("field `history`: it must be a list of [instruction, output]".into());
+            return Err(RowError::field(
+                "history",
+                "it must be a list of [instruction, output]",
+            ));
         }
     }
     let instruction = text(row, "instruction")?;

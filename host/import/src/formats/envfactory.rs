@@ -4,6 +4,7 @@ use rlf_dialogue::Task;
 use serde_json::{Value, json};
 
 use crate::conversation::Conversation;
+use crate::error::RowError;
 use crate::field::{Row, label, needed, object, unpacked_list};
 use crate::row_context::RowContext;
 
@@ -12,7 +13,7 @@ const SERVERS: &str = "extra_info.mcp_factory_kwargs.mcp_servers";
 const INITIAL: &str = "extra_info.mcp_factory_kwargs.initial_config";
 const FINAL: &str = "extra_info.mcp_factory_kwargs.final_config";
 
-pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, RowError> {
     let messages = unpacked_list(needed(row, "prompt")?, "prompt")?;
     let prompt = Conversation::from_openai("prompt", &messages)?.into_prompt("prompt")?;
 
@@ -21,14 +22,13 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
         extra_info.get("mcp_factory_kwargs").unwrap_or(&Value::Null),
         "extra_info.mcp_factory_kwargs",
     )?;
-    let missing = |name: &str| format!("field `{name}` is missing");
     let servers = environment
         .get("mcp_servers")
-        .ok_or_else(|| missing(SERVERS))?;
+        .ok_or_else(|| RowError::missing(SERVERS))?;
     let servers = unpacked_list(servers, SERVERS)?;
     let initial = environment
         .get("initial_config")
-        .ok_or_else(|| missing(INITIAL))?;
+        .ok_or_else(|| RowError::missing(INITIAL))?;
     let mut initial = object(initial, INITIAL)?;
     let last = match environment.get("final_config") {
         None | Some(Value::Null) => Row::new(),
@@ -38,21 +38,20 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
     let mut begin = Row::new();
     for server in servers {
         let Value::String(server) = server else {
-            return Err(format!(
-                "field `{SERVERS}`: it must hold the servers' names"
-            ));
+            return Err(RowError::field(SERVERS, "it must hold the servers' names"));
         };
         // A server may be named twice; its state is the same.
         if begin.contains_key(&server) {
             continue;
         }
         let scenario = initial.remove(&server).ok_or_else(|| {
-            format!("field `{INITIAL}`: the state of the server {server:?} is missing")
+            let problem = format!("the state of the server {server:?} is missing");
+            RowError::field(INITIAL, problem)
         })?;
         begin.insert(server, scenario);
     }
     if begin.is_empty() {
-        return Err(format!("field `{SERVERS}`: there is no server in it"));
+        return Err(RowError::field(SERVERS, "there is no server in it"));
     }
 
     let calls = calls(row)?;
@@ -78,13 +77,13 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
 }
 
 /// The calls of the reference, each with the arguments that may have any value.
-fn calls(row: &Row) -> Result<Vec<Value>, String> {
+fn calls(row: &Row) -> Result<Vec<Value>, RowError> {
     let truth = needed(row, "reward_model")?
         .get("ground_truth")
         .unwrap_or(&Value::Null);
     let mut calls = Vec::new();
     for (at, call) in unpacked_list(truth, TRUTH)?.into_iter().enumerate() {
-        let fail = |what: &str| format!("field `{TRUTH}[{at}]`: {what}");
+        let fail = |problem: &str| RowError::field(format!("{TRUTH}[{at}]"), problem);
         let name = call
             .get("name")
             .and_then(Value::as_str)
@@ -104,8 +103,9 @@ fn calls(row: &Row) -> Result<Vec<Value>, String> {
         calls.push(json!({"name": name, "arguments": arguments, "masked": masked}));
     }
     if calls.is_empty() {
-        return Err(format!(
-            "field `{TRUTH}`: it holds no call, so nothing could be rewarded"
+        return Err(RowError::field(
+            TRUTH,
+            "it holds no call, so nothing could be rewarded",
         ));
     }
     Ok(calls)

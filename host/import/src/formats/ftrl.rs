@@ -4,6 +4,7 @@ use rlf_dialogue::{Role, Task};
 use serde_json::{Value, json};
 
 use crate::conversation::Conversation;
+use crate::error::RowError;
 use crate::field::{Row, label, list, needed, object};
 use crate::row_context::RowContext;
 use crate::tools;
@@ -12,10 +13,15 @@ use crate::tools;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unsolved(pub(crate) Vec<(String, Vec<String>)>);
 
-impl TryFrom<Row> for Unsolved {
-    type Error = String;
+/// The error of a value that holds no sub-answers.
+#[derive(Debug, thiserror::Error)]
+#[error("it must hold a list of texts for each tool")]
+pub(crate) struct NoSubAnswers;
 
-    fn try_from(row: Row) -> Result<Self, String> {
+impl TryFrom<Row> for Unsolved {
+    type Error = NoSubAnswers;
+
+    fn try_from(row: Row) -> Result<Self, NoSubAnswers> {
         let text = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
@@ -30,8 +36,7 @@ impl TryFrom<Row> for Unsolved {
             Some((tool.clone(), answers))
         };
         let all = row.iter().map(of_tool).collect::<Option<_>>();
-        all.map(Self)
-            .ok_or_else(|| "it must hold a list of texts for each tool".into())
+        all.map(Self).ok_or(NoSubAnswers)
     }
 }
 
@@ -72,7 +77,7 @@ fn plain(text: &str) -> String {
     text.to_lowercase().replace(',', "").trim().to_owned()
 }
 
-pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, RowError> {
     let conversation = Conversation::from_openai("messages", list(row, "messages")?)?;
     let turns = conversation
         .messages
@@ -80,35 +85,39 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
         .filter(|message| message.role == Role::Assistant)
         .count();
     if turns > 0 && !context.options.steps {
-        return Err(format!(
-            "field `messages`: the model has taken {turns} turns in it, so it is a step-level sample; import it with \
-             --steps, as a task of one turn"
-        ));
+        let problem = format!(
+            "the model has taken {turns} turns in it, so it is a step-level sample; import it with --steps, as a task of \
+             one turn"
+        );
+        return Err(RowError::field("messages", problem));
     }
     let prompt = conversation.into_prompt("messages")?;
     let functions = functions(row)?;
     let unsolved = object(needed(row, "unsolved_set")?, "unsolved_set")?;
-    let unsolved =
-        Unsolved::try_from(unsolved).map_err(|what| format!("field `unsolved_set`: {what}"))?;
+    let unsolved = Unsolved::try_from(unsolved)
+        .map_err(|error| RowError::field("unsolved_set", error.to_string()))?;
     let offered = |tool: &str| functions.iter().any(|function| function["name"] == tool);
     if let Some((tool, _)) = unsolved.0.iter().find(|(tool, _)| !offered(tool)) {
-        return Err(format!(
-            "field `unsolved_set`: {tool:?} is none of the row's `tools`"
+        return Err(RowError::field(
+            "unsolved_set",
+            format!("{tool:?} is none of the row's `tools`"),
         ));
     }
     if turns == 0 && unsolved.count() == 0 {
-        return Err(
-            "field `unsolved_set`: it holds no sub-answer, so nothing could be rewarded".into(),
-        );
+        return Err(RowError::field(
+            "unsolved_set",
+            "it holds no sub-answer, so nothing could be rewarded",
+        ));
     }
     let answer = needed(row, "answer")?;
     match answer {
         Value::Number(_) => {}
         Value::String(text) if !text.trim().is_empty() => {}
         _ => {
-            return Err(format!(
-                "field `answer`: it has to be a text with something in it, or whatever is said would be right; it is {answer}"
-            ));
+            let problem = format!(
+                "it has to be a text with something in it, or whatever is said would be right; it is {answer}"
+            );
+            return Err(RowError::field("answer", problem));
         }
     }
 
@@ -139,16 +148,14 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
 }
 
 /// The tools with their source, in the row's order.
-fn functions(row: &Row) -> Result<Vec<Value>, String> {
+fn functions(row: &Row) -> Result<Vec<Value>, RowError> {
     let offered = tools::definitions(Some(needed(row, "tools")?), "tools")?;
     let mut codes = object(needed(row, "codes")?, "codes")?;
     let mut functions = Vec::with_capacity(offered.len());
     for tool in offered {
         let Some(Value::String(source)) = codes.remove(&tool.name) else {
-            return Err(format!(
-                "field `codes`: the source of the tool {:?} is missing",
-                tool.name
-            ));
+            let problem = format!("the source of the tool {:?} is missing", tool.name);
+            return Err(RowError::field("codes", problem));
         };
         functions.push(json!({
             "name": tool.name,
@@ -158,12 +165,13 @@ fn functions(row: &Row) -> Result<Vec<Value>, String> {
         }));
     }
     if functions.is_empty() {
-        return Err("field `tools`: there is no tool in it".into());
+        return Err(RowError::field("tools", "there is no tool in it"));
     }
     match codes.keys().next() {
         None => Ok(functions),
-        Some(name) => Err(format!(
-            "field `codes`: {name:?} is none of the row's `tools`"
+        Some(name) => Err(RowError::field(
+            "codes",
+            format!("{name:?} is none of the row's `tools`"),
         )),
     }
 }

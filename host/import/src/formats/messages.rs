@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use crate::conversation::Conversation;
 use crate::demonstration::Demonstration;
+use crate::error::RowError;
 use crate::field::{Row, list};
 use crate::row_context::RowContext;
 use crate::tools;
 
-pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, String> {
+pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstration, RowError> {
     let offered = tools::definitions(row.get("tools"), "tools")?;
     let messages = list(row, "messages")?;
     let conversation = Conversation::from_openai("messages", messages)?;

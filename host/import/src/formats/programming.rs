@@ -3,16 +3,17 @@
 use rlf_dialogue::{Message, Role, Task};
 use serde_json::Value;
 
+use crate::error::RowError;
 use crate::field::{Row, number_or_text};
 
 /// Makes a task whose prompt is the problem. Its reference is the row itself without the solution.
-pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String> {
-    let text_in = |row: &Row, fields: &[&str]| -> Result<String, String> {
+pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, RowError> {
+    let text_in = |row: &Row, fields: &[&str]| -> Result<String, RowError> {
         let found = fields.iter().find_map(|field| row.get(*field));
         let text = found.and_then(Value::as_str).map(str::trim);
         text.filter(|text| !text.is_empty())
             .map(str::to_owned)
-            .ok_or_else(|| format!("field `{}`: the problem's text is missing", fields[0]))
+            .ok_or_else(|| RowError::field(fields[0], "the problem's text is missing"))
     };
     let id = number_or_text(row.get("task_id")).unwrap_or_else(|| format!("{stem}-{line}"));
     let prompt = if let Some(tests) = row.get("test_list").cloned() {
@@ -21,11 +22,11 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
         let example = tests
             .get(0)
             .and_then(Value::as_str)
-            .ok_or("field `test_list`: it needs at least one test, as text")?;
+            .ok_or_else(|| RowError::field("test_list", "it needs at least one test, as text"))?;
         format!("{text}\n\nFor example, this has to hold:\n```python\n{example}\n```")
     } else {
         if !row.get("test").is_some_and(Value::is_string) {
-            return Err("field `test`: the tests' text is missing".into());
+            return Err(RowError::field("test", "the tests' text is missing"));
         }
         let text = text_in(&row, &["prompt"])?;
         format!("Complete this function:\n```python\n{text}\n```")

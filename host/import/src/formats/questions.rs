@@ -3,17 +3,22 @@
 use rlf_dialogue::{Message, Role, Task};
 use serde_json::Value;
 
+use crate::error::RowError;
 use crate::field::{Row, is_answerable, number_or_text};
 
-pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String> {
+pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, RowError> {
     let Some(Value::String(question)) = row.remove("question") else {
-        return Err("field `question`: it must be text".into());
+        return Err(RowError::field("question", "it must be text"));
     };
     let answer = ["answer", "golden_answers", "answers"]
         .iter()
         .find_map(|key| row.remove(*key));
     let answer = answer.filter(is_answerable);
-    let reference = match answer.ok_or("field `answer` is missing or empty")? {
+    let answer = answer.ok_or_else(|| RowError::Missing {
+        field: "answer".into(),
+        hint: " or empty",
+    })?;
+    let reference = match answer {
         Value::String(text) => match (text.rsplit_once("####"), row.remove("answer_aliases")) {
             // GSM8K: the working, then the number.
             (Some((_, number)), _) => Value::String(number.trim().replace(',', "")),

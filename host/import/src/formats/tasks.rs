@@ -4,11 +4,12 @@ use rlf_dialogue::Task;
 use serde_json::Value;
 
 use super::{programming, questions, verl};
+use crate::error::RowError;
 use crate::field::Row;
 use crate::row_context::RowContext;
 
 /// Reads a row as a task in the environment that the import's options name.
-pub(crate) fn task(row: Row, context: &RowContext) -> Result<Task, String> {
+pub(crate) fn task(row: Row, context: &RowContext) -> Result<Task, RowError> {
     let mut task = from_row(Value::Object(row), context.stem, context.line)?;
     if task.environment.is_none() {
         task.environment.clone_from(&context.options.environment);
@@ -24,9 +25,9 @@ pub(crate) fn ids_may_repeat(row: &Value) -> bool {
 }
 
 /// Reads a row of any of these formats. `stem`, the file's name without its ending, and `line` name a row without an id.
-pub(crate) fn from_row(row: Value, stem: &str, line: usize) -> Result<Task, String> {
+pub(crate) fn from_row(row: Value, stem: &str, line: usize) -> Result<Task, RowError> {
     let Value::Object(row) = row else {
-        return Err("a row must be a JSON object".into());
+        return Err(RowError::Row("a row must be a JSON object".into()));
     };
     if row.contains_key("reward_model") {
         return verl::task(row, stem, line);
@@ -39,25 +40,20 @@ pub(crate) fn from_row(row: Value, stem: &str, line: usize) -> Result<Task, Stri
     }
     for field in ["id", "source", "prompt", "reference"] {
         if !row.contains_key(field) {
-            return Err(format!(
-                "field `{field}` is missing; a row is {{id, source, prompt, reference, ..}}, \
-                 {{data_source, prompt, reward_model, ..}}, {{question, answer, ..}}, {{text, test_list, ..}} or \
-                 {{prompt, entry_point, test, ..}}"
-            ));
+            return Err(RowError::Missing {
+                field: field.into(),
+                hint: "; a row is {id, source, prompt, reference, ..}, {data_source, prompt, reward_model, ..}, \
+                       {question, answer, ..}, {text, test_list, ..} or {prompt, entry_point, test, ..}",
+            });
         }
     }
-    let task: Task = serde_path_to_error::deserialize(Value::Object(row)).map_err(|error| {
-        match error.path().to_string().as_str() {
-            // The message of an unknown or missing field names it.
-            "." => format!("field {}", error.inner()),
-            path => format!("field `{path}`: {}", error.inner()),
-        }
-    })?;
+    let task: Task = serde_path_to_error::deserialize(Value::Object(row))
+        .map_err(|error| RowError::from_type(&error))?;
     if task.prompt.is_empty() && task.environment.is_none() {
-        return Err(
-            "field `prompt`: it needs at least one message, or an `environment` that says it"
-                .into(),
-        );
+        return Err(RowError::field(
+            "prompt",
+            "it needs at least one message, or an `environment` that says it",
+        ));
     }
     Ok(task)
 }

@@ -3,32 +3,42 @@
 use rlf_dialogue::Task;
 use serde_json::{Value, json};
 
+use crate::error::RowError;
 use crate::field::{Row, label, list, needed, text};
 use crate::row_context::RowContext;
 
 const ENVIRONMENT: &str = "tau-retail";
 
-pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
+pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, RowError> {
     let instruction = text(row, "instruction")?;
     if instruction.trim().is_empty() {
-        return Err("field `instruction`: it is empty".into());
+        return Err(RowError::field("instruction", "it is empty"));
     }
     let actions = list(row, "actions")?;
     for (at, action) in actions.iter().enumerate() {
         let named = action.get("name").is_some_and(Value::is_string);
         if !named || !action.get("kwargs").is_some_and(Value::is_object) {
-            return Err(format!(
-                "field `actions[{at}]`: it must be {{name, kwargs}}"
+            return Err(RowError::field(
+                format!("actions[{at}]"),
+                "it must be {name, kwargs}",
             ));
         }
     }
     let outputs = list(row, "outputs")?;
     if !outputs.iter().all(Value::is_string) {
-        return Err("field `outputs`: it must hold texts".into());
+        return Err(RowError::field("outputs", "it must hold texts"));
     }
     // Without the hash, no reward could decide whether the task was solved.
-    let gold_hash = text(row, "gold_hash")
-        .map_err(|what| format!("{what}; it is the hash of the database after the actions"))?;
+    let gold_hash = needed(row, "gold_hash").map_err(|_| RowError::Missing {
+        field: "gold_hash".into(),
+        hint: "; it is the hash of the database after the actions",
+    })?;
+    if !gold_hash.is_string() {
+        return Err(RowError::field(
+            "gold_hash",
+            "it must be text; it is the hash of the database after the actions",
+        ));
+    }
     let id = match (label(row, "split"), label(row, "i")) {
         (Some(split), Some(i)) => format!("{ENVIRONMENT}-{split}-{i}"),
         _ => context.id(),

@@ -4,9 +4,10 @@ use rlf_dialogue::{Message, Role, Task};
 use serde_json::Value;
 
 use crate::conversation::RawMessage;
+use crate::error::RowError;
 use crate::field::{Row, is_answerable, number_or_text};
 
-pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String> {
+pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, RowError> {
     let prompt = match row.remove("prompt") {
         Some(Value::Array(messages)) if !messages.is_empty() => {
             let message = |(at, value): (usize, &Value)| {
@@ -17,10 +18,15 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
                 .iter()
                 .enumerate()
                 .map(message)
-                .collect::<Result<_, String>>()?
+                .collect::<Result<_, RowError>>()?
         }
         Some(Value::String(text)) => vec![Message::text(Role::User, text)],
-        _ => return Err("field `prompt`: a list of messages {role, content} is missing".into()),
+        _ => {
+            return Err(RowError::field(
+                "prompt",
+                "a list of messages {role, content} is missing",
+            ));
+        }
     };
     let reference = row
         .get_mut("reward_model")
@@ -28,7 +34,10 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
     let reference = reference
         .map(Value::take)
         .filter(is_answerable)
-        .ok_or("field `reward_model.ground_truth` is missing or empty")?;
+        .ok_or_else(|| RowError::Missing {
+            field: "reward_model.ground_truth".into(),
+            hint: " or empty",
+        })?;
     let mut extra = match row.remove("extra_info") {
         Some(Value::Object(extra)) => extra,
         _ => Row::new(),
@@ -45,7 +54,8 @@ pub(super) fn task(mut row: Row, stem: &str, line: usize) -> Result<Task, String
     if let Some(ability) = row.remove("ability") {
         extra.insert("ability".into(), ability);
     }
-    let source = number_or_text(row.get("data_source")).ok_or("field `data_source` is missing")?;
+    let source =
+        number_or_text(row.get("data_source")).ok_or_else(|| RowError::missing("data_source"))?;
     Ok(Task {
         id,
         source,

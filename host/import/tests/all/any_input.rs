@@ -134,8 +134,9 @@ fn try_all(row: &Value) {
                     }
                 }
             },
-            Err(ImportError::Row { line, message, .. }) => {
+            Err(ImportError::Row { line, source, .. }) => {
                 assert_eq!(line, 1);
+                let message = source.to_string();
                 let named = ["field `", "no known format", "must be a JSON object"];
                 assert!(named.iter().any(|name| message.contains(name)), "{message}");
             }

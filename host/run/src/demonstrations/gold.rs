@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
 use rlf_dialogue::message::Message;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::ToolCall;
-use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::demonstrate::{Demonstrator, DemonstratorError};
 use rlf_rollout::shown_tools::ToolView;
 use rlf_rollout::user;
+
+use crate::error::GoldError;
 
 use super::reference::{gold_answer, gold_calls};
 use super::turns::{TrialConversation, calling};
@@ -34,7 +35,7 @@ impl GoldDemonstration {
         task: &Arc<Task>,
         dialogue: &Arc<Dialogue>,
         tool_view: &ToolView,
-    ) -> anyhow::Result<Option<Self>> {
+    ) -> Result<Option<Self>, GoldError> {
         let calls = gold_calls(&task.reference)?;
         if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
             return Ok(None);
@@ -54,9 +55,10 @@ impl GoldDemonstration {
                 name: (*name).to_owned(),
                 arguments: arguments.clone(),
             }]);
-            trial
-                .say(&turn)
-                .with_context(|| format!("gold call {}", number + 1))?;
+            trial.say(&turn).map_err(|source| GoldError::Call {
+                number: number + 1,
+                source,
+            })?;
             turns.push(turn);
         }
         let said = gold_answer(&task.reference)?;
@@ -83,11 +85,15 @@ pub(crate) struct GoldDemonstrator {
 }
 
 impl Demonstrator for GoldDemonstrator {
-    fn next_turn(&mut self, episode: &Episode, _observations: &[String]) -> Result<String, String> {
+    fn next_turn(
+        &mut self,
+        episode: &Episode,
+        _observations: &[String],
+    ) -> Result<String, DemonstratorError> {
         let turn = self.turns.get(self.next).or(self.turns.last());
         self.next += 1;
         let turn = turn.ok_or("there is no turn")?;
-        episode.write_turn(turn).map_err(|error| error.to_string())
+        Ok(episode.write_turn(turn)?)
     }
 }
 
@@ -216,7 +222,7 @@ mod tests {
             let error =
                 GoldDemonstration::from_task(&task(&reference), dialogue, &ToolView::default())
                     .unwrap_err();
-            format!("{error:#}")
+            error.to_string()
         };
         let call = |arguments: Value| json!({"name": "f", "arguments": arguments});
         let ending = |answer: &str| json!({"calls": [call(json!({}))], "answer": answer});

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use rlf_dialogue::task::Task;
 use rlf_rollout::demonstrate::Demonstrator;
 
+use crate::error::TasksError;
+
 /// One demonstration of how a task is solved.
 pub enum SftDemonstration {
     /// A demonstrator that plays the task against the real tools.
@@ -24,5 +26,5 @@ pub trait DemonstrationSet: Send + Sync {
     fn per_epoch(&self) -> u64;
 
     /// The `number`-th demonstration over all epochs. Each epoch has its own order.
-    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration>;
+    fn get(&self, number: u64) -> Result<SftDemonstration, TasksError>;
 }

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::Context;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_rollout::RolloutEngine;
 use rlf_rollout::demonstrate::demonstrate;
 use rlf_train::rollouts::{BoxError, DemonstrationSource};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
+
+use crate::error::{RunFailure, TasksError};
 
 use super::{DemonstrationSet, SftDemonstration};
 
@@ -18,7 +19,7 @@ const AHEAD: usize = 3;
 /// Largest number of demonstrations that are played before a run begins.
 const MAX_REHEARSED: u64 = 256;
 
-type Batch = anyhow::Result<Vec<MaskedTokens>>;
+type Batch = Result<Vec<MaskedTokens>, RunFailure>;
 
 /// Plays demonstrations in the background, in the order of steps.
 pub(crate) struct PlayedDemonstrations {
@@ -89,7 +90,7 @@ impl DemonstrationSource for PlayedDemonstrations {
             }
         };
         let batch = tokio::task::block_in_place(|| making.1.blocking_recv())
-            .context("the demonstrations' task ended; this is a bug, please report it")?;
+            .ok_or(RunFailure::Bug("the demonstrations' task ended"))?;
         making.0 = step + 1;
         self.making = Some(making);
         Ok(batch?)
@@ -104,7 +105,7 @@ pub(crate) async fn rehearse(
     seed: u64,
     steps: u64,
     size: usize,
-) -> anyhow::Result<()> {
+) -> Result<(), RunFailure> {
     let drawn = steps.saturating_mul(size as u64);
     let count = drawn.min(set.per_epoch()).min(MAX_REHEARSED);
     for first in (0..count).step_by(size.max(1)) {
@@ -126,9 +127,10 @@ async fn make(
     let sequences = trajectories
         .iter()
         .flat_map(|trajectory| &trajectory.sequences);
-    Ok(sequences
-        .map(TrainingSequence::masked)
-        .collect::<Result<_, _>>()?)
+    let masked = sequences.map(TrainingSequence::masked);
+    Ok(masked
+        .collect::<Result<_, _>>()
+        .map_err(TasksError::NotTrainable)?)
 }
 
 /// Plays the demonstrations of these numbers, all at once. If several fail, only the first error is returned.
@@ -137,7 +139,7 @@ async fn play(
     set: &Arc<dyn DemonstrationSet>,
     seed: u64,
     numbers: Range<u64>,
-) -> anyhow::Result<Vec<Trajectory>> {
+) -> Result<Vec<Trajectory>, RunFailure> {
     let mut plays = JoinSet::new();
     for number in numbers {
         let (engine, set) = (engine.clone(), set.clone());
@@ -145,7 +147,7 @@ async fn play(
     }
     let mut done = Vec::with_capacity(plays.len());
     while let Some(joined) = plays.join_next().await {
-        done.push(joined.context("a demonstration's task failed")?);
+        done.push(joined.map_err(|_| RunFailure::Bug("a demonstration's task failed"))?);
     }
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, played)| played).collect()
@@ -156,11 +158,13 @@ async fn play_one(
     set: &dyn DemonstrationSet,
     seed: u64,
     number: u64,
-) -> anyhow::Result<Trajectory> {
+) -> Result<Trajectory, RunFailure> {
     Ok(match set.get(number)? {
         SftDemonstration::Played(task, mut demonstrator) => {
             demonstrate(engine, &task, demonstrator.as_mut(), seed).await?
         }
-        SftDemonstration::Written(written) => rlf_import::play(&engine.context.dialogue, &written)?,
+        SftDemonstration::Written(written) => {
+            rlf_import::play(&engine.context.dialogue, &written).map_err(TasksError::Play)?
+        }
     })
 }

@@ -1,11 +1,12 @@
 //! Reads gold calls and answers from the references of tasks.
 
-use anyhow::{Context, bail};
 use serde_json::Value;
+
+use crate::error::GoldError;
 
 /// The gold calls that a reference names: `calls` of `{name, arguments}`, or tau-bench's `actions` of `{name, kwargs}`.
 /// None if it has neither. A call that cannot be read is an error, because the rest would be an incomplete solution.
-pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
+pub fn gold_calls(reference: &Value) -> Result<Vec<(String, Value)>, GoldError> {
     let list = ["calls", "actions"]
         .iter()
         .find_map(|key| reference.get(*key).filter(|list| !list.is_null()));
@@ -14,26 +15,29 @@ pub fn gold_calls(reference: &Value) -> anyhow::Result<Vec<(String, Value)>> {
     };
     let list = list
         .as_array()
-        .with_context(|| format!("its gold calls are not a list: {list}"))?;
+        .ok_or_else(|| GoldError::NotAList(list.clone()))?;
     let call = |(number, call): (usize, &Value)| {
         let arguments = call.get("arguments").or_else(|| call.get("kwargs"));
         match (call["name"].as_str(), arguments) {
             (Some(name), Some(arguments)) => Ok((name.to_owned(), arguments.clone())),
-            _ => bail!(
-                "its gold call {} is not of the form {{\"name\": \"..\", \"arguments\": {{..}}}}: {call}",
-                number + 1
-            ),
+            _ => Err(GoldError::NotACall {
+                number: number + 1,
+                call: call.clone(),
+            }),
         }
     };
     list.iter().enumerate().map(call).collect()
 }
 
 /// The answer that a reference wants after the calls: its `answer`, or its `outputs`, which the answer must contain.
-pub fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
-    let plain = |value: &Value, key: &str| match value {
+pub fn gold_answer(reference: &Value) -> Result<Option<String>, GoldError> {
+    let plain = |value: &Value, key: &'static str| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => bail!("its `{key}` contains a value that is not text: {value}"),
+        _ => Err(GoldError::NotText {
+            key,
+            value: value.clone(),
+        }),
     };
     let answer = &reference["answer"];
     if !answer.is_null() {
@@ -42,7 +46,7 @@ pub fn gold_answer(reference: &Value) -> anyhow::Result<Option<String>> {
     let outputs = reference["outputs"].as_array().into_iter().flatten();
     let outputs: Vec<String> = outputs
         .map(|output| plain(output, "outputs"))
-        .collect::<anyhow::Result<_>>()?;
+        .collect::<Result<_, _>>()?;
     Ok((!outputs.is_empty()).then(|| outputs.join(", ")))
 }
 

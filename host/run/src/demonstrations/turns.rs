@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
-use rlf_dialogue::dialogue::Dialogue;
-use rlf_dialogue::episode::{Episode, Step};
+use rlf_dialogue::dialogue::{Dialogue, DialogueError};
+use rlf_dialogue::episode::{Episode, Step, Unwritable};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::parser;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::turn::TurnOutcome;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::error::GoldError;
 
 /// A turn that makes all of `calls` at once.
 pub(crate) fn calling(calls: Vec<ToolCall>) -> Message {
@@ -43,11 +44,17 @@ impl TrialConversation {
     pub(crate) fn new<'n>(
         dialogue: &Arc<Dialogue>,
         tools: impl Iterator<Item = &'n str>,
-    ) -> anyhow::Result<Self> {
-        let task: Task = serde_json::from_value(json!({
-            "id": "trial", "source": "trial", "reference": null,
-            "prompt": [{"role": "user", "content": "?"}],
-        }))?;
+    ) -> Result<Self, DialogueError> {
+        let task = Task {
+            id: "trial".into(),
+            source: "trial".into(),
+            prompt: vec![Message::text(Role::User, "?")],
+            tools: None,
+            reference: Value::Null,
+            environment: None,
+            setup: Value::Null,
+            extra: Map::new(),
+        };
         let tool = |name: &str| ToolDefinition {
             name: name.to_owned(),
             description: String::new(),
@@ -67,7 +74,7 @@ impl TrialConversation {
     }
 
     /// Adds a turn. Its calls are answered with `ok`.
-    pub(crate) fn say(&mut self, turn: &Message) -> anyhow::Result<()> {
+    pub(crate) fn say(&mut self, turn: &Message) -> Result<(), Unwritable> {
         let text = self.episode.write_turn(turn)?;
         if let Step::Act(calls) = self.episode.push_demonstrated(&text) {
             let outcomes = calls.into_iter().map(|call| CallOutcome {
@@ -93,17 +100,22 @@ impl TrialConversation {
     }
 
     /// Adds a turn with the answer `said`, and returns the turn.
-    pub(crate) fn answer(&mut self, said: &str) -> anyhow::Result<Message> {
+    pub(crate) fn answer(&mut self, said: &str) -> Result<Message, GoldError> {
         let rule = self.dialogue.config().answer;
         let turn = answering(said, rule);
-        self.say(&turn)
-            .with_context(|| format!("its answer {said:?}"))?;
+        self.say(&turn).map_err(|source| GoldError::Answer {
+            answer: said.to_owned(),
+            source,
+        })?;
         let text = turn.plain_text();
         let protocol = self.dialogue.protocol().spec();
         let parsed = parser::parse(&text, false, protocol, &[] as &[&str]);
         let read = TurnOutcome::from_parsed(&parsed, rule, true);
         if read != TurnOutcome::Answer(said.trim().to_owned()) {
-            bail!("its answer {said:?} would not be read as that by `dialogue.answer`: {text:?}");
+            return Err(GoldError::Unread {
+                answer: said.to_owned(),
+                turn: text,
+            });
         }
         Ok(turn)
     }

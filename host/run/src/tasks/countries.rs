@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use rlf_dialogue::config::AnswerRule;
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::episode::Episode;
@@ -13,13 +12,14 @@ use rlf_dialogue::split::Split;
 use rlf_dialogue::tool::ToolCall;
 use rlf_forge::countries::{CountryTasks, DemonstratedTurn, LOOKUP, Stage};
 use rlf_rollout::EpisodeContext;
-use rlf_rollout::demonstrate::Demonstrator;
+use rlf_rollout::demonstrate::{Demonstrator, DemonstratorError};
 use rlf_rollout::shown_tools::ShownTools;
 use serde_json::json;
 
 use super::{IndexedTask, TaskSource, named_tools};
 use crate::demonstrations::turns::{TrialConversation, answering, calling};
 use crate::demonstrations::{DemonstrationSet, SftDemonstration};
+use crate::error::{RunFailure, TasksError};
 use crate::text::Corpus;
 
 /// File name of the table of countries within a run. `data.<slot> = "run:facts.csv"` binds it.
@@ -60,18 +60,18 @@ impl TaskSource for Countries {
             .collect()
     }
 
-    fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask> {
+    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError> {
         if let Ok(number) = which.parse::<u64>() {
             return Ok(self.task(split, Stage::Eval, number));
         }
         (0..10_000)
             .map(|number| self.task(split, Stage::Eval, number))
             .find(|(_, task)| task.id == which)
-            .with_context(|| {
-                format!(
+            .ok_or_else(|| {
+                TasksError::NotFound(format!(
                     "no task `{which}` among the first 10,000 of this split; ids look like `{}`",
                     self.task(split, Stage::Eval, 0).1.id
-                )
+                ))
             })
     }
 
@@ -92,13 +92,13 @@ impl TaskSource for Countries {
         Box::new(self.tasks.tokenizer_corpus(EXERCISES))
     }
 
-    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()> {
+    fn check(&self, context: &EpisodeContext) -> Result<(), RunFailure> {
         // All of these questions use the same tools.
         let (_, task) = self.task(Split::Train, Stage::Rl, 0);
         let offered = context.tools.definitions(task.tools.as_deref());
-        let offered = offered.context("[tasks.facts] asks what only tools can answer")?;
+        let offered = offered.map_err(TasksError::NoFactTools)?;
         Episode::start(&context.dialogue, String::new(), &task, offered)
-            .context("[tasks.facts]")?;
+            .map_err(RunFailure::table("tasks.facts"))?;
         Ok(())
     }
 
@@ -106,32 +106,29 @@ impl TaskSource for Countries {
         &self,
         dialogue: &Arc<Dialogue>,
         _shown: &ShownTools,
-    ) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
-        TrialConversation::new(dialogue, std::iter::once(LOOKUP))?
+    ) -> Result<Arc<dyn DemonstrationSet>, RunFailure> {
+        TrialConversation::new(dialogue, std::iter::once(LOOKUP))
+            .map_err(RunFailure::table("tasks.facts"))?
             .say(&calling(several_lookups()))
-            .context("[sft] of [tasks.facts] demonstrates several calls in one turn; use another `template`")?;
+            .map_err(TasksError::SeveralCalls)?;
         Ok(Arc::new(CountriesDemonstrations {
             tasks: self.tasks.clone(),
             answer: dialogue.config().answer,
         }))
     }
 
-    fn write_data(&self, folder: &Path) -> anyhow::Result<()> {
+    fn write_data(&self, folder: &Path) -> Result<(), RunFailure> {
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(folder.join(FACTS_TABLE), self.tasks.table().to_csv()))
-            .with_context(|| format!("cannot write {}", folder.display()))
+            .map_err(RunFailure::io(format!("cannot write {}", folder.display())))
     }
 
-    fn check_data(&self, folder: &Path) -> anyhow::Result<()> {
+    fn check_data(&self, folder: &Path) -> Result<(), RunFailure> {
         let file = folder.join(FACTS_TABLE);
         let kept = std::fs::read_to_string(&file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
+            .map_err(RunFailure::io(format!("cannot read {}", file.display())))?;
         if kept != self.tasks.table().to_csv() {
-            bail!(
-                "other facts follow from these settings than the run has in {}; go on with the seed and the [tasks.facts] \
-                 that it was begun with, and the rlf-host that began it",
-                file.display()
-            );
+            return Err(TasksError::OtherFacts(file).into());
         }
         Ok(())
     }
@@ -148,7 +145,7 @@ impl DemonstrationSet for CountriesDemonstrations {
         u64::MAX
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
+    fn get(&self, number: u64) -> Result<SftDemonstration, TasksError> {
         let task = self.tasks.task(Split::Train, Stage::Sft, number);
         let demonstrator = CountriesDemonstrator {
             writer: self.tasks.demonstration(&task)?,
@@ -178,14 +175,17 @@ struct CountriesDemonstrator {
 }
 
 impl Demonstrator for CountriesDemonstrator {
-    fn next_turn(&mut self, episode: &Episode, observations: &[String]) -> Result<String, String> {
-        let turn = match self.writer.next_turn(observations) {
-            Ok(Some(DemonstratedTurn::Act(calls))) => calling(calls),
-            Ok(Some(DemonstratedTurn::Answer(answer))) => answering(&answer, self.answer),
-            Ok(None) => return Err("the demonstration is over, but the episode is not".into()),
-            Err(error) => return Err(error.to_string()),
+    fn next_turn(
+        &mut self,
+        episode: &Episode,
+        observations: &[String],
+    ) -> Result<String, DemonstratorError> {
+        let turn = match self.writer.next_turn(observations)? {
+            Some(DemonstratedTurn::Act(calls)) => calling(calls),
+            Some(DemonstratedTurn::Answer(answer)) => answering(&answer, self.answer),
+            None => return Err("the demonstration is over, but the episode is not".into()),
         };
-        episode.write_turn(&turn).map_err(|error| error.to_string())
+        Ok(episode.write_turn(&turn)?)
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
                 answer,
             };
             let written = demonstrator.next_turn(trial.episode(), &[]);
-            assert_eq!(written, Ok(turn.to_hermes()));
+            assert_eq!(written.unwrap(), turn.to_hermes());
         }
         let calls = several_lookups();
         for (turn, message) in [

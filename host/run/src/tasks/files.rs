@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_import::read_tasks;
-use rlf_rollout::EpisodeContext;
 use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::task_environment::rehearse;
 use rlf_rollout::user;
+use rlf_rollout::{EpisodeContext, RolloutError};
 
 use super::epochs::Epochs;
 use super::{IndexedTask, TaskSource, named_tools};
 use crate::config::TasksConfig;
 use crate::demonstrations::gold::GoldDemonstration;
 use crate::demonstrations::{DemonstrationSet, SftDemonstration};
+use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::reporter::RunReporter;
 use crate::text::Corpus;
 
@@ -37,16 +37,15 @@ pub struct Files {
 }
 
 /// Reads conversations to imitate, in any format that `data import` reads for SFT.
-fn read_demonstrations(path: &Path) -> anyhow::Result<Vec<Arc<rlf_import::Demonstration>>> {
+fn read_demonstrations(path: &Path) -> Result<Vec<Arc<rlf_import::Demonstration>>, TasksError> {
     let rows = rlf_import::read(path, &rlf_import::Options::default())?;
     rows.into_iter()
         .map(|row| match row {
             rlf_import::Imported::Demonstration(demonstration) => Ok(Arc::new(demonstration)),
-            rlf_import::Imported::Task(task) => bail!(
-                "[tasks] demonstrations = {}: the row with id {:?} is a task and no conversation",
-                path.display(),
-                task.id
-            ),
+            rlf_import::Imported::Task(task) => Err(TasksError::NotAConversation {
+                path: path.to_owned(),
+                id: task.id,
+            }),
         })
         .collect()
 }
@@ -58,12 +57,9 @@ impl Files {
         seed: u64,
         validation_tasks: usize,
         reporter: &dyn RunReporter,
-    ) -> anyhow::Result<Self> {
-        let read = |path: &Path| -> anyhow::Result<Vec<Arc<Task>>> {
+    ) -> Result<Self, RunFailure> {
+        let read = |path: &Path| -> Result<Vec<Arc<Task>>, TasksError> {
             let mut tasks = read_tasks(path)?;
-            if tasks.is_empty() {
-                bail!("{} holds no task", path.display());
-            }
             if let Some(system) = &config.system {
                 for task in &mut tasks {
                     if task
@@ -78,7 +74,9 @@ impl Files {
             }
             Ok(tasks.into_iter().map(Arc::new).collect())
         };
-        let train = config.train.as_deref().context("[tasks] needs `train`")?;
+        let train = config.train.as_deref();
+        let train =
+            train.ok_or_else(|| ConfigurationError::Value("[tasks] needs `train`".into()))?;
         let mut train = read(train)?;
         let validation = if let Some(path) = &config.validation {
             read(path)?
@@ -129,7 +127,7 @@ impl Files {
 
     /// Renders the tasks of all splits once. Of the tasks with an environment, at most [`MAX_OPENED`] a split are opened
     /// and rendered.
-    async fn rehearse(&self, context: &EpisodeContext) -> anyhow::Result<()> {
+    async fn rehearse(&self, context: &EpisodeContext) -> Result<(), TasksError> {
         for split in Split::ALL {
             let tasks = self.split(split);
             let opened = tasks
@@ -146,12 +144,10 @@ impl Files {
                     }
                 }
                 let rehearsed = rehearse(context, task, split).await;
-                rehearsed.with_context(|| {
-                    format!(
-                        "[tasks], {} split: the row with id {:?}",
-                        split.as_str(),
-                        task.id
-                    )
+                rehearsed.map_err(|source| TasksError::Row {
+                    split,
+                    id: task.id.clone(),
+                    source,
                 })?;
             }
         }
@@ -163,30 +159,23 @@ impl Files {
         &self,
         dialogue: &Arc<Dialogue>,
         shown: &ShownTools,
-    ) -> anyhow::Result<Vec<GoldDemonstration>> {
+    ) -> Result<Vec<GoldDemonstration>, RunFailure> {
         let mut gold = Vec::new();
         for task in &self.train {
-            let tool_view = shown.for_task(Split::Train, task)?;
-            let written = GoldDemonstration::from_task(task, dialogue, &tool_view).with_context(|| {
-                format!(
-                    "[sft] demonstrates the gold calls of [tasks], and those of the row with id {:?} cannot be written; \
-                     mend or remove the row, or name other demonstrations as `tasks.demonstrations`",
-                    task.id
-                )
-            })?;
-            gold.extend(written);
+            let tool_view = shown
+                .for_task(Split::Train, task)
+                .map_err(RolloutError::Shown)?;
+            let written = GoldDemonstration::from_task(task, dialogue, &tool_view);
+            gold.extend(written.map_err(|source| TasksError::Gold {
+                id: task.id.clone(),
+                source,
+            })?);
         }
         if gold.is_empty() && self.train.iter().any(|task| user::is_wanted(task)) {
-            bail!(
-                "[sft] needs demonstrations, and the gold calls of tasks whose user a model plays are none: nobody knows what \
-                 that user would say; name a file as `tasks.demonstrations`, or remove [sft]"
-            );
+            return Err(TasksError::UsersUnknown.into());
         }
         if gold.is_empty() {
-            bail!(
-                "[sft] needs demonstrations: name a file of them as `tasks.demonstrations`, or tasks whose references have \
-                 gold calls, or remove [sft]"
-            );
+            return Err(TasksError::NoDemonstrations.into());
         }
         Ok(gold)
     }
@@ -204,14 +193,14 @@ impl TaskSource for Files {
         (0..).zip(tasks.cloned()).collect()
     }
 
-    fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask> {
+    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError> {
         let tasks = self.split(split);
         if let Ok(number) = which.parse::<u64>() {
-            let task = tasks.get(number as usize).with_context(|| {
-                format!(
+            let task = tasks.get(number as usize).ok_or_else(|| {
+                TasksError::NotFound(format!(
                     "there is no task {number}: the split has {}, from 0",
                     tasks.len()
-                )
+                ))
             })?;
             return Ok((number, task.clone()));
         }
@@ -219,7 +208,9 @@ impl TaskSource for Files {
             .zip(tasks)
             .find(|(_, task)| task.id == which)
             .map(|(number, task)| (number, task.clone()))
-            .with_context(|| format!("no task of this split has the id `{which}`"))
+            .ok_or_else(|| {
+                TasksError::NotFound(format!("no task of this split has the id `{which}`"))
+            })
     }
 
     fn rows(&self) -> Vec<IndexedTask> {
@@ -254,19 +245,19 @@ impl TaskSource for Files {
         }))
     }
 
-    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()> {
+    fn check(&self, context: &EpisodeContext) -> Result<(), RunFailure> {
         // Runs on its own thread, because the caller may be in an async runtime.
         std::thread::scope(|threads| {
             let checked = threads.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_time()
                     .build()
-                    .context("cannot start checking the tasks")?;
-                runtime.block_on(self.rehearse(context))
+                    .map_err(RunFailure::io("cannot start checking the tasks"))?;
+                Ok(runtime.block_on(self.rehearse(context))?)
             });
-            checked.join().unwrap_or_else(|_| {
-                bail!("checking the tasks failed; this is a bug, please report it")
-            })
+            checked
+                .join()
+                .unwrap_or(Err(RunFailure::Bug("checking the tasks failed")))
         })
     }
 
@@ -274,7 +265,7 @@ impl TaskSource for Files {
         &self,
         dialogue: &Arc<Dialogue>,
         shown: &ShownTools,
-    ) -> anyhow::Result<Arc<dyn DemonstrationSet>> {
+    ) -> Result<Arc<dyn DemonstrationSet>, RunFailure> {
         let epochs = |size| Epochs::new(self.seed, "demonstrations", size);
         if self.demonstrations.is_empty() {
             let gold = self.gold(dialogue, shown)?;
@@ -301,7 +292,7 @@ impl DemonstrationSet for GoldCalls {
         self.gold.len() as u64
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
+    fn get(&self, number: u64) -> Result<SftDemonstration, TasksError> {
         let gold = &self.gold[self.epochs.index(number)];
         Ok(SftDemonstration::Played(
             gold.task.clone(),
@@ -321,7 +312,7 @@ impl DemonstrationSet for Conversations {
         self.conversations.len() as u64
     }
 
-    fn get(&self, number: u64) -> anyhow::Result<SftDemonstration> {
+    fn get(&self, number: u64) -> Result<SftDemonstration, TasksError> {
         let written = self.conversations[self.epochs.index(number)].clone();
         Ok(SftDemonstration::Written(written))
     }

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use rlf_dialogue::dialogue::Dialogue;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
@@ -19,6 +18,7 @@ use rlf_rollout::shown_tools::ShownTools;
 
 use crate::config::TasksConfig;
 use crate::demonstrations::DemonstrationSet;
+use crate::error::{RunFailure, TasksError};
 use crate::reporter::RunReporter;
 use crate::text::Corpus;
 
@@ -38,7 +38,7 @@ pub trait TaskSource: Send + Sync {
     fn first(&self, split: Split, count: usize) -> Vec<IndexedTask>;
 
     /// Finds one task, by its number within the split or by its id.
-    fn find(&self, split: Split, which: &str) -> anyhow::Result<IndexedTask>;
+    fn find(&self, split: Split, which: &str) -> Result<IndexedTask, TasksError>;
 
     /// The tasks of all splits; empty if they are generated without end.
     fn rows(&self) -> Vec<IndexedTask>;
@@ -53,7 +53,7 @@ pub trait TaskSource: Send + Sync {
     fn corpus(&self) -> Corpus<'_>;
 
     /// Returns an error if a task cannot be played. Called before a run begins.
-    fn check(&self, context: &EpisodeContext) -> anyhow::Result<()>;
+    fn check(&self, context: &EpisodeContext) -> Result<(), RunFailure>;
 
     /// The demonstrations of SFT. An error names the task whose gold calls or answer the model of `dialogue` could not
     /// write. It is also an error if there are no demonstrations.
@@ -61,15 +61,15 @@ pub trait TaskSource: Send + Sync {
         &self,
         dialogue: &Arc<Dialogue>,
         shown: &ShownTools,
-    ) -> anyhow::Result<Arc<dyn DemonstrationSet>>;
+    ) -> Result<Arc<dyn DemonstrationSet>, RunFailure>;
 
     /// Writes the data that plugins read into the data folder of a new run, if the source makes any.
-    fn write_data(&self, _folder: &Path) -> anyhow::Result<()> {
+    fn write_data(&self, _folder: &Path) -> Result<(), RunFailure> {
         Ok(())
     }
 
     /// Returns an error if the data folder of an existing run differs from the data that the source would make.
-    fn check_data(&self, _folder: &Path) -> anyhow::Result<()> {
+    fn check_data(&self, _folder: &Path) -> Result<(), RunFailure> {
         Ok(())
     }
 }
@@ -80,9 +80,10 @@ pub fn open(
     seed: u64,
     validation_tasks: usize,
     reporter: &dyn RunReporter,
-) -> anyhow::Result<Arc<dyn TaskSource>> {
+) -> Result<Arc<dyn TaskSource>, RunFailure> {
     if let Some(facts) = &config.facts {
-        let countries = CountryTasks::generate(seed, facts).context("[tasks.facts]")?;
+        let countries =
+            CountryTasks::generate(seed, facts).map_err(RunFailure::table("tasks.facts"))?;
         return Ok(Arc::new(Countries::new(countries)));
     }
     let files = Files::open(config, seed, validation_tasks, reporter)?;
@@ -90,12 +91,12 @@ pub fn open(
 }
 
 /// Parses the name of a split.
-pub fn split_from_name(name: &str) -> anyhow::Result<Split> {
+pub fn split_from_name(name: &str) -> Result<Split, TasksError> {
     match name {
         "train" => Ok(Split::Train),
         "validation" => Ok(Split::Validation),
         "test" => Ok(Split::Test),
-        _ => bail!("there is no split `{name}`; write train, validation or test"),
+        _ => Err(TasksError::NoSplit(name.to_owned())),
     }
 }
 

@@ -13,9 +13,25 @@ pub(super) const KEY_BYTES: usize = 32;
 /// First characters of the name of a file that is being written.
 pub(super) const PARTIAL: &str = ".new-";
 
-/// Makes the folder and its key if they are missing, and reads the key. The error says why the folder is not used.
-pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], String> {
-    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+/// The reason why compiled components are not cached.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("no folder is configured")]
+    NotConfigured,
+    #[error("{}: {source}", folder.display())]
+    Io { folder: PathBuf, source: io::Error },
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error("others can enter {folder}; `chmod 700 {folder}`, or name another folder", folder = .0.display())]
+    Exposed(PathBuf),
+}
+
+/// Makes the folder and its key if they are missing, and reads the key.
+pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
+    let failed = |source: io::Error| CacheError::Io {
+        folder: folder.to_owned(),
+        source,
+    };
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
@@ -25,13 +41,10 @@ pub(super) fn open(folder: &Path) -> Result<[u8; KEY_BYTES], String> {
     }
     let metadata = fs::symlink_metadata(folder).map_err(failed)?;
     if !metadata.is_dir() {
-        return Err(format!("{} is not a directory", folder.display()));
+        return Err(CacheError::NotADirectory(folder.to_owned()));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
-        return Err(format!(
-            "others can enter {0}; `chmod 700 {0}`, or name another folder",
-            folder.display()
-        ));
+        return Err(CacheError::Exposed(folder.to_owned()));
     }
     read_or_make_key(folder).map_err(failed)
 }

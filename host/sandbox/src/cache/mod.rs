@@ -28,6 +28,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::eviction::{EXTENSION, evict};
+pub(crate) use self::folder::CacheError;
 use self::folder::{KEY_BYTES, write_new};
 use self::sealed::CompiledCode;
 pub(crate) use self::sealed::trusted;
@@ -60,8 +61,12 @@ enum EntryError {
 }
 
 impl Cache {
-    /// Opens the folder, making it and its key if they are missing. The error says why it is not used.
-    pub(crate) fn open(folder: &Path, max_bytes: u64, under_lease: bool) -> Result<Self, String> {
+    /// Opens the folder, making it and its key if they are missing.
+    pub(crate) fn open(
+        folder: &Path,
+        max_bytes: u64,
+        under_lease: bool,
+    ) -> Result<Self, CacheError> {
         Ok(Self {
             folder: folder.to_owned(),
             key: folder::open(folder)?,

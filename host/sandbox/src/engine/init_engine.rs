@@ -16,11 +16,10 @@ pub(crate) struct InitEngine {
 }
 
 impl InitEngine {
-    pub(super) fn new(tick: Duration) -> Result<Self, String> {
-        let say = |error: wasmtime::Error| format!("{error:#}");
-        let engine = Engine::new(&engine_configuration()).map_err(say)?;
-        let linker = linker(&engine).map_err(say)?;
-        tick_epochs(engine.weak(), tick).map_err(|error| error.to_string())?;
+    pub(super) fn new(tick: Duration) -> wasmtime::Result<Self> {
+        let engine = Engine::new(&engine_configuration())?;
+        let linker = linker(&engine)?;
+        tick_epochs(engine.weak(), tick)?;
         Ok(Self { engine, linker })
     }
 }

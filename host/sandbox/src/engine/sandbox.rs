@@ -12,7 +12,7 @@ use super::config::{SandboxConfig, SandboxError};
 use super::init_engine::InitEngine;
 use super::pools::{Pools, engine};
 use super::settings::{WASMTIME, tick_epochs};
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheError};
 use crate::guest::{State, linker};
 
 /// Current use of the pools. All numbers are zero while nothing runs; tests find leaks by that.
@@ -44,11 +44,11 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
     pub(crate) admission: Admission,
-    pub(crate) cache: Result<Cache, String>,
+    pub(crate) cache: Result<Cache, CacheError>,
     pub(crate) config: SandboxConfig,
     pub(crate) pools: Pools,
     /// Made when a component with an `init` is first prepared.
-    init_engine: OnceLock<Result<InitEngine, String>>,
+    init_engine: OnceLock<wasmtime::Result<InitEngine>>,
     runtime: Option<Runtime>,
 }
 
@@ -72,7 +72,7 @@ impl Sandbox {
                 .inspect_err(|reason| {
                     tracing::warn!("compiled components are not cached: {reason}");
                 }),
-            None => Err("no folder is configured".to_owned()),
+            None => Err(CacheError::NotConfigured),
         };
         let inner = Inner {
             engine,
@@ -144,11 +144,10 @@ impl Inner {
             .handle()
     }
 
-    pub(crate) fn init_engine(&self) -> Result<&InitEngine, &str> {
+    pub(crate) fn init_engine(&self) -> Result<&InitEngine, &wasmtime::Error> {
         self.init_engine
             .get_or_init(|| InitEngine::new(self.config.tick))
             .as_ref()
-            .map_err(String::as_str)
     }
 }
 

@@ -23,9 +23,7 @@ pub(crate) fn make(
     } else if let Some(reason) = job.files.forbids_snapshot() {
         (job.bytes, InitMode::PerCall { reason })
     } else {
-        let engine = inner.init_engine().map_err(|reason| LoadError::Compile {
-            reason: reason.to_owned(),
-        })?;
+        let engine = inner.init_engine().map_err(LoadError::compile)?;
         prepared = prepare(engine, inner.guests(), job)?;
         (&*prepared.bytes, prepared.init)
     };

@@ -1,9 +1,11 @@
 //! Reasons that a component is not loaded.
 
 use crate::contract::CONTRACT;
+use crate::limits::LimitsError;
 use crate::record::Record;
 use crate::report::shortened;
 use crate::wasi::data::DataError;
+use crate::wasi::files::FilesError;
 
 /// Reason that a component is not loaded, in one line. The caller adds the plugin's name.
 #[derive(Debug, thiserror::Error)]
@@ -62,10 +64,10 @@ pub enum LoadError {
     Data(#[from] DataError),
     /// Its files cannot be given as granted.
     #[error("files: {0}")]
-    Files(String),
+    Files(#[from] FilesError),
     /// Its limits cannot be kept.
     #[error("limits: {0}")]
-    Limits(String),
+    Limits(#[from] LimitsError),
     /// It is invalid, or does not fit the contract or the pools.
     #[error("it does not compile or link: {reason}")]
     Compile {

@@ -365,7 +365,7 @@ fn answer(request: &Request, gates: &[Arc<dyn OpenGate>], component: &[u8]) -> (
             bytes: component,
             config_json: &request.config_json,
             data: Arc::new(DataSet::open(&request.data.data)?),
-            files: request.data.file_grant().map_err(LoadError::Files)?,
+            files: request.data.file_grant()?,
             record: Record::new(Arc::new(request.limits.clone()), None),
             gates: Gates::new(&imported),
         };

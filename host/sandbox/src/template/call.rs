@@ -249,7 +249,7 @@ async fn run(
     let limits = Arc::clone(record.limits());
     limits
         .check(sandbox.pools.max_memory_bytes)
-        .map_err(Stopped::unavailable)?;
+        .map_err(|error| Stopped::unavailable(error.to_string()))?;
     let started = Instant::now();
     let level = Caller::level_below(spec.caller.as_ref());
     let callers = spec.caller.as_ref().map(Caller::deadline);

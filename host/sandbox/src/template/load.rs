@@ -47,10 +47,7 @@ impl Sandbox {
         if size > limit {
             return Err(LoadError::TooLarge { size, limit });
         }
-        request
-            .limits
-            .check(inner.config.max_memory_bytes)
-            .map_err(LoadError::Limits)?;
+        request.limits.check(inner.config.max_memory_bytes)?;
         let info = request.component.info()?;
         let gates = Gates::new(request.gates);
         info.check_imports(&gates.interfaces())?;
@@ -62,7 +59,7 @@ impl Sandbox {
         }
         let has_init = lifecycle.is_some();
         let data = Arc::new(DataSet::open(&request.grants.data)?);
-        let files = request.grants.file_grant().map_err(LoadError::Files)?;
+        let files = request.grants.file_grant()?;
         let limits = Arc::new(request.limits.clone());
         let name: Arc<str> = Arc::from(request.name);
         let config_json = request.config_json.to_owned();

@@ -32,10 +32,12 @@ fn an_empty_group_is_refused_with_advice_that_helps() {
 
 #[test]
 fn truncated_sampling_is_refused_with_the_reason() {
-    for text in ["top_p = 0.9", "top_k = 50", "top_p = 1.0"] {
-        let message = rl(text).unwrap_err();
-        assert!(message.contains("off-policy"), "{message}");
+    for (key, reason) in ABSENT_RL_KEYS {
+        let message = rl(&format!("{key} = 1")).unwrap_err();
+        assert!(message.contains(&format!("`{key}`")), "{message}");
+        assert!(reason.contains("off-policy"), "{reason}");
     }
+    assert_eq!(ABSENT_RL_KEYS.map(|(key, _)| key), ["top_p", "top_k"]);
 }
 
 #[test]

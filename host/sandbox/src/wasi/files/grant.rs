@@ -1,5 +1,7 @@
 //! Grant of a scratch directory, as an operator configures it.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::path;
@@ -38,32 +40,59 @@ impl Default for ScratchFiles {
     }
 }
 
+/// The reason why files cannot be given as granted, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilesError {
+    /// The path of the scratch directory is not absolute or not plain.
+    #[error("at = {0:?} is no absolute path of plain names; write one such as \"/work\"")]
+    At(String),
+    /// The scratch directory could hold nothing.
+    #[error("entries and depth must be at least 1")]
+    NoRoom,
+    /// The scratch directory is too large or too deep.
+    #[error(
+        "entries = {entries} and depth = {depth} are too many; write at most {MAX_ENTRIES} and {MAX_DEPTH}"
+    )]
+    TooMany {
+        /// Files and directories that it may have.
+        entries: u64,
+        /// Names that a path in it may have.
+        depth: u32,
+    },
+    /// An output is not a path in the scratch directory.
+    #[error(
+        "outputs: {0:?} is no path in the directory; write one such as \"report.txt\" or \"plots/\", or \"/\" for \
+         everything"
+    )]
+    Output(String),
+    /// The host directory does not exist.
+    #[error("the host directory {} is not there or is no directory; correct its path", .0.display())]
+    NoHostDirectory(PathBuf),
+    /// Both kinds of directory are granted.
+    #[error("a scratch directory and a host directory are both granted; keep one of them")]
+    Both,
+}
+
 impl ScratchFiles {
-    /// Refuses settings that cannot work. The error says what to write instead.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Refuses settings that cannot work.
+    pub(crate) fn check(&self) -> Result<(), FilesError> {
         let inside = self.at.strip_prefix('/');
         if inside.is_none_or(|inside| !inside.is_empty() && !is_plain(inside)) {
-            return Err(format!(
-                "at = {:?} is no absolute path of plain names; write one such as \"/work\"",
-                self.at
-            ));
+            return Err(FilesError::At(self.at.clone()));
         }
         if self.entries == 0 || self.depth == 0 {
-            return Err("entries and depth must be at least 1".to_owned());
+            return Err(FilesError::NoRoom);
         }
         if self.entries > MAX_ENTRIES || self.depth > MAX_DEPTH {
-            return Err(format!(
-                "entries = {} and depth = {} are too many; write at most {MAX_ENTRIES} and {MAX_DEPTH}",
-                self.entries, self.depth
-            ));
+            return Err(FilesError::TooMany {
+                entries: self.entries,
+                depth: self.depth,
+            });
         }
         let bad = |output: &&String| *output != "/" && !is_plain(output.trim_end_matches('/'));
         match self.outputs.iter().find(bad) {
             None => Ok(()),
-            Some(output) => Err(format!(
-                "outputs: {output:?} is no path in the directory; write one such as \"report.txt\" \
-                 or \"plots/\", or \"/\" for everything"
-            )),
+            Some(output) => Err(FilesError::Output(output.clone())),
         }
     }
 
@@ -123,7 +152,7 @@ mod tests {
                 at: bad.to_owned(),
                 ..ScratchFiles::default()
             };
-            assert!(files.check().unwrap_err().starts_with("at = "), "{bad:?}");
+            assert!(matches!(files.check(), Err(FilesError::At(_))), "{bad:?}");
         }
         for bad in ["", "/a", "../a", "a//b", "./a", "a\0", "//"] {
             let files = ScratchFiles {
@@ -131,7 +160,7 @@ mod tests {
                 ..ScratchFiles::default()
             };
             assert!(
-                files.check().unwrap_err().starts_with("outputs: "),
+                matches!(files.check(), Err(FilesError::Output(_))),
                 "{bad:?}"
             );
         }

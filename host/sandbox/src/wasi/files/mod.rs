@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use wasmtime_wasi::WasiCtxBuilder;
 
-pub use grant::ScratchFiles;
+pub use grant::{FilesError, ScratchFiles};
 pub(crate) use handle::Scratch;
 pub(crate) use host::{HasHost, HostDirectory, HostView};
 pub(crate) use interface::{HasScratch, ScratchView};
@@ -42,11 +42,11 @@ pub(crate) enum FileGrant {
 }
 
 impl FileGrant {
-    /// Checks what is granted. The error says what to write instead.
+    /// Checks what is granted.
     pub(crate) fn new(
         scratch: Option<&ScratchFiles>,
         host_directory: Option<&Path>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, FilesError> {
         match (scratch, host_directory) {
             (None, None) => Ok(Self::None),
             (Some(files), None) => {
@@ -54,14 +54,8 @@ impl FileGrant {
                 Ok(Self::Scratch(Arc::new(files.clone())))
             }
             (None, Some(path)) if path.is_dir() => Ok(Self::Host(Arc::from(path))),
-            (None, Some(path)) => Err(format!(
-                "the host directory {} is not there or is no directory; correct its path",
-                path.display()
-            )),
-            (Some(_), Some(_)) => Err(
-                "a scratch directory and a host directory are both granted; keep one of them"
-                    .to_owned(),
-            ),
+            (None, Some(path)) => Err(FilesError::NoHostDirectory(path.to_owned())),
+            (Some(_), Some(_)) => Err(FilesError::Both),
         }
     }
 
