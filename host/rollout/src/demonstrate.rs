@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::Score;

@@ -364,7 +364,6 @@ impl RunConfig {
         if let Some(user) = &self.user {
             user.check()?;
         }
-        self.serve.validate()?;
         if let Some(sft) = &self.sft {
             (sft.validate()).map_err(ConfigurationError::table("sft"))?;
         }

@@ -13,7 +13,6 @@ use rlf_plugins::counters::Unhealthy;
 use rlf_policy::PolicyError;
 use rlf_rollout::RolloutError;
 use rlf_sandbox::SandboxError;
-use rlf_serve::ServeConfigError;
 use rlf_tools::tool_manager::ToolError;
 use rlf_train::error::TrainError;
 use rlf_train::phase::Phase;
@@ -120,9 +119,6 @@ pub enum ConfigurationError {
         /// The mistake.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The table `[serve]` is wrong.
-    #[error(transparent)]
-    Serve(#[from] ServeConfigError),
     /// A single value, or the lack of one. The text names the keys.
     #[error("{0}")]
     Value(String),

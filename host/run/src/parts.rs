@@ -365,7 +365,7 @@ impl RunParts {
         samples: usize,
         params: SamplingParams,
         step: u64,
-    ) -> Result<(Evaluation, Vec<Group>), RunFailure>> {
+    ) -> BoxFuture<'a, Result<(Evaluation, Vec<Group>), RunFailure>> {
         Box::pin(async move {
             let (engine, _generator) = self.rollout_engine(model)?;
             let greedy =

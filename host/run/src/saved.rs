@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_util::future::BoxFuture;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_policy::{GenerationConfig, Model, Purpose, SamplingParams, open_device};
@@ -100,7 +101,7 @@ impl SavedRun {
             let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
             let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
             let groups = rollout(&engine, &[task], samples, &settings).await?;
-        (groups.into_iter().next()).ok_or(RunFailure::Bug("the rollout returned no group"))
+            (groups.into_iter().next()).ok_or(RunFailure::Bug("the rollout returned no group"))
         })
     }
 }
