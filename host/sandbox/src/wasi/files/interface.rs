@@ -20,7 +20,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use super::handle::{NodeHandle, Scratch};
 use super::path::Opening;
 use super::stream::{CHUNK, Reader, Writer};
-use super::tree::{Instant, Stat};
+use super::tree::{Inode, Instant, Stat, Tree};
 use crate::wasi::clock::GuestClock;
 
 /// The value of a guest's `descriptor`.
@@ -67,6 +67,18 @@ impl ScratchView<'_> {
     /// The time of a change. Every change looks at the clock.
     fn now(&self) -> FsResult<Instant> {
         self.clock.wall().map_err(FsError::trap)
+    }
+
+    /// Changes names below a directory.
+    fn change(
+        &self,
+        descriptor: &Resource<Descriptor>,
+        change: impl FnOnce(&mut Tree, Inode, Instant) -> Result<(), ErrorCode>,
+    ) -> FsResult<()> {
+        let now = self.now()?;
+        let base = &self.handle(descriptor)?.held;
+        change(&mut base.tree(), base.inode(), now)?;
+        Ok(())
     }
 
     /// The new value of a time; `None` leaves it.
@@ -289,10 +301,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().create_directory_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.create_directory_at(base, &path, now)
+        })
     }
 
     async fn stat(&mut self, descriptor: Resource<Descriptor>) -> FsResult<DescriptorStat> {
@@ -381,10 +392,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().remove_directory_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.remove_directory_at(base, &path, now)
+        })
     }
 
     async fn rename_at(
@@ -417,10 +427,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().unlink_file_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.unlink_file_at(base, &path, now)
+        })
     }
 
     async fn is_same_object(
