@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use candle_core::Device;
-use rlf_train::phase::Phase;
-use rlf_train::phase::PhaseEnd;
-use rlf_train::run::Checkpoint;
-use rlf_train::run::{RunDirectory, RunSpec};
+use rlf_train::phase::{Phase, PhaseEnd};
+use rlf_train::run::{Checkpoint, RunDirectory, RunSpec};
 use rlf_train::sft;
 
 use crate::config::RunConfig;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use wasmtime::component::Component;
+
 use super::loaded::{Loaded, Template};
 use super::pace::Pace;
 use crate::bindings::GuestIndices;
 use crate::cache;
 use crate::contract::{CONTRACT, LIFECYCLE};
-use crate::engine::{Pool, Sandbox};
+use crate::engine::{Inner, Pool, Sandbox, SandboxConfig};
 use crate::grants::Grants;
 use crate::guest::{Gates, OpenGate, with_grants};
 use crate::limits::Limits;
@@ -43,84 +45,23 @@ impl Sandbox {
     /// Blocks until it is done. May be called inside an async runtime or outside.
     pub fn load(&self, request: &LoadRequest<'_>) -> Result<Template, LoadError> {
         let inner = &self.inner;
-        let (size, limit) = (request.bytes.len() as u64, inner.config.max_component_bytes);
-        if size > limit {
-            return Err(LoadError::TooLarge { size, limit });
-        }
-        request
-            .limits
-            .check(inner.config.max_memory_bytes)
-            .map_err(LoadError::Limits)?;
-        let info = ComponentInfo::read(request.bytes)?;
         let gates = Gates::new(request.gates);
-        info.check_imports(&gates.interfaces())?;
-        let lifecycle = info.exported_version(LIFECYCLE);
-        if let Some(found) = lifecycle.filter(|found| *found != CONTRACT) {
-            return Err(LoadError::Contract {
-                found: found.to_owned(),
-            });
-        }
-        let has_init = lifecycle.is_some();
+        let info = check(request, &gates, &inner.config)?;
         let data = Arc::new(DataSet::open(&request.grants.data)?);
         let files = request.grants.file_grant().map_err(LoadError::Files)?;
         let limits = Arc::new(request.limits.clone());
         let name: Arc<str> = Arc::from(request.name);
         let config_json = request.config_json.to_owned();
-
-        let key = key(
-            &inner.engine,
-            &info.hash,
-            &config_json,
-            &files.identity(),
-            data.hash(),
-        );
-        let started = Instant::now();
-        let cached = inner
-            .cache
-            .as_ref()
-            .ok()
-            .and_then(|cache| cache.load::<Entry>(&inner.engine, &key));
-        let (component, entry, preparation) = if let Some((entry, component)) = cached {
-            let preparation = Preparation {
-                from_cache: true,
-                prepare: Duration::ZERO,
-                compile: started.elapsed(),
-                prepared_bytes: entry.prepared_bytes,
-            };
-            (component, entry, preparation)
-        } else {
-            let job = Job {
-                plugin: Arc::clone(&name),
-                bytes: request.bytes,
-                config_json: &config_json,
-                data: Arc::clone(&data),
-                files: files.clone(),
-                record: Record::new(Arc::clone(&limits), None),
-                gates: gates.clone(),
-            };
-            let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
-                let made = prepare_elsewhere(&inner.config, &job, request.grants, has_init)?;
-                let component = cache::trusted(&inner.engine, &made.code)
-                    .map_err(|error| LoadError::compile(&error))?;
-                let preparation = Preparation {
-                    from_cache: false,
-                    prepare: made.prepare,
-                    compile: made.compile,
-                    prepared_bytes: made.entry.prepared_bytes,
-                };
-                (component, made.entry, preparation, made.code)
-            } else {
-                let (component, entry, preparation) = make(inner, &job, has_init)?;
-                let code = component
-                    .serialize()
-                    .map_err(|error| LoadError::compile(&error))?;
-                (component, entry, preparation, code)
-            };
-            if let Ok(cache) = &inner.cache {
-                cache.store(&key, &entry, &code);
-            }
-            (component, entry, preparation)
+        let job = Job {
+            plugin: Arc::clone(&name),
+            bytes: request.bytes,
+            config_json: &config_json,
+            data: Arc::clone(&data),
+            files: files.clone(),
+            record: Record::new(Arc::clone(&limits), None),
+            gates: gates.clone(),
         };
+        let (component, entry, preparation) = prepare(inner, &job, request.grants, &info)?;
 
         let compile = |error: wasmtime::Error| LoadError::compile(&error);
         let linker = with_grants(&inner.linker, &files, &gates).map_err(compile)?;
@@ -151,4 +92,81 @@ impl Sandbox {
             inner: Arc::new(loaded),
         })
     }
+}
+
+/// Reads what the component imports and exports. Refuses it if it is too large, imports what it may not, or was built for
+/// another contract.
+fn check(
+    request: &LoadRequest<'_>,
+    gates: &Gates,
+    config: &SandboxConfig,
+) -> Result<ComponentInfo, LoadError> {
+    let (size, limit) = (request.bytes.len() as u64, config.max_component_bytes);
+    if size > limit {
+        return Err(LoadError::TooLarge { size, limit });
+    }
+    request
+        .limits
+        .check(config.max_memory_bytes)
+        .map_err(LoadError::Limits)?;
+    let info = ComponentInfo::read(request.bytes)?;
+    info.check_imports(&gates.interfaces())?;
+    match info.exported_version(LIFECYCLE) {
+        Some(found) if found != CONTRACT => Err(LoadError::Contract {
+            found: found.to_owned(),
+        }),
+        _ => Ok(info),
+    }
+}
+
+/// Takes the prepared component from the cache. If it is not there, prepares it and stores it.
+fn prepare(
+    inner: &Inner,
+    job: &Job<'_>,
+    grants: &Grants,
+    info: &ComponentInfo,
+) -> Result<(Component, Entry, Preparation), LoadError> {
+    let key = key(
+        &inner.engine,
+        &info.hash,
+        job.config_json,
+        &job.files.identity(),
+        job.data.hash(),
+    );
+    let started = Instant::now();
+    let cached = inner
+        .cache
+        .as_ref()
+        .ok()
+        .and_then(|cache| cache.load::<Entry>(&inner.engine, &key));
+    if let Some((entry, component)) = cached {
+        let preparation = Preparation {
+            from_cache: true,
+            prepare: Duration::ZERO,
+            compile: started.elapsed(),
+            prepared_bytes: entry.prepared_bytes,
+        };
+        return Ok((component, entry, preparation));
+    }
+    let has_init = info.exported_version(LIFECYCLE).is_some();
+    let compile = |error: wasmtime::Error| LoadError::compile(&error);
+    let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
+        let made = prepare_elsewhere(&inner.config, job, grants, has_init)?;
+        let component = cache::trusted(&inner.engine, &made.code).map_err(compile)?;
+        let preparation = Preparation {
+            from_cache: false,
+            prepare: made.prepare,
+            compile: made.compile,
+            prepared_bytes: made.entry.prepared_bytes,
+        };
+        (component, made.entry, preparation, made.code)
+    } else {
+        let (component, entry, preparation) = make(inner, job, has_init)?;
+        let code = component.serialize().map_err(compile)?;
+        (component, entry, preparation, code)
+    };
+    if let Ok(cache) = &inner.cache {
+        cache.store(&key, &entry, &code);
+    }
+    Ok((component, entry, preparation))
 }
