@@ -98,7 +98,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
     }
     say(&format!(
         "  installing Zig, a C compiler for WebAssembly, into {}",
-        project.shown(&folder)
+        project.display(&folder)
     ));
     let mut command = project.command(&python);
     command
@@ -119,7 +119,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
         bail!(
             "pip did not install what {} lists: if PyPI cannot be reached, name an index that has it in PIP_INDEX_URL, and \
              type `cargo xtask plugins` again",
-            project.shown(&requirements)
+            project.display(&requirements)
         );
     }
     fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;

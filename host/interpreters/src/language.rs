@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rlf_plugins::bindings::interpreter;
 use rlf_plugins::manifest::is_valid_name;
-use rlf_plugins::offered_tools::shown;
+use rlf_plugins::offered_tools::printable_name;
 use rlf_plugins::plugin::Plugin;
 use serde::Serialize;
 
@@ -77,12 +77,12 @@ pub(crate) fn check_languages(
             if !is_valid_name(&language.id) || !seen.insert(language.id.clone()) {
                 return Err(format!(
                     "`{}` cannot name a language: write 1 to 64 of a-z A-Z 0-9 _ -, and each once",
-                    shown(&language.id)
+                    printable_name(&language.id)
                 ));
             }
             Ok(Language {
                 id: language.id,
-                version: shown(&language.version),
+                version: printable_name(&language.version),
                 sessions: language.sessions,
             })
         })

@@ -65,7 +65,7 @@ pub(crate) fn check_names(
             let known: Vec<&str> = own_names.into_iter().take(20).collect();
             return Err(format!(
                 "`rename` is about a tool `{own}`, but its tools are: {}",
-                shown(&known.join(", "))
+                printable_name(&known.join(", "))
             ));
         }
         if !is_valid_name(new) {
@@ -100,7 +100,7 @@ pub fn check_tools(
             if listed.description.len() > MAX_DESCRIPTION_BYTES {
                 return Err(format!(
                     "the description of `{}` has {} bytes; at most {MAX_DESCRIPTION_BYTES} are taken",
-                    shown(&listed.name),
+                    printable_name(&listed.name),
                     listed.description.len()
                 ));
             }
@@ -110,7 +110,7 @@ pub fn check_tools(
                 Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
             };
             let schema =
-                schema.map_err(|error| format!("tool `{}`: {error}", shown(&listed.name)))?;
+                schema.map_err(|error| format!("tool `{}`: {error}", printable_name(&listed.name)))?;
             nodes += schema.as_ref().map_or(0, ToolSchema::nodes);
             pattern_bytes += schema.as_ref().map_or(0, ToolSchema::pattern_bytes);
             if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
@@ -118,7 +118,7 @@ pub fn check_tools(
                     "the schemas of its tools are too much together: up to `{}` they unfold into {nodes} \
                      values with {pattern_bytes} bytes of regular expressions, and {MAX_PLUGIN_SCHEMA_NODES} and \
                      {MAX_PLUGIN_PATTERN_BYTES} are taken",
-                    shown(&listed.name)
+                    printable_name(&listed.name)
                 ));
             }
             let own = definition_from_guest(listed).map_err(|error| error.to_string())?;
@@ -127,7 +127,7 @@ pub fn check_tools(
                 if !is_valid_name(name) {
                     return Err(format!(
                         "`{}` cannot name a tool: write 1 to 64 of a-z A-Z 0-9 _ -",
-                        shown(name)
+                        printable_name(name)
                     ));
                 }
             }
@@ -144,7 +144,7 @@ pub fn check_tools(
 }
 
 /// Makes a stranger's name short and safe to print.
-pub fn shown(name: &str) -> String {
+pub fn printable_name(name: &str) -> String {
     rlf_sandbox::safe_text(name.as_bytes())
         .chars()
         .take(64)

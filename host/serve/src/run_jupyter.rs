@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shown(media_type: &str, data: &[u8]) -> Value {
+    fn bundle(media_type: &str, data: &[u8]) -> Value {
         Value::Object(Map::from_iter([form(display(media_type, data))]))
     }
 
@@ -376,21 +376,21 @@ mod tests {
 
     #[test]
     fn displays_are_text_json_or_base64_by_their_type() {
-        assert_eq!(shown("text/plain", b"'a'"), json!({"text/plain": "'a'"}));
+        assert_eq!(bundle("text/plain", b"'a'"), json!({"text/plain": "'a'"}));
         assert_eq!(
-            shown("image/svg+xml", b"<svg/>"),
+            bundle("image/svg+xml", b"<svg/>"),
             json!({"image/svg+xml": "<svg/>"})
         );
         assert_eq!(
-            shown("application/json", b"{\"a\": 1}"),
+            bundle("application/json", b"{\"a\": 1}"),
             json!({"application/json": {"a": 1}})
         );
         assert_eq!(
-            shown("image/png", b"\x89PNG"),
+            bundle("image/png", b"\x89PNG"),
             json!({"image/png": "iVBORw=="})
         );
         assert_eq!(
-            shown("image/png", b"text"),
+            bundle("image/png", b"text"),
             json!({"image/png": "dGV4dA=="})
         );
     }

@@ -71,7 +71,7 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, String> {
         prompt,
         tools: None,
         reference,
-        environment: Some(context.environment("worlds")),
+        environment: Some(context.environment("servers")),
         setup: json!({"servers": begin}),
         extra,
     })

@@ -51,7 +51,7 @@ impl HasData for HasScratch {
 }
 
 /// The same table entry under the type that the bindings have for it.
-fn shown<Ours: 'static, Theirs: 'static>(resource: &Resource<Ours>) -> Resource<Theirs> {
+fn retyped<Ours: 'static, Theirs: 'static>(resource: &Resource<Ours>) -> Resource<Theirs> {
     Resource::new_own(resource.rep())
 }
 
@@ -61,7 +61,7 @@ impl ScratchView<'_> {
     }
 
     fn push(&mut self, handle: Handle) -> Result<Resource<Descriptor>, ResourceTableError> {
-        self.table.push(handle).map(|resource| shown(&resource))
+        self.table.push(handle).map(|resource| retyped(&resource))
     }
 
     /// The time of a change. Every change looks at the clock.
@@ -293,7 +293,7 @@ impl HostDescriptor for ScratchView<'_> {
             return Err(ErrorCode::NotDirectory.into());
         }
         let listing = self.table.push(Listing { held, after: None })?;
-        Ok(shown(&listing))
+        Ok(retyped(&listing))
     }
 
     async fn create_directory_at(
