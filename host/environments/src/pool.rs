@@ -18,7 +18,7 @@ const UNIT: u64 = 64 << 10;
 const IDLE_BYTES: u64 = 512 << 10;
 
 /// Interval between checks for a free place.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts of the pool's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -239,7 +239,7 @@ impl SessionPool {
                 permit = Arc::clone(semaphore).acquire_many_owned(permits) => return permit.ok(),
                 () = freed => {}
                 // Other waiting sessions may have been given a part of the missing units, and give it back.
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 () = tokio::time::sleep_until(deadline.into()) => return None,
             }
         }

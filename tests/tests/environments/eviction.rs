@@ -34,13 +34,10 @@ async fn twenty_sessions_live_in_three_places() {
         "{counts:?}"
     );
     drop(sessions);
-    let empty = async {
-        while host.environments.sessions().live > 0 || host.sandbox.in_use().permits > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let is_empty = |host: &TestHost| {
+        host.environments.sessions().live == 0 && host.sandbox.in_use().permits == 0
     };
-    let freed = tokio::time::timeout(Duration::from_secs(20), empty).await;
-    assert!(freed.is_ok(), "{:?}", host.sandbox.in_use());
+    host.wait_until(is_empty).await;
     assert_eq!(host.sandbox.in_use(), rlf_sandbox::InUse::default());
 }
 
@@ -94,14 +91,8 @@ async fn one_that_waits_long_frees_its_instance() {
     let host = host_for(4, Duration::from_millis(30), GRANTS);
     let mut session = host.open(json!({})).await;
     call(&mut session, "add", add(1)).await;
-    let gone = async {
-        while host.environments.sessions().live > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), gone)
-        .await
-        .expect("it is freed");
+    host.wait_until(|host| host.environments.sessions().live == 0)
+        .await;
     assert_eq!(count(&session).await, 1);
     assert_eq!(host.environments.sessions().revived, 1);
 }

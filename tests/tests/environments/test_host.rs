@@ -83,6 +83,17 @@ fn copy(from: &Path, to: &Path) {
 }
 
 impl TestHost {
+    /// Waits until the condition holds. Fails the test if it never does.
+    pub(crate) async fn wait_until(&self, condition: impl Fn(&Self) -> bool) {
+        let wait = async {
+            while !condition(self) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let done = tokio::time::timeout(Duration::from_secs(20), wait).await;
+        assert!(done.is_ok(), "{:?}", self.sandbox.in_use());
+    }
+
     pub(crate) async fn open(&self, task: Value) -> EnvironmentSession {
         self.open_seeded(task, 7).await
     }
