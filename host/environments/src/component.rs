@@ -13,7 +13,9 @@ use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
 use crate::loader::EnvironmentIndices;
-use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, gone, in_time};
+use crate::request::{
+    Answer, LIFETIME, SessionOrigin, SessionStart, StepResult, Time, in_time, instance_ended,
+};
 
 /// The channel for the answer to a request.
 type Reply<T> = oneshot::Sender<Result<T, types::Error>>;
@@ -24,12 +26,12 @@ enum Request {
         name: String,
         arguments: String,
         context: types::CallContext,
-        answer: Reply<Stepped>,
+        answer: Reply<StepResult>,
     },
     Say {
         text: String,
         context: types::CallContext,
-        answer: Reply<Stepped>,
+        answer: Reply<StepResult>,
     },
     State {
         answer: Reply<String>,
@@ -67,7 +69,7 @@ impl ComponentSession {
         origin: SessionOrigin,
         label: &str,
         time: Time,
-    ) -> Answer<(Self, Started)> {
+    ) -> Answer<(Self, SessionStart)> {
         let Some(indices) = plugin.exports::<EnvironmentIndices>() else {
             return Err(Stopped::unavailable(format!(
                 "plugin `{}` is no environment",
@@ -136,7 +138,7 @@ impl ComponentSession {
         arguments: String,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let make = |answer| Request::Call {
             name,
             arguments,
@@ -151,7 +153,7 @@ impl ComponentSession {
         text: String,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let make = |answer| Request::Say {
             text,
             context,
@@ -202,11 +204,11 @@ impl ComponentSession {
     /// The reason why no answer came.
     async fn end(&mut self) -> Stopped {
         let Some(guest) = self.guest.take() else {
-            return gone();
+            return instance_ended();
         };
         match guest.await {
-            Ok(ended) => ended.err().unwrap_or_else(gone),
-            Err(_) => gone(),
+            Ok(ended) => ended.err().unwrap_or_else(instance_ended),
+            Err(_) => instance_ended(),
         }
     }
 }
@@ -215,7 +217,7 @@ async fn start(
     store: &mut Store<State>,
     guest: &environment::Guest,
     origin: SessionOrigin,
-) -> wasmtime::Result<Result<(ResourceAny, Started), types::Error>> {
+) -> wasmtime::Result<Result<(ResourceAny, SessionStart), types::Error>> {
     let sessions = guest.session();
     let (session, start) = match origin {
         SessionOrigin::Open { task, seed } => {
@@ -232,7 +234,7 @@ async fn start(
         }
     };
     let state = sessions.call_state(&mut *store, session).await?;
-    Ok(Ok((session, Started { start, state })))
+    Ok(Ok((session, SessionStart { start, state })))
 }
 
 /// Answers requests until all senders are dropped.
@@ -319,7 +321,7 @@ async fn stepped(
     guest: &environment::Guest,
     session: ResourceAny,
     step: Result<environment::Step, types::Error>,
-) -> wasmtime::Result<Result<Stepped, types::Error>> {
+) -> wasmtime::Result<Result<StepResult, types::Error>> {
     let state = guest.session().call_state(&mut *store, session).await?;
-    Ok(Ok(Stepped { step, state }))
+    Ok(Ok(StepResult { step, state }))
 }

@@ -123,7 +123,7 @@ impl SessionPool {
     }
 
     /// Registers a session, so that it can make room for others.
-    pub(crate) fn enter(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
+    pub(crate) fn register(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
         let number = self.next.fetch_add(1, Relaxed);
         self.opened.fetch_add(1, Relaxed);
         let slot = Arc::downgrade(slot);
@@ -134,7 +134,7 @@ impl SessionPool {
         number
     }
 
-    pub(crate) fn leave(&self, number: u64) {
+    pub(crate) fn unregister(&self, number: u64) {
         self.slots
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -15,7 +15,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, within};
+use crate::request::{
+    Answer, LIFETIME, SessionOrigin, SessionStart, StepResult, Time, wait_within,
+};
 
 /// A live session. Dropping it frees its instance.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl PythonSession {
         origin: SessionOrigin,
         label: &str,
         time: Time,
-    ) -> Answer<(Self, Started)> {
+    ) -> Answer<(Self, SessionStart)> {
         let Some(language) = language(plugin, PYTHON) else {
             return Err(Stopped::unavailable(format!(
                 "plugin `{}` does not run {PYTHON}",
@@ -109,7 +111,7 @@ impl PythonSession {
             lifetime: Some(LIFETIME),
             ..ProgramOptions::default()
         };
-        let opened = within(time.wall, interpreter.open_notebook(request, spec)).await?;
+        let opened = wait_within(time.wall, interpreter.open_notebook(request, spec)).await?;
         let notebook = match opened {
             Ok(notebook) => notebook,
             Err(error) => return Err(stopped_by(&error)),
@@ -141,10 +143,10 @@ impl PythonSession {
             tools: opened.tools.into_iter().map(definition).collect(),
         };
         let start = Some(start);
-        Ok(Ok((session, Started { start, state })))
+        Ok(Ok((session, SessionStart { start, state })))
     }
 
-    async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, Started)> {
+    async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, SessionStart)> {
         if let Err(error) = self
             .ask::<Value>("restore", json!([snapshot]), time)
             .await?
@@ -152,7 +154,7 @@ impl PythonSession {
             return Ok(Err(error));
         }
         match self.state(time).await? {
-            Ok(state) => Ok(Ok((self, Started { start: None, state }))),
+            Ok(state) => Ok(Ok((self, SessionStart { start: None, state }))),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -166,7 +168,7 @@ impl PythonSession {
         name: &str,
         arguments: &str,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let called = match self
             .ask::<Called>("call", json!([name, arguments]), time)
             .await?
@@ -186,7 +188,7 @@ impl PythonSession {
         self.stepped(step, time).await
     }
 
-    pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<Stepped> {
+    pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<StepResult> {
         let heard = self.ask::<Heard>("say", json!([said]), time).await?;
         let step = heard.map(|heard| environment::Step {
             observation: types::Observation {
@@ -206,9 +208,9 @@ impl PythonSession {
         &mut self,
         step: Result<environment::Step, types::Error>,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let state = self.state(time).await?;
-        Ok(state.map(|state| Stepped { step, state }))
+        Ok(state.map(|state| StepResult { step, state }))
     }
 
     pub(crate) async fn state(&mut self, time: Time) -> Answer<String> {
@@ -260,7 +262,7 @@ impl PythonSession {
             time: Some(time.budget),
             ..ProgramLimits::default()
         };
-        let report = within(time.wall, self.notebook.execute(&request, limits)).await?;
+        let report = wait_within(time.wall, self.notebook.execute(&request, limits)).await?;
         let report = report.map_err(|error| stopped_by(&error))?;
         if let Some(stopped) = report.stopped {
             return Err(stopped);

@@ -62,7 +62,7 @@ pub struct EnvironmentSession {
 
 impl Drop for EnvironmentSession {
     fn drop(&mut self) {
-        self.pool.leave(self.number);
+        self.pool.unregister(self.number);
     }
 }
 
@@ -86,7 +86,7 @@ impl EnvironmentSession {
             .map(message_from_guest)
             .collect::<Result<_, _>>()
             .map_err(|error| format!("broke the contract: {error}"))?;
-        let number = pool.enter(&slot);
+        let number = pool.register(&slot);
         Ok(Self {
             slot,
             pool,

@@ -186,7 +186,7 @@ impl Watched {
     fn load(&self, serving: &Plugin, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, String> {
         let plugin = self
             .job
-            .run_apart(kinds, sandbox)
+            .run_on_own_thread(kinds, sandbox)
             .map_err(|problem| problem.to_string())?;
         if !serving.grants().trusts(plugin.hash()) {
             return Err(format!(

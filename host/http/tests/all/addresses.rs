@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use rlf_http::{HostRule, HttpClient, HttpRules, Reach, is_public};
+use rlf_http::{HostRule, HttpClient, HttpRules, NetworkKind, is_public};
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
@@ -209,13 +209,13 @@ fn every_closed_range_ends_where_the_registries_say() {
     for (texts, is_expected) in [
         (
             PRIVATE,
-            (|reach| matches!(reach, Reach::Private(_))) as fn(Reach) -> bool,
+            (|reach| matches!(reach, NetworkKind::Private(_))) as fn(NetworkKind) -> bool,
         ),
-        (NEVER, |reach| matches!(reach, Reach::Never(_))),
-        (PUBLIC, |reach| reach == Reach::Public),
+        (NEVER, |reach| matches!(reach, NetworkKind::Never(_))),
+        (PUBLIC, |reach| reach == NetworkKind::Public),
     ] {
         for text in texts {
-            let reach = Reach::from_address(address(text));
+            let reach = NetworkKind::from_address(address(text));
             assert!(is_expected(reach), "{text}: {reach:?}");
         }
     }

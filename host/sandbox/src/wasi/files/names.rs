@@ -256,7 +256,7 @@ impl Tree {
             return Err(ErrorCode::NoEntry);
         }
         let depth = self.ancestors(directory).count() as u64 - 1 + height;
-        let most = u64::from(self.most().depth);
+        let most = u64::from(self.limits().depth);
         if depth > most {
             self.refuse("files.depth", most, depth);
             return Err(ErrorCode::Quota);
