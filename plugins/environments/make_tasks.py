@@ -71,7 +71,7 @@ def task_of(identifier, draw, parts):
         "source": SOURCE,
         "prompt": [{"role": "user", "content": " ".join(texts)}],
         "reference": {"calls": calls, "state": state, "initial": initial},
-        "environment": "worlds",
+        "environment": "servers",
         "setup": {"servers": {part.name: part.scenario for part in parts}},
         "extra": {"kind": f"{kind}-{len(calls)}"},
     }

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Far more than any command of these tests takes on a busy machine: a command that is still running by then hangs.
-const PATIENCE: Duration = Duration::from_mins(4);
+const MAX_TIME: Duration = Duration::from_mins(4);
 
 /// A command that has been started.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Running {
         Self {
             child,
             shown,
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + MAX_TIME,
             lines,
             stdout: String::new(),
             stderr: errors,

@@ -23,7 +23,7 @@ impl RunFolder {
     }
 
     /// The path as an argument.
-    pub fn shown(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         self.path
             .to_str()
             .expect("temporary folders have plain names")
@@ -88,7 +88,7 @@ impl RunFolder {
     #[track_caller]
     pub fn assert_same(&self, other: &Self) {
         let (weights, others) = (self.weights(), other.weights());
-        assert!(!weights.is_empty(), "{} has no weights", self.shown());
+        assert!(!weights.is_empty(), "{} has no weights", self.as_str());
         assert_eq!(
             weights.keys().collect::<Vec<_>>(),
             others.keys().collect::<Vec<_>>()

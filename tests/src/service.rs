@@ -13,7 +13,7 @@ use crate::Host;
 use crate::process::{Ended, Running};
 
 /// More than any answer takes: a connection that is silent for longer has hung.
-const PATIENCE: Duration = Duration::from_mins(2);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// A service on its own port, and a client of it.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Client {
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("it listens");
         stream
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(MAX_WAIT))
             .expect("takes a timeout");
         stream
     }

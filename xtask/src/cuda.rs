@@ -78,7 +78,7 @@ pub fn run(project: &Project, options: Options) -> Result<()> {
              On a machine with a GPU (driver 580 or newer):\n\
              \x20 cargo xtask gpu-check\n\
              docs/cuda.md says which libraries it loads and how to install them.",
-            project.shown(&binary)
+            project.display(&binary)
         );
     }
     Ok(())
@@ -153,10 +153,10 @@ fn toolkit(project: &Project) -> Result<PathBuf> {
     if !is_cuda_13(project, &home) {
         bail!(
             "{} does not run: remove the folder .cuda and try again",
-            project.shown(&home.join("bin/nvcc"))
+            project.display(&home.join("bin/nvcc"))
         );
     }
-    say(&format!("  from wheels: {}", project.shown(&home)));
+    say(&format!("  from wheels: {}", project.display(&home)));
     Ok(home)
 }
 
@@ -181,7 +181,10 @@ fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> 
     let done = folder.join(format!("{what}.txt"));
     let wanted = packages.join("\n") + "\n";
     if fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
-        say(&format!("  {what}: already in {}", project.shown(&folder)));
+        say(&format!(
+            "  {what}: already in {}",
+            project.display(&folder)
+        ));
         return Ok(folder);
     }
     let python = env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -203,7 +206,7 @@ fn install(project: &Project, what: &str, packages: &[&str]) -> Result<PathBuf> 
     if !steps::status(&mut command)?.success() {
         bail!(
             "pip could not install the wheels above into {}",
-            project.shown(&folder)
+            project.display(&folder)
         );
     }
     fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;

@@ -49,7 +49,7 @@ fn crates(project: &Project, manifest: &Path, with_c: bool) -> Result<Vec<Guest>
             bail!(
                 "the guest {} is in {}: move it to plugins/ or, if it is for tests, to tests/guests/",
                 package.name,
-                project.shown(folder)
+                project.display(folder)
             );
         };
         let name = folder.file_name().unwrap_or_default();

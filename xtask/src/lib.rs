@@ -5,6 +5,16 @@
 //! cargo would compile wasmtime and candle a second time. For the same reason this crate depends on neither: it calls
 //! `cargo` and the `rlf-host` binary and knows nothing of tools, policies or training.
 //!
+//! | looking for | module |
+//! |---|---|
+//! | a command | [`quickstart`], [`test`], [`plugins`], [`python`], [`bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
+//! | the steps of a command, and what they print | [`steps`] |
+//! | paths of the repository; requirements of a machine | [`project`], [`machine`] |
+//! | building the host; one set of features for everything | [`host`], [`features`], [`metadata`] |
+//! | guests, and how each is built | [`discovery`], [`guests`], [`with_c`], [`component`], [`reproducible`] |
+//! | the record of what built plugins were made from | [`manifest`] |
+//! | tests that were skipped | [`skipped`] |
+//!
 //! It is also a library for tests that run plugins: [`plugins::ready`] gives the folder of built plugins, or reports
 //! which of them are older than their sources.
 //!

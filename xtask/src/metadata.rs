@@ -66,7 +66,7 @@ impl Metadata {
             format!(
                 "the dependencies of {} cannot be read; if its lock file is out of date, \
                  `cargo update --workspace --manifest-path {0}` corrects it",
-                project.shown(manifest)
+                project.display(manifest)
             )
         })?;
         serde_json::from_str(&text).context("`cargo metadata` printed something unexpected")

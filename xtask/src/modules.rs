@@ -55,7 +55,7 @@ pub fn check(project: &Project) -> Result<()> {
 fn cycles_of(project: &Project, root: &Path) -> Result<Vec<String>> {
     let modules = source::read(root)?;
     let graph = graph::Graph::new(&modules);
-    let name = project.shown(root);
+    let name = project.display(root);
     Ok(cycles::find(&graph)
         .iter()
         .map(|cycle| {
@@ -75,7 +75,7 @@ fn cycles_of(project: &Project, root: &Path) -> Result<Vec<String>> {
                     "\n    {} -> {}  {}:{}",
                     modules[arrow.from].name(),
                     modules[arrow.to].name(),
-                    project.shown(&modules[arrow.place.module].file),
+                    project.display(&modules[arrow.place.module].file),
                     arrow.place.line
                 );
             }

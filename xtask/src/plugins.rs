@@ -43,7 +43,7 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
         }
     }
     if names.is_empty() {
-        bail!("{} contains no guest", project.shown(&sources));
+        bail!("{} contains no guest", project.display(&sources));
     }
     Ok(folder)
 }
@@ -51,11 +51,11 @@ pub fn ready(project: &Project, family: Family) -> Result<PathBuf> {
 /// Prints which plugins are stale; an error if any is.
 pub fn check(project: &Project) -> Result<()> {
     let guests = discovery::guests(project)?;
-    let shelves = Shelf::all(project);
+    let folders = BuiltFolder::all(project);
     let mut stale = 0;
     for guest in &guests {
-        let shelf = Shelf::of(&shelves, guest.family);
-        match shelf.stale(project, guest)? {
+        let built = BuiltFolder::for_family(&folders, guest.family);
+        match built.stale(project, guest)? {
             None => say(&format!("  {:24} fresh", guest.name)),
             Some(Stale::New) if matches!(guest.maker, Maker::WithC { .. }) => {
                 say(&format!("  {:24} left out", guest.name));
@@ -66,8 +66,8 @@ pub fn check(project: &Project) -> Result<()> {
             }
         }
     }
-    for shelf in &shelves {
-        for name in shelf.foreign(&guests)? {
+    for built in &folders {
+        for name in built.foreign(&guests)? {
             stale += 1;
             say(&format!("  {name:24} stale: it has no sources"));
         }
@@ -103,13 +103,15 @@ pub fn build_with_c(project: &Project) -> Result<()> {
 fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> {
     let guests = discovery::guests(project)?;
     let rustc = steps::output(project.command("rustc").arg("-vV"))?;
-    let mut shelves = Shelf::all(project);
-    for shelf in &mut shelves {
-        shelf.clear(project, &guests, &rustc)?;
+    let mut folders = BuiltFolder::all(project);
+    for built in &mut folders {
+        built.clear(project, &guests, &rustc)?;
     }
     let mut stale = Vec::new();
     for guest in guests.iter().filter(|guest| wanted(guest)) {
-        if let Some(reason) = Shelf::of(&shelves, guest.family).stale(project, guest)? {
+        if let Some(reason) =
+            BuiltFolder::for_family(&folders, guest.family).stale(project, guest)?
+        {
             say(&format!("  {}: {reason}", guest.name));
             stale.push(guest);
         }
@@ -136,18 +138,18 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
         let batch: Vec<&Guest> = guests.iter().filter(has_c).collect();
         match with_c::compiler(project) {
             Ok(_) => batches.push(batch),
-            Err(reason) => leave_out(project, &mut shelves, &batch, &reason)?,
+            Err(reason) => leave_out(project, &mut folders, &batch, &reason)?,
         }
     }
     stale.retain(|guest| !is_crate(guest) && !has_c(guest));
     batches.extend(stale.into_iter().map(|guest| vec![guest]));
     for batch in batches {
-        make(project, &mut shelves, &batch)?;
-        let filled = |shelf: &&Shelf| batch.iter().any(|guest| guest.family == shelf.family);
-        for shelf in shelves.iter().filter(filled) {
+        make(project, &mut folders, &batch)?;
+        let filled = |built: &&BuiltFolder| batch.iter().any(|guest| guest.family == built.family);
+        for built in folders.iter().filter(filled) {
             // The record is written now, so that a later failure does not lose it.
-            shelf.record.write(&shelf.folder)?;
-            say(&format!("  in {}", project.shown(&shelf.folder)));
+            built.record.write(&built.folder)?;
+            say(&format!("  in {}", project.display(&built.folder)));
         }
     }
     Ok(())
@@ -156,22 +158,22 @@ fn build_some(project: &Project, wanted: impl Fn(&Guest) -> bool) -> Result<()> 
 /// Prints why `guests` are not built, and removes older builds of them.
 fn leave_out(
     project: &Project,
-    shelves: &mut [Shelf; 2],
+    folders: &mut [BuiltFolder; 2],
     guests: &[&Guest],
     reason: &anyhow::Error,
 ) -> Result<()> {
     let names: Vec<&str> = guests.iter().map(|guest| &*guest.name).collect();
     say(&format!("  not built: {}: {reason:#}", names.join(" and ")));
     for guest in guests {
-        for shelf in shelves
+        for built in folders
             .iter_mut()
-            .filter(|shelf| shelf.family == guest.family)
+            .filter(|built| built.family == guest.family)
         {
-            shelf.record.components.remove(&guest.name);
-            let folder = shelf.folder.join(&guest.name);
+            built.record.components.remove(&guest.name);
+            let folder = built.folder.join(&guest.name);
             if folder.is_dir() {
                 fs::remove_dir_all(&folder)
-                    .with_context(|| format!("{} cannot be removed", project.shown(&folder)))?;
+                    .with_context(|| format!("{} cannot be removed", project.display(&folder)))?;
             }
         }
     }
@@ -179,7 +181,7 @@ fn leave_out(
 }
 
 /// Builds `guests`, one batch, and puts them into their folders and records.
-fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Result<()> {
+fn make(project: &Project, folders: &mut [BuiltFolder; 2], guests: &[&Guest]) -> Result<()> {
     // The sources are hashed before they are compiled, so that an edit made meanwhile counts as a change next time.
     let sources = guests
         .iter()
@@ -187,12 +189,12 @@ fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Resul
         .collect::<Result<Vec<_>>>()?;
     let components = compile(project, guests)?;
     for ((guest, source), component) in guests.iter().zip(sources).zip(components) {
-        let shelf = shelves
+        let built = folders
             .iter_mut()
-            .find(|shelf| shelf.family == guest.family);
-        let shelf = shelf.context("every family has a shelf")?;
-        let component = shelf
-            .put(guest, &component)
+            .find(|built| built.family == guest.family);
+        let built = built.context("every family has a folder")?;
+        let component = built
+            .install(guest, &component)
             .with_context(|| format!("guest {}", guest.name))?;
         let inputs = guest.inputs.clone();
         let record = Record {
@@ -200,7 +202,7 @@ fn make(project: &Project, shelves: &mut [Shelf; 2], guests: &[&Guest]) -> Resul
             source,
             component,
         };
-        shelf.record.components.insert(guest.name.clone(), record);
+        built.record.components.insert(guest.name.clone(), record);
     }
     Ok(())
 }
@@ -252,13 +254,13 @@ fn compile(project: &Project, guests: &[&Guest]) -> Result<Vec<PathBuf>> {
 }
 
 /// A folder of built plugins and its record.
-struct Shelf {
+struct BuiltFolder {
     family: Family,
     folder: PathBuf,
     record: Manifest,
 }
 
-impl Shelf {
+impl BuiltFolder {
     fn all(project: &Project) -> [Self; 2] {
         Family::ALL.map(|family| {
             let folder = family.built(project);
@@ -271,8 +273,8 @@ impl Shelf {
         })
     }
 
-    fn of(shelves: &[Self; 2], family: Family) -> &Self {
-        let [first_party, test] = shelves;
+    fn for_family(folders: &[Self; 2], family: Family) -> &Self {
+        let [first_party, test] = folders;
         match family {
             Family::FirstParty => first_party,
             Family::Test => test,
@@ -311,7 +313,7 @@ impl Shelf {
             let path = self.folder.join(&name);
             say(&format!(
                 "  removing {}: it has no sources",
-                project.shown(&path)
+                project.display(&path)
             ));
             fs::remove_dir_all(&path)
                 .with_context(|| format!("{} cannot be removed", path.display()))?;
@@ -327,7 +329,7 @@ impl Shelf {
     }
 
     /// Puts the built component and its `plugin.toml` in place; returns the component's hash.
-    fn put(&self, guest: &Guest, built: &Path) -> Result<String> {
+    fn install(&self, guest: &Guest, built: &Path) -> Result<String> {
         let bytes = fs::read(built).with_context(|| format!("{} is missing", built.display()))?;
         component::check(&bytes).with_context(|| built.display().to_string())?;
         let folder = self.folder.join(&guest.name);
@@ -400,8 +402,8 @@ mod tests {
             source: root.path().join("plugins/adder"),
             inputs: Vec::new(),
         };
-        let [mut shelf, _] = Shelf::all(&project);
-        shelf.clear(&project, &[adder], "rustc").unwrap();
+        let [mut folder, _] = BuiltFolder::all(&project);
+        folder.clear(&project, &[adder], "rustc").unwrap();
         assert!(built.join("adder").exists());
         assert!(!built.join("gone").exists());
     }

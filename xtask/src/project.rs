@@ -80,7 +80,7 @@ impl Project {
     }
 
     /// `path` as a user would type it in the root folder.
-    pub fn shown<'path>(&self, path: &'path Path) -> std::path::Display<'path> {
+    pub fn display<'path>(&self, path: &'path Path) -> std::path::Display<'path> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 

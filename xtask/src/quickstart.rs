@@ -32,7 +32,7 @@ pub fn run(project: &Project, extra: &[String]) -> Result<()> {
     say(&format!("\n{}", steps.summary()));
     let run = outcome?;
     let binary = project.binary();
-    let (binary, run) = (project.shown(&binary), project.shown(&run));
+    let (binary, run) = (project.display(&binary), project.display(&run));
     println!(
         "\nWhat next:\n\
          \x20 {binary} report {run}     one page with curves, settings and trajectories\n\

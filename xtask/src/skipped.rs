@@ -55,14 +55,14 @@ impl Skipped {
     /// Prints the number of skipped tests, and each with its reason and the command that would make it run.
     pub fn report(&self) {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
-        for line in shown(&text) {
+        for line in lines(&text) {
             say(&line);
         }
     }
 }
 
 /// The lines to print for a list of skipped tests.
-fn shown(list: &str) -> Vec<String> {
+fn lines(list: &str) -> Vec<String> {
     let mut tests: Vec<Vec<&str>> = list
         .lines()
         .map(|line| line.split('\t').collect())
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn every_skipped_test_is_counted_and_named_once_with_what_mends_it() {
-        assert_eq!(shown(""), Vec::<String>::new());
-        let lines = shown("b\tno data\tget it\na\tno clang\tapt-get\nb\tno data\tget it\n");
+        assert_eq!(lines(""), Vec::<String>::new());
+        let lines = lines("b\tno data\tget it\na\tno clang\tapt-get\nb\tno data\tget it\n");
         assert_eq!(
             lines,
             [

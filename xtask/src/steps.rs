@@ -45,14 +45,14 @@ impl Steps {
     /// do.
     pub fn run(&mut self, name: &str, command: &mut Command, mend: &str) -> Result<()> {
         self.take(name, || {
-            say(&format!("$ {}", shown(command)));
+            say(&format!("$ {}", command_line(command)));
             let status = status(command)?;
             if status.success() {
                 return Ok(());
             }
             bail!(
                 "{name}: {status}\n  ran:  {}\n  mend: {mend}",
-                shown(command)
+                command_line(command)
             )
         })
     }
@@ -113,20 +113,25 @@ impl Steps {
 pub fn status(command: &mut Command) -> Result<ExitStatus> {
     command
         .status()
-        .with_context(|| format!("cannot start `{}`", shown(command)))
+        .with_context(|| format!("cannot start `{}`", command_line(command)))
 }
 
 /// The standard output of `command`, if it succeeds.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
-        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+        .with_context(|| format!("cannot start `{}`", command_line(command)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}`: {}\n{}", shown(command), output.status, said.trim());
+        bail!(
+            "`{}`: {}\n{}",
+            command_line(command),
+            output.status,
+            said.trim()
+        );
     }
     String::from_utf8(output.stdout)
-        .with_context(|| format!("`{}` did not print UTF-8", shown(command)))
+        .with_context(|| format!("`{}` did not print UTF-8", command_line(command)))
 }
 
 /// Prints the heading of a part of the work.
@@ -144,7 +149,7 @@ pub fn say(text: &str) {
 }
 
 /// The command as a user would type it.
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
     let arguments = command.get_args().map(|argument| {
@@ -223,7 +228,7 @@ mod tests {
     fn commands_are_shown_as_they_are_typed() {
         let mut command = Command::new("/usr/bin/cargo");
         command.args(["nextest", "-E", "not package(x)"]);
-        assert_eq!(shown(&command), "cargo nextest -E 'not package(x)'");
+        assert_eq!(command_line(&command), "cargo nextest -E 'not package(x)'");
     }
 
     #[test]

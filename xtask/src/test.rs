@@ -228,7 +228,7 @@ impl Run<'_> {
         if steps::output(project.cargo("deny").arg("--version")).is_ok() {
             for manifest in [&*host, &*guests, &*with_c] {
                 self.steps.run(
-                    &format!("licences of {}", project.shown(manifest)),
+                    &format!("licences of {}", project.display(manifest)),
                     project
                         .cargo("deny")
                         .arg("--manifest-path")

@@ -47,7 +47,7 @@ pub fn workspace(project: &Project) -> PathBuf {
 
 /// Sets up `command`, a cargo that builds guests, to compile C with the compiler of [`compiler`].
 pub fn apply(project: &Project, compiler: &Path, command: &mut Command) -> Result<()> {
-    let names = stand_ins(project)?;
+    let names = compiler_folder(project)?;
     let target = guests::TARGET.replace('-', "_");
     let header = project.root().join("plugins/javascript/src/stack.h");
     // As with rustc's flags in `reproducible`: components contain no path of this machine.
@@ -98,7 +98,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
     }
     say(&format!(
         "  installing Zig, a C compiler for WebAssembly, into {}",
-        project.shown(&folder)
+        project.display(&folder)
     ));
     let mut command = project.command(&python);
     command
@@ -119,7 +119,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
         bail!(
             "pip did not install what {} lists: if PyPI cannot be reached, name an index that has it in PIP_INDEX_URL, and \
              type `cargo xtask plugins` again",
-            project.shown(&requirements)
+            project.display(&requirements)
         );
     }
     fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
@@ -127,7 +127,7 @@ pub fn compiler(project: &Project) -> Result<PathBuf> {
 }
 
 /// The folder in which this program has the names [`CC`] and [`AR`].
-fn stand_ins(project: &Project) -> Result<PathBuf> {
+fn compiler_folder(project: &Project) -> Result<PathBuf> {
     let this = env::current_exe().context("the path of this program is unknown")?;
     let folder = project.root().join("target/tools/zig-names");
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;

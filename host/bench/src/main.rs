@@ -8,6 +8,7 @@
 //! | the command line | `arguments` |
 //! | speed of the policy; the cost of interrupting guests | `policy`, `interruption` |
 //! | speed of tool calls, programs and environment sessions | `sandbox`, `code`, `env` |
+//! | calls inside one instance, for comparison | `instance` |
 //! | very many calls | `soak` |
 //! | equality of devices | `parity` |
 //! | interpreters on recorded programs | `conformance` |

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use rlf_policy::measure::{decode_together, quickstart_shape};
 use rlf_policy::{
-    AdamW, Decoder, DrawKey, Entry, Key, Model, Operators, OptimizerConfig, PackedBatch,
-    PassOptions, Purpose, Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts,
-    micro_batches,
+    AdamW, Decoder, Key, Model, Operators, OptimizerConfig, PackedBatch, PassOptions, Purpose,
+    Qwen3Config, Result, Sampler, SamplingParams, Sequence, cpu_facts, micro_batches,
 };
 
 /// The sizes of a measurement.
@@ -40,20 +40,7 @@ impl Workload {
     pub(crate) fn quickstart() -> Self {
         Self {
             name: "quickstart shape".to_owned(),
-            config: Qwen3Config {
-                vocab_size: 421,
-                hidden_size: 96,
-                intermediate_size: 256,
-                num_hidden_layers: 3,
-                num_attention_heads: 4,
-                num_key_value_heads: 2,
-                head_dim: 24,
-                max_position_embeddings: 1024,
-                rms_norm_eps: 1e-6,
-                rope_theta: 10_000.0,
-                tie_word_embeddings: true,
-                initializer_range: 0.036,
-            },
+            config: quickstart_shape(),
             sequences: 64,
             length: 128,
             micro_batch_tokens: 2048,
@@ -263,40 +250,8 @@ fn decode(
         .collect();
     let context = workload.prompt + workload.new_tokens;
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
-    let episode = |model: &Model, decoder: &mut Decoder| -> Result<()> {
-        let mut last = prompts.clone();
-        for step in 0..workload.new_tokens {
-            let start = if step == 0 {
-                0
-            } else {
-                workload.prompt + step - 1
-            };
-            let entries: Vec<Entry<'_>> = last
-                .iter()
-                .enumerate()
-                .map(|(slot, tokens)| Entry {
-                    slot,
-                    start,
-                    tokens,
-                })
-                .collect();
-            let position = (workload.prompt + step) as u64;
-            let drawn = decoder.step_with(model, &entries, |entry, logits| {
-                sampler.sample(
-                    logits,
-                    DrawKey {
-                        step: 0,
-                        task: entry as u64,
-                        sample: 0,
-                        position,
-                    },
-                )
-            })?;
-            for (last, drawn) in last.iter_mut().zip(drawn) {
-                *last = vec![drawn?.id];
-            }
-        }
-        Ok(())
+    let episode = |model: &Model, decoder: &mut Decoder| {
+        decode_together(model, decoder, &sampler, &prompts, workload.new_tokens)
     };
     let mut own = Decoder::new(model, batch, context, workers)?;
     let mut other = twin

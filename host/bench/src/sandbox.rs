@@ -82,102 +82,10 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
 
     loading(options.plugins, corpus, &sandbox)?;
     let registry = load(options.plugins, corpus, &sandbox)?;
-    let tools = ToolManager::new(
-        &registry,
-        &ToolManagerConfig {
-            max_concurrency: 1_000,
-            ..ToolManagerConfig::default()
-        },
-    )?;
     let runtime = rlf_run::runtime()?;
-
-    println!(
-        "one call, in a fresh sandbox where there is one; the last column compares calls/s with the MCP server's"
-    );
-    println!(
-        "{:<58}{:>10}{:>10}{:>12}{:>9}",
-        "", "p50 us", "p99 us", "calls/s", "x MCP"
-    );
-    let mcp = options.python.map(mcp_server).transpose()?;
-    let (mcp_one, mcp_32) = mcp.as_ref().map_or((f64::NAN, f64::NAN), |(one, at_32)| {
-        (one.calls_per_s, *at_32)
-    });
-    let row = |name: &str, samples: &Samples, peer: f64| {
-        let ratio = samples.calls_per_s / peer;
-        let ratio = if ratio.is_nan() {
-            "–".into()
-        } else {
-            format!("{ratio:.1}")
-        };
-        println!(
-            "{name:<58}{:>10.1}{:>10.1}{:>12.0}{ratio:>9}",
-            samples.at(0.5),
-            samples.at(0.99),
-            samples.calls_per_s,
-        );
-    };
-    let pure = ("calculate", vec![json!({"expression": "1+1"})]);
     let search = ("search", queries(corpus)?);
-    let native = repeat(options.time, || native(&json!({"a": 1, "b": 1})));
-    row(
-        "a plain Rust function on JSON, no sandbox",
-        &native,
-        mcp_one,
-    );
-    let (mut fresh, mut own) = (Vec::new(), Vec::new());
-    for (tool, arguments) in [&pure, &search] {
-        for at_once in AT_ONCE {
-            let samples = runtime.block_on(call(&tools, tool, arguments, at_once, options.time))?;
-            let peer = if at_once == 1 { mcp_one } else { mcp_32 };
-            row(
-                &format!("`{tool}` through the tool manager, {at_once} at once"),
-                &samples,
-                peer,
-            );
-            if at_once == 1 {
-                fresh.push(samples.at(0.5));
-            }
-        }
-        let warm = warm(&registry, &runtime, tool, arguments)?;
-        own.push(warm.at(0.5));
-        row(
-            &format!("`{tool}` again and again in one instance"),
-            &warm,
-            mcp_one,
-        );
-    }
-    if let Some((one, at_32)) = &mcp {
-        row("resident Python MCP server over stdio", one, mcp_one);
-        println!(
-            "{:<58}{:>10}{:>10}{at_32:>12.0}{:>9}",
-            "the same, 32 at once", "", "", "1.0"
-        );
-    } else {
-        println!(
-            "resident Python MCP server over stdio: not measured, no --python with the package `mcp`"
-        );
-    }
-    for (name, program) in [
-        ("a subprocess per call: cat", vec!["cat"]),
-        (
-            "a subprocess per call: python3 -c",
-            vec![
-                "python3",
-                "-c",
-                "import json, sys\nprint(json.load(sys.stdin)['a'] + 1)",
-            ],
-        ),
-    ] {
-        match subprocess(&program, options.time.min(Duration::from_secs(3))) {
-            Ok(samples) => row(name, &samples, mcp_one),
-            Err(error) => println!("{name}: not measured: {error:#}"),
-        }
-    }
+    calls(options, &registry, &runtime, &search)?;
 
-    println!(
-        "\n`search` from a fresh instance takes {:.2} times the search itself (again and again in one instance)",
-        fresh[1] / own[1]
-    );
     // The sandbox is a fresh one, because places of the pool keep memory that earlier calls took.
     let unused = Sandbox::new(&config)?;
     memory(&load(options.plugins, corpus, &unused)?, &runtime, &search)?;
@@ -190,6 +98,109 @@ pub(super) fn run(options: &Options<'_>) -> anyhow::Result<ExitCode> {
         (cost.with.as_secs_f64() / cost.without.as_secs_f64() - 1.0) * 100.0
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the table of calls: this program's tools and the other ways to run a tool.
+fn calls(
+    options: &Options<'_>,
+    registry: &Registry,
+    runtime: &Runtime,
+    search: &(&str, Vec<Value>),
+) -> anyhow::Result<()> {
+    println!(
+        "one call, in a fresh sandbox where there is one; the last column compares calls/s with the MCP server's"
+    );
+    println!(
+        "{:<58}{:>10}{:>10}{:>12}{:>9}",
+        "", "p50 us", "p99 us", "calls/s", "x MCP"
+    );
+    let mcp = options.python.map(mcp_server).transpose()?;
+    let peer = mcp.as_ref().map_or((f64::NAN, f64::NAN), |(one, at_32)| {
+        (one.calls_per_s, *at_32)
+    });
+    let native = repeat(options.time, || native(&json!({"a": 1, "b": 1})));
+    row("a plain Rust function on JSON, no sandbox", &native, peer.0);
+    let pure = ("calculate", vec![json!({"expression": "1+1"})]);
+    own_calls(options, registry, runtime, &pure, peer)?;
+    let ratio = own_calls(options, registry, runtime, search, peer)?;
+    if let Some((one, at_32)) = &mcp {
+        row("resident Python MCP server over stdio", one, peer.0);
+        println!(
+            "{:<58}{:>10}{:>10}{at_32:>12.0}{:>9}",
+            "the same, 32 at once", "", "", "1.0"
+        );
+    } else {
+        println!(
+            "resident Python MCP server over stdio: not measured, no --python with the package `mcp`"
+        );
+    }
+    subprocesses(options.time, peer.0);
+    println!(
+        "\n`search` from a fresh instance takes {ratio:.2} times the search itself (again and again in one instance)"
+    );
+    Ok(())
+}
+
+/// Prints a row of the table. `peer` is the number of calls per second to compare with.
+fn row(name: &str, samples: &Samples, peer: f64) {
+    let ratio = samples.calls_per_s / peer;
+    let ratio = if ratio.is_nan() {
+        "–".into()
+    } else {
+        format!("{ratio:.1}")
+    };
+    println!(
+        "{name:<58}{:>10.1}{:>10.1}{:>12.0}{ratio:>9}",
+        samples.at(0.5),
+        samples.at(0.99),
+        samples.calls_per_s,
+    );
+}
+
+/// Prints the rows of one of this program's tools. `peer` are the MCP server's calls per second, alone and with 32 at
+/// once. Returns how many times longer a call in a fresh instance takes than one in a used instance.
+fn own_calls(
+    options: &Options<'_>,
+    registry: &Registry,
+    runtime: &Runtime,
+    (tool, arguments): &(&str, Vec<Value>),
+    peer: (f64, f64),
+) -> anyhow::Result<f64> {
+    let config = ToolManagerConfig {
+        max_concurrency: 1_000,
+        ..ToolManagerConfig::default()
+    };
+    let tools = ToolManager::new(registry, &config)?;
+    let mut fresh = f64::NAN;
+    for at_once in AT_ONCE {
+        let samples = runtime.block_on(call(&tools, tool, arguments, at_once, options.time))?;
+        let name = format!("`{tool}` through the tool manager, {at_once} at once");
+        row(&name, &samples, if at_once == 1 { peer.0 } else { peer.1 });
+        if at_once == 1 {
+            fresh = samples.at(0.5);
+        }
+    }
+    let warm = warm(registry, runtime, tool, arguments)?;
+    let name = format!("`{tool}` again and again in one instance");
+    row(&name, &warm, peer.0);
+    Ok(fresh / warm.at(0.5))
+}
+
+/// Prints the rows of a subprocess per call.
+fn subprocesses(time: Duration, peer: f64) {
+    const SCRIPT: &str = "import json, sys\nprint(json.load(sys.stdin)['a'] + 1)";
+    for (name, program) in [
+        ("a subprocess per call: cat", vec!["cat"]),
+        (
+            "a subprocess per call: python3 -c",
+            vec!["python3", "-c", SCRIPT],
+        ),
+    ] {
+        match subprocess(&program, time.min(Duration::from_secs(3))) {
+            Ok(samples) => row(name, &samples, peer),
+            Err(error) => println!("{name}: not measured: {error:#}"),
+        }
+    }
 }
 
 /// Measures loading each plugin, cold and cached.

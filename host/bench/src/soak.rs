@@ -172,8 +172,8 @@ async fn one(tools: &ToolManager, number: u64) -> bool {
     };
     let calling = tools.invoke(vec![call], &context);
     if mixed(number ^ 0x5bd1) % 1_000 < GIVEN_UP {
-        let patience = Duration::from_micros(mixed(number ^ 0xa5) % 200);
-        let _ = tokio::time::timeout(patience, calling).await;
+        let time = Duration::from_micros(mixed(number ^ 0xa5) % 200);
+        let _ = tokio::time::timeout(time, calling).await;
         return true;
     }
     let outcomes = calling.await;

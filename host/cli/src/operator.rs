@@ -143,7 +143,7 @@ impl Operator {
                 .data
                 .insert(name.into(), PathBuf::from(path));
             let value = toml::Value::String(path.to_owned());
-            configured.put(format!("data.{name}"), value, "--data");
+            configured.set(format!("data.{name}"), value, "--data");
         }
         if let Some(config) = config {
             let parsed: Map<String, Value> =
@@ -152,7 +152,7 @@ impl Operator {
                 // TOML has no null.
                 let value = toml::Value::try_from(value)
                     .unwrap_or_else(|_| toml::Value::String(value.to_string()));
-                configured.put(format!("config.{key}"), value, "--plugin-config");
+                configured.set(format!("config.{key}"), value, "--plugin-config");
             }
             configured.grants.config.extend(parsed);
         }
@@ -199,7 +199,7 @@ impl Operator {
 }
 
 impl PluginSettings {
-    fn put(&mut self, key: String, value: toml::Value, option: &str) {
+    fn set(&mut self, key: String, value: toml::Value, option: &str) {
         self.settings.retain(|setting| setting.key != key);
         self.settings.push(Setting {
             key,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rlf_dialogue::{
-    BpeOptions, CallOutcome, ChatTemplate, Dialogue, DialogueConfig, Ended, Episode, Fault,
-    Observation, RenderInput, Step, Task, Tokenizer, ToolDefinition,
+    BpeOptions, CallOutcome, ChatTemplate, Dialogue, DialogueConfig, Episode, Observation,
+    RenderInput, Step, Task, Tokenizer, ToolDefinition,
 };
 use serde_json::json;
 
@@ -77,18 +77,11 @@ fn round(dialogue: &Arc<Dialogue>) -> (f64, f64, f64) {
         let Step::Act(calls) = episode.push_sampled(ids.clone(), vec![-0.5; ids.len()]) else {
             panic!("a call was sampled")
         };
-        let outcome = CallOutcome {
-            call_id: calls[0].call_id.clone(),
-            name: calls[0].name.clone(),
-            ended: Ended::Ok,
-            fault: Fault::Model,
-            observation: Some(Observation::text("The capital is Paris, of France.", false)),
-            step_reward: None,
-            state: None,
-            detail: None,
-            wall_us: 0,
-            component: String::new(),
-        };
+        let outcome = CallOutcome::from_observation(
+            calls[0].call_id.clone(),
+            calls[0].name.clone(),
+            Observation::text("The capital is Paris, of France.", false),
+        );
         episode.push_outcomes(vec![outcome]);
         turn += clock.elapsed().as_secs_f64();
         let clock = Instant::now();

@@ -11,14 +11,17 @@
 //! It keeps the rules of the trajectory. Sampled ids are never changed and never derived again from text. Everything
 //! between two turns is an observation. Nothing is cut from the left.
 //!
+//! - `step`: what an episode asks of its caller
 //! - `speaking`: takes a turn of the model and decides the next step
 //! - `reading`: prepares the text that the model reads before its next turn
 //! - `writing`: writes a demonstrated turn as the model would have to write it
 
 mod reading;
 mod speaking;
+mod step;
 mod writing;
 
+pub use step::{NextInput, Reply, Step};
 pub use writing::Unwritable;
 
 use std::sync::Arc;
@@ -33,56 +36,6 @@ use crate::sequences::Sequences;
 use crate::task::Task;
 use crate::tool::{CallOutcome, Fault, ToolCall, ToolDefinition};
 use crate::trajectory::{EnvironmentFeedback, Event, Finish, ModelSegment, Trajectory, Verdict};
-
-/// The ids that the generator must read before it samples the next turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NextInput {
-    /// The sequence continues.
-    Continue {
-        /// Ids to append to those read and sampled so far.
-        append: Vec<u32>,
-        /// Number of tokens that the turn may have, at least 1.
-        max_new_tokens: usize,
-    },
-    /// A sequence begins. A second call in a row also returns this, with all ids of the sequence, so that a generator
-    /// that lost its state can start over.
-    Restart {
-        /// All ids of the sequence.
-        ids: Vec<u32>,
-        /// Number of tokens that the turn may have, at least 1.
-        max_new_tokens: usize,
-    },
-    /// Nothing is to be sampled now: invoke the calls, or take the trajectory.
-    Finished,
-}
-
-/// The caller's next step.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Invoke these calls, then [`Episode::push_outcomes`].
-    Act(Vec<ToolCall>),
-    /// Like [`Step::Act`], in the last turn under `last_turn_calls = "grade"`: the outcomes are for the rewards only, and
-    /// nothing is appended.
-    Grade(Vec<ToolCall>),
-    /// The model wrote this without calling a tool: pass it to its environment, then [`Episode::push_reply`]. Only after
-    /// [`Episode::enter_environment`].
-    Say(String),
-    /// Continue with [`Episode::next_input`].
-    Continue,
-    /// Take the trajectory with [`Episode::finish`].
-    Finished(Finish),
-}
-
-/// An environment's reply to a turn of the model without calls.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// This content answers, and the model's turn is next.
-    Said(Vec<Content>),
-    /// The episode is over.
-    Ended,
-    /// There is no answer: the turn's outcome is decided as without an environment.
-    Silence,
-}
 
 #[derive(Debug)]
 enum State {

@@ -18,7 +18,7 @@
 //! | the text between two turns of the model | `observation`; changed tools in `tool_changes` |
 //! | text to ids and back; training a small tokenizer | [`tokenizer`]: [`Tokenizer`]; [`bpe`] |
 //! | settings, and everything that all trajectories of a run share | [`config`], [`dialogue`]: [`Dialogue`] |
-//! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], [`tool`] |
+//! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], `content`, [`tool`] |
 //! | the split of a task, a group of trajectories and their scores | [`split`], [`group`], [`score`] |
 //! | earlier turns as messages; the sequences of an unfinished trajectory | `history`, `sequences` |
 //!

@@ -202,3 +202,21 @@ pub struct CallOutcome {
     #[serde(default)]
     pub component: String,
 }
+
+impl CallOutcome {
+    /// The outcome of a call that the tool answered, served by no component.
+    pub fn from_observation(call_id: String, name: String, observation: Observation) -> Self {
+        Self {
+            call_id,
+            name,
+            ended: Ended::Ok,
+            fault: Fault::Model,
+            observation: Some(observation),
+            step_reward: None,
+            state: None,
+            detail: None,
+            wall_us: 0,
+            component: String::new(),
+        }
+    }
+}

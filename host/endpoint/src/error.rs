@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// The endpoint refuses this question. A retry would not help.
-    #[error("the endpoint {host} refused: status {status}{}", said(.text))]
+    #[error("the endpoint {host} refused: status {status}{}", quotation(.text))]
     Refused {
         /// The endpoint's host.
         host: String,
@@ -16,7 +16,7 @@ pub enum EndpointError {
         text: String,
     },
     /// The endpoint was busy or failed at every attempt.
-    #[error("the endpoint {host} failed{} with status {status}{}", times(*.attempts), said(.text))]
+    #[error("the endpoint {host} failed{} with status {status}{}", times(*.attempts), quotation(.text))]
     Failed {
         /// The endpoint's host.
         host: String,
@@ -87,7 +87,7 @@ fn within(attempts: u32) -> String {
     }
 }
 
-fn said(text: &str) -> String {
+fn quotation(text: &str) -> String {
     if text.is_empty() {
         String::new()
     } else {

@@ -169,9 +169,9 @@ impl Environments {
                 });
             }
             let mut tried: BTreeSet<String> = BTreeSet::new();
-            let untold = self.untold(name, &scenarios)?;
+            let idle = self.idle_scenarios(name, &scenarios)?;
             let played = scenarios.iter().map(|scenario| (scenario, true));
-            for (scenario, is_played) in played.chain(untold.iter().map(|server| (server, false))) {
+            for (scenario, is_played) in played.chain(idle.iter().map(|server| (server, false))) {
                 let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
                 let session = match opened.await {
                     Ok(session) => session,
@@ -201,7 +201,11 @@ impl Environments {
     }
 
     /// Scenarios for the servers of an environment in Python that no scenario uses, in their initial state.
-    fn untold(&self, name: &str, scenarios: &[Scenario]) -> Result<Vec<Scenario>, OpenError> {
+    fn idle_scenarios(
+        &self,
+        name: &str,
+        scenarios: &[Scenario],
+    ) -> Result<Vec<Scenario>, OpenError> {
         let environment = self.plugin(name)?.grants().environment.as_ref();
         let servers = environment.map(PythonEnvironment::names).transpose();
         let servers = servers.map_err(|error| OpenError::Broke {
@@ -212,11 +216,11 @@ impl Environments {
             let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);
             tasks.any(|servers| servers.get(server).is_some())
         };
-        let untold = servers
+        let idle = servers
             .unwrap_or_default()
             .into_iter()
             .filter(|server| !is_told(server));
-        Ok(untold
+        Ok(idle
             .map(|server| Scenario {
                 task: json!({ "servers": { server.as_str(): null } }),
                 id: server,

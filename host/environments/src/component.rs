@@ -14,7 +14,9 @@ use wasmtime::component::ResourceAny;
 
 use crate::error::SessionError;
 use crate::loader::EnvironmentIndices;
-use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, gone, in_time};
+use crate::request::{
+    Answer, LIFETIME, SessionOrigin, SessionStart, StepResult, Time, in_time, instance_ended,
+};
 
 /// The channel for the answer to a request.
 type Reply<T> = oneshot::Sender<Result<T, types::Error>>;
@@ -25,12 +27,12 @@ enum Request {
         name: String,
         arguments: String,
         context: types::CallContext,
-        answer: Reply<Stepped>,
+        answer: Reply<StepResult>,
     },
     Say {
         text: String,
         context: types::CallContext,
-        answer: Reply<Stepped>,
+        answer: Reply<StepResult>,
     },
     State {
         answer: Reply<String>,
@@ -68,7 +70,7 @@ impl ComponentSession {
         origin: SessionOrigin,
         label: &str,
         time: Time,
-    ) -> Answer<(Self, Started)> {
+    ) -> Answer<(Self, SessionStart)> {
         let Some(indices) = plugin.exports::<EnvironmentIndices>() else {
             let what = format!("plugin `{}` is no environment", plugin.name());
             return Err(Stopped::unavailable(what).into());
@@ -135,7 +137,7 @@ impl ComponentSession {
         arguments: String,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let make = |answer| Request::Call {
             name,
             arguments,
@@ -150,7 +152,7 @@ impl ComponentSession {
         text: String,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let make = |answer| Request::Say {
             text,
             context,
@@ -201,11 +203,11 @@ impl ComponentSession {
     /// The reason why no answer came.
     async fn end(&mut self) -> Stopped {
         let Some(guest) = self.guest.take() else {
-            return gone();
+            return instance_ended();
         };
         match guest.await {
-            Ok(ended) => ended.err().unwrap_or_else(gone),
-            Err(_) => gone(),
+            Ok(ended) => ended.err().unwrap_or_else(instance_ended),
+            Err(_) => instance_ended(),
         }
     }
 }
@@ -214,7 +216,7 @@ async fn start(
     store: &mut Store<State>,
     guest: &environment::Guest,
     origin: SessionOrigin,
-) -> wasmtime::Result<Result<(ResourceAny, Started), types::Error>> {
+) -> wasmtime::Result<Result<(ResourceAny, SessionStart), types::Error>> {
     let sessions = guest.session();
     let (session, start) = match origin {
         SessionOrigin::Open { task, seed } => {
@@ -231,7 +233,7 @@ async fn start(
         }
     };
     let state = sessions.call_state(&mut *store, session).await?;
-    Ok(Ok((session, Started { start, state })))
+    Ok(Ok((session, SessionStart { start, state })))
 }
 
 /// Answers requests until all senders are dropped.
@@ -318,7 +320,7 @@ async fn stepped(
     guest: &environment::Guest,
     session: ResourceAny,
     step: Result<environment::Step, types::Error>,
-) -> wasmtime::Result<Stepped> {
+) -> wasmtime::Result<StepResult> {
     let state = guest.session().call_state(&mut *store, session).await?;
-    Ok(Stepped { step, state })
+    Ok(StepResult { step, state })
 }

@@ -8,7 +8,7 @@ use rlf_plugins::plugin::Plugin;
 
 use crate::component::ComponentSession;
 use crate::python::PythonSession;
-use crate::request::{Answer, SessionOrigin, Started, Stepped, Time};
+use crate::request::{Answer, SessionOrigin, SessionStart, StepResult, Time};
 
 /// A session that has an instance.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl LiveSession {
         plugin: &Arc<Plugin>,
         origin: SessionOrigin,
         label: &str,
-    ) -> Answer<(Self, Started)> {
+    ) -> Answer<(Self, SessionStart)> {
         let time = Time::for_plugin(plugin);
         if plugin.kind() == PluginKind::Interpreter {
             let (live, started) = PythonSession::begin(plugin, origin, label, time).await?;
@@ -46,7 +46,7 @@ impl LiveSession {
         arguments: String,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         match self {
             Self::Component(live) => live.call(name.to_owned(), arguments, context, time).await,
             Self::Python(live) => live.call(name, &arguments, time).await,
@@ -58,7 +58,7 @@ impl LiveSession {
         text: &str,
         context: types::CallContext,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         match self {
             Self::Component(live) => live.say(text.to_owned(), context, time).await,
             Self::Python(live) => live.say(text, time).await,

@@ -18,7 +18,7 @@ const UNIT: u64 = 64 << 10;
 const IDLE_BYTES: u64 = 512 << 10;
 
 /// Interval between checks for a free place.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts of the pool's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -123,7 +123,7 @@ impl SessionPool {
     }
 
     /// Registers a session, so that it can make room for others.
-    pub(crate) fn enter(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
+    pub(crate) fn register(&self, slot: &Arc<impl Evictable + 'static>) -> u64 {
         let number = self.next.fetch_add(1, Relaxed);
         self.opened.fetch_add(1, Relaxed);
         let slot = Arc::downgrade(slot);
@@ -134,7 +134,7 @@ impl SessionPool {
         number
     }
 
-    pub(crate) fn leave(&self, number: u64) {
+    pub(crate) fn unregister(&self, number: u64) {
         self.slots
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -239,7 +239,7 @@ impl SessionPool {
                 permit = Arc::clone(semaphore).acquire_many_owned(permits) => return permit.ok(),
                 () = freed => {}
                 // Other waiting sessions may have been given a part of the missing units, and give it back.
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 () = tokio::time::sleep_until(deadline.into()) => return None,
             }
         }

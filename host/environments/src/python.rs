@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::SessionError;
-use crate::request::{Answer, LIFETIME, SessionOrigin, Started, Stepped, Time, within};
+use crate::request::{
+    Answer, LIFETIME, SessionOrigin, SessionStart, StepResult, Time, wait_within,
+};
 
 /// A live session. Dropping it frees its instance.
 #[derive(Debug)]
@@ -93,7 +95,7 @@ impl PythonSession {
         origin: SessionOrigin,
         label: &str,
         time: Time,
-    ) -> Answer<(Self, Started)> {
+    ) -> Answer<(Self, SessionStart)> {
         let Some(language) = language(plugin, PYTHON) else {
             let what = format!("plugin `{}` does not run {PYTHON}", plugin.name());
             return Err(Stopped::unavailable(what).into());
@@ -108,7 +110,7 @@ impl PythonSession {
             lifetime: Some(LIFETIME),
             ..ProgramOptions::default()
         };
-        let opened = within(time.wall, interpreter.open_notebook(request, spec)).await?;
+        let opened = wait_within(time.wall, interpreter.open_notebook(request, spec)).await?;
         let mut session = Self {
             notebook: opened.map_err(|error| stopped_by(&error))?,
             plugin: Arc::clone(plugin),
@@ -130,14 +132,14 @@ impl PythonSession {
             tools: opened.tools.into_iter().map(definition).collect(),
         };
         let start = Some(start);
-        Ok((session, Started { start, state }))
+        Ok((session, SessionStart { start, state }))
     }
 
-    async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, Started)> {
+    async fn restore(mut self, snapshot: String, time: Time) -> Answer<(Self, SessionStart)> {
         self.ask::<Value>("restore", json!([snapshot]), time)
             .await?;
         let state = self.state(time).await?;
-        Ok((self, Started { start: None, state }))
+        Ok((self, SessionStart { start: None, state }))
     }
 
     pub(crate) fn memory(&self) -> u64 {
@@ -149,7 +151,7 @@ impl PythonSession {
         name: &str,
         arguments: &str,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let called = self.ask::<Called>("call", json!([name, arguments]), time);
         let called = match called.await {
             Ok(called) => Ok(called),
@@ -170,7 +172,7 @@ impl PythonSession {
         self.stepped(step, time).await
     }
 
-    pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<Stepped> {
+    pub(crate) async fn say(&mut self, said: &str, time: Time) -> Answer<StepResult> {
         let heard = match self.ask::<Heard>("say", json!([said]), time).await {
             Ok(heard) => Ok(heard),
             Err(SessionError::Refused(error)) => Err(error),
@@ -194,9 +196,9 @@ impl PythonSession {
         &mut self,
         step: Result<environment::Step, types::Error>,
         time: Time,
-    ) -> Answer<Stepped> {
+    ) -> Answer<StepResult> {
         let state = self.state(time).await?;
-        Ok(Stepped { step, state })
+        Ok(StepResult { step, state })
     }
 
     pub(crate) async fn state(&mut self, time: Time) -> Answer<String> {
@@ -245,7 +247,7 @@ impl PythonSession {
             time: Some(time.budget),
             ..ProgramLimits::default()
         };
-        let report = within(time.wall, self.notebook.execute(&request, limits)).await?;
+        let report = wait_within(time.wall, self.notebook.execute(&request, limits)).await?;
         let report = report.map_err(|error| stopped_by(&error))?;
         if let Some(stopped) = report.stopped {
             return Err(stopped.into());

@@ -71,7 +71,7 @@ impl SessionOrigin {
 }
 
 /// A session that has started.
-pub(crate) struct Started {
+pub(crate) struct SessionStart {
     /// The environment's first messages and tools. `None` for a restored session.
     pub(crate) start: Option<environment::Start>,
     /// The state as canonical JSON.
@@ -79,7 +79,7 @@ pub(crate) struct Started {
 }
 
 /// The result of a call or of a message.
-pub(crate) struct Stepped {
+pub(crate) struct StepResult {
     pub(crate) step: Result<environment::Step, types::Error>,
     /// The state after the step, as canonical JSON.
     pub(crate) state: String,
@@ -90,12 +90,12 @@ pub(crate) async fn in_time<T>(
     time: Time,
     answered: oneshot::Receiver<T>,
 ) -> Result<Option<T>, Stopped> {
-    within(time.wall, answered).await.map(Result::ok)
+    wait_within(time.wall, answered).await.map(Result::ok)
 }
 
 /// Waits at most this long. A longer wait means that the machine was too busy, because a guest that computes reaches
 /// its CPU budget first.
-pub(crate) async fn within<T>(
+pub(crate) async fn wait_within<T>(
     wall: Duration,
     waiting: impl Future<Output = T>,
 ) -> Result<T, Stopped> {
@@ -119,6 +119,6 @@ pub(crate) async fn within<T>(
 }
 
 /// The error if it is unknown why the instance ended.
-pub(crate) fn gone() -> Stopped {
+pub(crate) fn instance_ended() -> Stopped {
     Stopped::unavailable("the session's instance is gone")
 }

@@ -63,7 +63,7 @@ pub struct EnvironmentSession {
 
 impl Drop for EnvironmentSession {
     fn drop(&mut self) {
-        self.pool.leave(self.number);
+        self.pool.unregister(self.number);
     }
 }
 
@@ -85,7 +85,7 @@ impl EnvironmentSession {
             .map(message_from_guest)
             .collect::<Result<_, _>>()
             .map_err(OfferError::Message)?;
-        let number = pool.enter(&slot);
+        let number = pool.register(&slot);
         Ok(Self {
             slot,
             pool,

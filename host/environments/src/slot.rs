@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::error::SessionError;
 use crate::live::LiveSession;
 use crate::pool::{Evictable, Reservation, SessionPool};
-use crate::request::{Answer, SessionOrigin, Started, Stepped, Time};
+use crate::request::{Answer, SessionOrigin, SessionStart, StepResult, Time};
 
 /// An action that can change a session.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ impl Slot {
         &self,
         inner: &mut Inner,
         snapshot: Option<Vec<u8>>,
-    ) -> Result<Started, SessionError> {
+    ) -> Result<SessionStart, SessionError> {
         let time = Time::for_plugin(&self.plugin);
         let mut held = self.pool.hold(time.wall).await?;
         let more = self.limit().saturating_sub(held.bytes());
@@ -148,7 +148,7 @@ impl Slot {
         let _room = self.running(&mut inner).await?;
         let time = Time::for_plugin(&self.plugin);
         let live = instance(&mut inner)?;
-        let Stepped { step, state } = match perform(live, &act, time).await {
+        let StepResult { step, state } = match perform(live, &act, time).await {
             Ok(stepped) => stepped,
             Err(SessionError::Refused(error)) => {
                 self.drop_instance(&mut inner);
@@ -410,7 +410,7 @@ fn instance(inner: &mut Inner) -> Result<&mut LiveSession, SessionError> {
     live.ok_or_else(|| SessionError::Lost("it has no instance".into()))
 }
 
-async fn perform(live: &mut LiveSession, act: &Action, time: Time) -> Answer<Stepped> {
+async fn perform(live: &mut LiveSession, act: &Action, time: Time) -> Answer<StepResult> {
     match act.clone() {
         Action::Call {
             name,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum NetworkKind {
     /// The internet.
     Public,
     /// This machine or a network of its owner. Only hosts with `allow_private_addresses` may lead there. The text
@@ -18,13 +18,13 @@ pub enum Reach {
     Never(&'static str),
 }
 
-use Reach::{Never, Private};
+use NetworkKind::{Never, Private};
 
-const METADATA: Reach = Never("a cloud's metadata address");
-const DOCUMENTATION: Reach = Never("a documentation address");
+const METADATA: NetworkKind = Never("a cloud's metadata address");
+const DOCUMENTATION: NetworkKind = Never("a documentation address");
 
 /// Network, length of its prefix, and kind. The first network that contains an address decides.
-const V4: &[([u8; 4], u32, Reach)] = &[
+const V4: &[([u8; 4], u32, NetworkKind)] = &[
     // Metadata services within networks that may be opened, or that are public.
     ([100, 100, 100, 200], 32, METADATA),
     ([168, 63, 129, 16], 32, METADATA),
@@ -48,7 +48,7 @@ const V4: &[([u8; 4], u32, Reach)] = &[
 ];
 
 /// Like [`V4`]. Addresses that only carry an IPv4 address are handled before, by [`embedded`].
-const V6: &[([u16; 8], u32, Reach)] = &[
+const V6: &[([u16; 8], u32, NetworkKind)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, METADATA),
     ([0; 8], 128, Never("an address of no host")),
@@ -89,10 +89,10 @@ const V6: &[([u16; 8], u32, Reach)] = &[
         Never("a multicast address"),
     ),
     // The only addresses assigned to networks so far.
-    ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Reach::Public),
+    ([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, NetworkKind::Public),
 ];
 
-impl Reach {
+impl NetworkKind {
     /// Looks up `address`. An IPv6 address that carries an IPv4 address has the reach of the latter.
     pub fn from_address(address: IpAddr) -> Self {
         match address {
@@ -128,7 +128,7 @@ impl Reach {
 
 /// True if `address` is on the public internet.
 pub fn is_public(address: IpAddr) -> bool {
-    Reach::from_address(address) == Reach::Public
+    NetworkKind::from_address(address) == NetworkKind::Public
 }
 
 /// The IPv4 address at which a packet to `address` ends. The machine itself translates `::ffff:0:0/96`. A translator of

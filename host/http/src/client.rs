@@ -117,9 +117,9 @@ impl HttpCall {
             };
 
             let start = tokio::time::Instant::now();
-            let patience = start + inner.rules.timeout;
-            let (until, by) = if patience < deadline {
-                (patience, TimedOutBy::Rules)
+            let rules_end = start + inner.rules.timeout;
+            let (until, by) = if rules_end < deadline {
+                (rules_end, TimedOutBy::Rules)
             } else {
                 (deadline, TimedOutBy::Deadline)
             };
@@ -133,7 +133,7 @@ impl HttpCall {
             }
             let answered = timeout_at(until, inner.answer(&target, until, request)).await;
             let answer = answered.unwrap_or_else(|_| Err(timed_out()))?;
-            inner.shown(&target, answer)
+            inner.response(&target, answer)
         })
     }
 
@@ -174,7 +174,7 @@ impl Inner {
     }
 
     /// Prepares an answer for the plugin, without secrets.
-    fn shown(&self, target: &Target, answer: Answer) -> Result<Response, FetchError> {
+    fn response(&self, target: &Target, answer: Answer) -> Result<Response, FetchError> {
         let Answer {
             status,
             headers,

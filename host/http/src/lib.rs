@@ -5,7 +5,7 @@
 //! operator names hosts, and this crate sends requests to these hosts only:
 //!
 //! - Hosts by exact name, each over one scheme and at listed ports ([`HostRule`]).
-//! - A name is resolved once for each fetch, and every address is checked ([`Reach`]). The connection goes to one of
+//! - A name is resolved once for each fetch, and every address is checked ([`NetworkKind`]). The connection goes to one of
 //!   these addresses only, with the name for TLS and `Host`.
 //! - A redirect is an answer. Proxy variables of the environment are not read, and cookies are not kept.
 //! - Bytes, headers, time and the number of requests are limited ([`HttpRules`]). The error of an exceeded limit has
@@ -77,7 +77,7 @@ mod rules;
 mod secret;
 mod tls;
 
-pub use address::{Reach, is_public};
+pub use address::{NetworkKind, is_public};
 pub use client::{HttpCall, HttpClient};
 pub use error::{FetchError, FetchLimit, HttpError, TimedOutBy};
 pub use request::{Request, Response, Value};

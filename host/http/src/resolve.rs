@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 
-use crate::address::Reach;
+use crate::address::NetworkKind;
 use crate::error::FetchError;
 use crate::hosts::Target;
 
 /// A resolver of host names.
 ///
-/// Its answers are not trusted: see [`Reach`]. Each fetch asks once, and connects only to addresses in that answer. So
+/// Its answers are not trusted: see [`NetworkKind`]. Each fetch asks once, and connects only to addresses in that answer. So
 /// an answer that changes between the check and the connection has no effect.
 #[async_trait]
 pub trait Resolve: Send + Sync {
@@ -54,14 +54,14 @@ pub(crate) async fn checked_addresses(
         )));
     }
     for &address in &addresses {
-        let (what, mend) = match Reach::from_address(address) {
-            Reach::Public => continue,
-            Reach::Private(_) if target.allow_private_addresses => continue,
-            Reach::Private(what) => (
+        let (what, mend) = match NetworkKind::from_address(address) {
+            NetworkKind::Public => continue,
+            NetworkKind::Private(_) if target.allow_private_addresses => continue,
+            NetworkKind::Private(what) => (
                 what,
                 " unless the operator's HTTP rules say `allow_private_addresses` for it",
             ),
-            Reach::Never(what) => (what, ""),
+            NetworkKind::Never(what) => (what, ""),
         };
         // Only the operator may see the address, not the plugin.
         tracing::warn!(host, %address, what, "refused to connect a plugin to an address");

@@ -54,7 +54,7 @@ impl<R: BufRead> JsonRows<R> {
     }
 
     /// Skips white space and a byte order mark, then recognises the shape by the next byte.
-    fn look(&mut self) -> Result<Shape, Error> {
+    fn next_shape(&mut self) -> Result<Shape, Error> {
         loop {
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
@@ -187,7 +187,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if self.shape == Shape::Unknown {
-                match self.look() {
+                match self.next_shape() {
                     Ok(shape) => self.shape = shape,
                     Err(error) => {
                         self.shape = Shape::Done;

@@ -7,7 +7,7 @@ use crate::format::Format;
 pub struct Options {
     /// The format of all rows. Default: recognised row by row.
     pub from: Option<Format>,
-    /// Name of the tasks' environment. Default: `functions` for FTRL, `worlds` for EnvFactory, `tau-retail` for tau-bench,
+    /// Name of the tasks' environment. Default: `functions` for FTRL, `servers` for EnvFactory, `tau-retail` for tau-bench,
     /// none for others.
     pub environment: Option<String>,
     /// Visibility of the code around FTRL's functions. Default `clean`.

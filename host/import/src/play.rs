@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rlf_dialogue::episode::Reply;
 use rlf_dialogue::{
-    CallOutcome, Dialogue, DialogueError, Ended, Episode, Fault, Finish, Message, NextInput,
-    Observation, Role, Step, Task, ToolCall, Trajectory,
+    CallOutcome, Dialogue, DialogueError, Episode, Finish, Message, NextInput, Observation, Role,
+    Step, Task, ToolCall, Trajectory,
 };
 use serde_json::{Map, Value};
 
@@ -142,19 +142,9 @@ fn task_of(demonstration: &Demonstration) -> Task {
 
 /// The outcome of a call from its result. Data sets do not say which results are failures.
 fn outcome((call, result): (&ToolCall, &Message)) -> CallOutcome {
-    CallOutcome {
-        call_id: call.call_id.clone(),
-        name: call.name.clone(),
-        ended: Ended::Ok,
-        fault: Fault::Model,
-        observation: Some(Observation {
-            content: result.content.clone(),
-            ..Observation::default()
-        }),
-        step_reward: None,
-        state: None,
-        detail: None,
-        wall_us: 0,
-        component: String::new(),
-    }
+    let observation = Observation {
+        content: result.content.clone(),
+        ..Observation::default()
+    };
+    CallOutcome::from_observation(call.call_id.clone(), call.name.clone(), observation)
 }

@@ -181,7 +181,7 @@ impl FunctionSources {
                     return Err(self.broken(name, &error.to_string()));
                 }
                 Err(CompileError::Program(error)) => {
-                    return Err(self.untried(name, &error.to_string()));
+                    return Err(self.test_problem(name, &error.to_string()));
                 }
             };
             self.find(plugin, name, &compiled).await?;
@@ -215,10 +215,10 @@ impl FunctionSources {
         };
         let report = interpreter::run(plugin, PYTHON, program, spec)
             .await
-            .map_err(|error| self.untried(name, &error.to_string()))?;
+            .map_err(|error| self.test_problem(name, &error.to_string()))?;
         if let Some(stopped) = &report.stopped {
             return Err(if stopped.ended.is_infrastructure() {
-                self.untried(name, &stopped.reason)
+                self.test_problem(name, &stopped.reason)
             } else {
                 let error = format!("importing it was stopped: {}", stopped.reason);
                 self.broken(name, &error)
@@ -264,7 +264,7 @@ impl FunctionSources {
     }
 
     /// The problem of a file that could not be tested.
-    fn untried(&self, name: &str, why: &str) -> FunctionProblem {
+    fn test_problem(&self, name: &str, why: &str) -> FunctionProblem {
         FunctionProblem {
             what: format!("{} cannot be tried: {why}", self.place(name)),
             mend: "try again, with less running beside it".to_owned(),

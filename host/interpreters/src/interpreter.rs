@@ -201,14 +201,14 @@ fn report_of<R>(
             ended: Ending::Exited { code },
             ..
         }) => run.outcome = Some(ProgramOutcome::Exited(code)),
-        Err(stopped) => run.stopped = Some(in_words_of_programs(stopped)),
+        Err(stopped) => run.stopped = Some(with_names_of_program_limits(stopped)),
     }
     Ok(run)
 }
 
 /// The reason why a program was stopped, with the limit's name in [`ProgramGrants`]. The limit of an instance has
 /// another name.
-pub(crate) fn in_words_of_programs(mut stopped: Stopped) -> Stopped {
+pub(crate) fn with_names_of_program_limits(mut stopped: Stopped) -> Stopped {
     stopped.reason = stopped.reason.replace("the plugin", "the program");
     if let Some(limit) = &mut stopped.limit {
         let before = limit.to_string();

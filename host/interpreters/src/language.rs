@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rlf_plugins::bindings::interpreter;
 use rlf_plugins::manifest::is_valid_name;
-use rlf_plugins::offered_tools::shown;
+use rlf_plugins::offered_tools::printable_name;
 use rlf_plugins::plugin::Plugin;
 use serde::Serialize;
 
@@ -81,11 +81,11 @@ pub(crate) fn check_languages(
         .into_iter()
         .map(|language| {
             if !is_valid_name(&language.id) || !seen.insert(language.id.clone()) {
-                return Err(LanguagesError::Name(shown(&language.id)));
+                return Err(LanguagesError::Name(printable_name(&language.id)));
             }
             Ok(Language {
                 id: language.id,
-                version: shown(&language.version),
+                version: printable_name(&language.version),
                 sessions: language.sessions,
             })
         })

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-use crate::interpreter::{Interpreter, ProgramOptions, call_spec, in_words_of_programs};
+use crate::interpreter::{Interpreter, ProgramOptions, call_spec, with_names_of_program_limits};
 use crate::language::indices;
 use crate::program::{Compiled, File, ProgramError, ProgramOutcome, check_fetched, check_given};
 
@@ -327,7 +327,10 @@ impl Notebook {
         };
         match guest.await {
             Ok(report) => (
-                report.outcome.err().map_or_else(gone, in_words_of_programs),
+                report
+                    .outcome
+                    .err()
+                    .map_or_else(gone, with_names_of_program_limits),
                 [report.stdout, report.stderr],
             ),
             Err(_) => (gone(), Default::default()),

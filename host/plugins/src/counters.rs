@@ -118,20 +118,6 @@ impl CallCounts {
         }
     }
 
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
-        Self {
-            ended: std::array::from_fn(|i| self.ended[i] + other.ended[i]),
-            infrastructure: self.infrastructure + other.infrastructure,
-            retried: self.retried + other.retried,
-            cached: self.cached + other.cached,
-            host_writes: self.host_writes + other.host_writes,
-            host_bytes_written: self.host_bytes_written + other.host_bytes_written,
-            wall: self.wall + other.wall,
-        }
-    }
-
     /// Fails if a plugin with these counts traps too often to continue.
     pub fn check_health(
         &self,
@@ -149,6 +135,22 @@ impl CallCounts {
             max_trap_share,
             last_trap: last_trap.unwrap_or_default(),
         })
+    }
+}
+
+impl std::ops::Add for CallCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ended: std::array::from_fn(|i| self.ended[i] + other.ended[i]),
+            infrastructure: self.infrastructure + other.infrastructure,
+            retried: self.retried + other.retried,
+            cached: self.cached + other.cached,
+            host_writes: self.host_writes + other.host_writes,
+            host_bytes_written: self.host_bytes_written + other.host_bytes_written,
+            wall: self.wall + other.wall,
+        }
     }
 }
 
@@ -232,7 +234,7 @@ mod tests {
             ),
             (3, 1, 4)
         );
-        assert_eq!(step.plus(&earlier), later);
+        assert_eq!(step + earlier, later);
     }
 
     #[test]

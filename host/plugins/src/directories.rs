@@ -70,7 +70,7 @@ impl PluginDirectories {
 }
 
 /// Removes tools of later directories whose names are taken by tools of earlier directories.
-pub(crate) fn give_way(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
+pub(crate) fn remove_shadowed_tools(plugins: &mut [Plugin], jobs: &[Job], directories: &[PathBuf]) {
     let rank = |plugin: &Plugin| {
         let job = jobs.iter().find(|job| job.alias == plugin.name);
         let directory = |job: &Job| directories.iter().position(|one| *one == job.directory);

@@ -115,7 +115,7 @@ fn has_extension(name: &str, extension: &str) -> bool {
 
 /// Finds the place of a plugin that the operator names by path: the directory to open, and the place in it. Links in a
 /// plugin's folder cannot lead out of that folder.
-pub(crate) fn place_of(path: &Path) -> (PathBuf, Place) {
+pub(crate) fn locate(path: &Path) -> (PathBuf, Place) {
     match (path.is_dir(), path.parent(), path.file_name()) {
         (false, Some(parent), Some(file)) => {
             let parent = if parent.as_os_str().is_empty() {

@@ -45,7 +45,7 @@ impl Follower {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
-                for change in watch.look() {
+                for change in watch.check() {
                     tracing::warn!(plugin = change.plugin, "{}", change.what);
                 }
             }
@@ -96,14 +96,14 @@ struct Files([Option<(u64, u64, SystemTime)>; 2]);
 
 impl Files {
     fn new(plugin: &Plugin) -> Self {
-        let look = |path: &Path| {
+        let stamp = |path: &Path| {
             let metadata = fs::metadata(path).ok()?;
             let number = std::os::unix::fs::MetadataExt::ino(&metadata);
             Some((number, metadata.len(), metadata.modified().ok()?))
         };
         Self([
-            look(&plugin.component_path),
-            look(&plugin.path.join(MANIFEST_FILE)),
+            stamp(&plugin.component_path),
+            stamp(&plugin.path.join(MANIFEST_FILE)),
         ])
     }
 }
@@ -136,12 +136,12 @@ impl FileWatch {
     }
 
     /// Checks all files. A changed plugin is loaded once its files look the same twice in a row. Blocks while it loads.
-    pub fn look(&mut self) -> Vec<PluginChange> {
+    pub fn check(&mut self) -> Vec<PluginChange> {
         let (kinds, sandbox) = (self.kinds, &self.sandbox);
         self.plugins
             .iter_mut()
             .filter_map(|watched| {
-                let what = watched.look(kinds, sandbox)?;
+                let what = watched.check(kinds, sandbox)?;
                 Some(PluginChange {
                     plugin: watched.plugin.name().to_owned(),
                     what,
@@ -152,7 +152,7 @@ impl FileWatch {
 }
 
 impl Watched {
-    fn look(&mut self, kinds: Kinds, sandbox: &Sandbox) -> Option<String> {
+    fn check(&mut self, kinds: Kinds, sandbox: &Sandbox) -> Option<String> {
         let files = Files::new(&self.plugin);
         if self.known.as_ref() == Some(&files) {
             self.changed = None;
@@ -188,7 +188,7 @@ impl Watched {
     fn load(&self, serving: &Plugin, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, String> {
         let plugin = self
             .job
-            .run_apart(kinds, sandbox)
+            .run_on_own_thread(kinds, sandbox)
             .map_err(|problem| problem.to_string())?;
         if !serving.grants().trusts(plugin.hash()) {
             return Err(format!(

@@ -91,7 +91,11 @@ impl Job {
 
 impl Job {
     /// Runs on a thread of its own, because the caller's thread may belong to an async runtime.
-    pub(crate) fn run_apart(&self, kinds: Kinds, sandbox: &Sandbox) -> Result<Plugin, Problem> {
+    pub(crate) fn run_on_own_thread(
+        &self,
+        kinds: Kinds,
+        sandbox: &Sandbox,
+    ) -> Result<Plugin, Problem> {
         let mut loaded = run_all(std::slice::from_ref(self), kinds, sandbox);
         loaded
             .pop()
@@ -119,7 +123,7 @@ pub(crate) fn plan(
         };
         if let Some(path) = &grants.path {
             if grants.enabled {
-                let (directory, place) = discovery::place_of(path);
+                let (directory, place) = discovery::locate(path);
                 jobs.push(job(directory, place));
             }
             continue;

@@ -2,16 +2,22 @@
 //!
 //! The core finds, admits and prepares components without knowing what they are for. A program chooses the kinds by the
 //! list of loaders that it passes to [`Registry`](crate::registry::Registry).
+//!
+//! Most kinds export one interface, and are prepared as their grants say. They implement [`Interface`], which makes them
+//! a [`KindLoader`].
 
+use std::any::Any;
+use std::future::Future;
 use std::sync::Arc;
 
-use rlf_sandbox::{Limits, Pool, ScratchFiles, State};
+use rlf_sandbox::{BoxFuture, FilesReport, Limits, Pool, ScratchFiles, State};
 use serde_json::Value;
 use wasmtime::component::InstancePre;
 
 use crate::grants::PluginGrants;
 use crate::manifest::PluginKind;
-use crate::plugin::Exports;
+use crate::outcome::CallEnd;
+use crate::plugin::{Exports, Plugin, ToolList, ToolRequest, no_tools};
 use crate::problem::LoadRefusal;
 
 /// The kinds of plugins that a program loads. A component of another kind becomes a problem of the registry.
@@ -64,5 +70,78 @@ impl LoadPlan {
             environment: None,
             exports: Box::new(exports),
         }
+    }
+}
+
+/// Looks up the functions of an interface in a component.
+pub type FindIndices<T> = fn(&InstancePre<State>) -> wasmtime::Result<T>;
+
+/// The interface that the components of one kind export.
+pub trait Interface: Sync + 'static {
+    /// The kind.
+    const KIND: PluginKind;
+
+    /// The pool in which the instances are counted.
+    const POOL: Pool;
+
+    /// The indices of the interface's functions. [`Plugin::exports`] returns them in an [`Arc`].
+    type Indices: Send + Sync;
+
+    /// Looks up the functions in a component.
+    const FIND: FindIndices<Self::Indices>;
+
+    /// See [`Exports::list`].
+    fn list(
+        indices: Arc<Self::Indices>,
+        plugin: &Plugin,
+    ) -> impl Future<Output = Result<Option<ToolList>, LoadRefusal>> + Send;
+
+    /// See [`Exports::call_tool`].
+    fn call_tool(
+        indices: Arc<Self::Indices>,
+        plugin: &Plugin,
+        request: ToolRequest,
+    ) -> impl Future<Output = (CallEnd, FilesReport)> + Send {
+        let _ = (indices, plugin, request);
+        async { no_tools() }
+    }
+}
+
+impl<I: Interface> KindLoader for I {
+    fn kind(&self) -> PluginKind {
+        I::KIND
+    }
+
+    fn plan(&self, _: &str, grants: &PluginGrants, _: u64) -> Result<LoadPlan, LoadRefusal> {
+        Ok(LoadPlan::new(I::POOL, grants, |pre| {
+            let indices = Arc::new((I::FIND)(pre)?);
+            Ok(Arc::new(InterfaceExports::<I> { indices }))
+        }))
+    }
+}
+
+/// The exports of a component of the kind `I`.
+struct InterfaceExports<I: Interface> {
+    indices: Arc<I::Indices>,
+}
+
+impl<I: Interface> Exports for InterfaceExports<I> {
+    fn as_any(&self) -> &dyn Any {
+        &self.indices
+    }
+
+    fn list<'a>(
+        &'a self,
+        plugin: &'a Plugin,
+    ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>> {
+        Box::pin(I::list(Arc::clone(&self.indices), plugin))
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        plugin: &'a Arc<Plugin>,
+        request: ToolRequest,
+    ) -> BoxFuture<'a, (CallEnd, FilesReport)> {
+        Box::pin(I::call_tool(Arc::clone(&self.indices), plugin, request))
     }
 }

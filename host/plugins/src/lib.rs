@@ -15,7 +15,7 @@
 //! | the manifest, in which a plugin makes its requests | [`manifest`] |
 //! | the operator's grants | [`grants`], [`programs`], [`python_environment`] |
 //! | finding, admitting and loading plugins | [`discovery`], `directories`, `admission`, `job`, `loading`, [`registry`] |
-//! | adding a kind of plugin | [`kind`], [`plugin::Exports`] |
+//! | adding a kind of plugin | [`kind::KindLoader`], [`kind::Interface`], [`plugin::Exports`] |
 //! | replacing plugins while calls run | [`follower`] |
 //! | the reason why a plugin was not loaded | [`problem`] |
 //! | a loaded plugin, and the text it printed | [`plugin`] |

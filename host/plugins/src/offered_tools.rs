@@ -133,7 +133,7 @@ pub(crate) fn check_names(
             let known: Vec<&str> = own_names.into_iter().take(20).collect();
             return Err(OfferedToolsError::RenamesUnknown {
                 tool: own.clone(),
-                known: shown(&known.join(", ")),
+                known: printable_name(&known.join(", ")),
             });
         }
         if !is_valid_name(new) {
@@ -165,7 +165,7 @@ pub fn check_tools(
         .map(|listed| {
             if listed.description.len() > MAX_DESCRIPTION_BYTES {
                 return Err(OfferedToolsError::LongDescription {
-                    tool: shown(&listed.name),
+                    tool: printable_name(&listed.name),
                     bytes: listed.description.len(),
                 });
             }
@@ -175,14 +175,14 @@ pub fn check_tools(
                 Checking::Tool => schema::bounded(&listed.input_schema).map(|_| None),
             };
             let schema = schema.map_err(|source| OfferedToolsError::Schema {
-                tool: shown(&listed.name),
+                tool: printable_name(&listed.name),
                 source,
             })?;
             nodes += schema.as_ref().map_or(0, ToolSchema::nodes);
             pattern_bytes += schema.as_ref().map_or(0, ToolSchema::pattern_bytes);
             if nodes > MAX_PLUGIN_SCHEMA_NODES || pattern_bytes > MAX_PLUGIN_PATTERN_BYTES {
                 return Err(OfferedToolsError::SchemasTooLarge {
-                    tool: shown(&listed.name),
+                    tool: printable_name(&listed.name),
                     nodes,
                     pattern_bytes,
                 });
@@ -191,7 +191,7 @@ pub fn check_tools(
             let name = grants.rename.get(&own.name).unwrap_or(&own.name).clone();
             for name in [&own.name, &name] {
                 if !is_valid_name(name) {
-                    return Err(OfferedToolsError::Name(shown(name)));
+                    return Err(OfferedToolsError::Name(printable_name(name)));
                 }
             }
             if !seen.insert(name.clone()) {
@@ -207,7 +207,7 @@ pub fn check_tools(
 }
 
 /// Makes a stranger's name short and safe to print.
-pub fn shown(name: &str) -> String {
+pub fn printable_name(name: &str) -> String {
     rlf_sandbox::safe_text(name.as_bytes())
         .chars()
         .take(64)

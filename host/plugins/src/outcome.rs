@@ -287,7 +287,7 @@ mod tests {
         })
     }
 
-    fn shown(end: &CallEnd) -> String {
+    fn observed(end: &CallEnd) -> String {
         end.observation
             .as_ref()
             .map(|o| plain_text(&o.content))
@@ -379,7 +379,7 @@ mod tests {
         ];
         for (end, ended, fault, text) in rows {
             assert_eq!(
-                (end.ended, end.fault, shown(&end).as_str()),
+                (end.ended, end.fault, observed(&end).as_str()),
                 (ended, fault, text)
             );
             assert_eq!(
@@ -394,7 +394,7 @@ mod tests {
     fn a_backtrace_goes_to_the_logs_and_never_to_the_model() {
         let end = stopped(Ending::Trap, None);
         assert!(end.detail.as_deref().unwrap().contains("plugin.rs"));
-        assert!(!shown(&end).contains("plugin.rs"));
+        assert!(!observed(&end).contains("plugin.rs"));
     }
 
     #[test]
@@ -448,7 +448,7 @@ mod tests {
         for (error, ended, fault, text) in rows {
             let end = CallEnd::from_result(Err(error), 1_000);
             assert_eq!(
-                (end.ended, end.fault, shown(&end).as_str()),
+                (end.ended, end.fault, observed(&end).as_str()),
                 (ended, fault, text)
             );
             assert!(end.detail.is_some());
@@ -476,7 +476,7 @@ mod tests {
         let end = CallEnd::from_result(Ok(result(&"x".repeat(1_025), false)), 1_024);
         assert_eq!(end.ended, Ended::OutputLimit);
         assert_eq!(
-            shown(&end),
+            observed(&end),
             "error: the output is larger than the 1 KiB it may have; ask for less"
         );
         assert_eq!(end.detail.unwrap(), "result_bytes = 1024, used 1025");

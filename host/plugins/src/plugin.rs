@@ -41,9 +41,7 @@ pub trait Exports: Send + Sync {
         request: ToolRequest,
     ) -> BoxFuture<'a, (CallEnd, FilesReport)> {
         let _ = (plugin, request);
-        let stopped = Stopped::unavailable("the plugin offers no tools");
-        let end = CallEnd::from_stopped(&stopped);
-        Box::pin(async { (end, FilesReport::default()) })
+        Box::pin(async { no_tools() })
     }
 
     /// The interpreter for a language, if the plugin runs that language.
@@ -51,6 +49,12 @@ pub trait Exports: Send + Sync {
         let _ = (plugin, language);
         None
     }
+}
+
+/// The end of a call to a plugin of a kind without tools.
+pub(crate) fn no_tools() -> (CallEnd, FilesReport) {
+    let stopped = Stopped::unavailable("the plugin offers no tools");
+    (CallEnd::from_stopped(&stopped), FilesReport::default())
 }
 
 /// The list of tools that a plugin offers.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rlf_sandbox::{ComponentFile, ComponentInfo, Sandbox};
 
-use crate::directories::{PluginDirectories, give_way};
+use crate::directories::{PluginDirectories, remove_shadowed_tools};
 use crate::discovery::{self, MAX_COMPONENT_BYTES};
 use crate::grants::PluginGrants;
 use crate::job::{Job, run_all};
@@ -110,7 +110,7 @@ impl Registry {
                 Err(problem) => problems.push(problem),
             }
         }
-        give_way(&mut plugins, &jobs, directories);
+        remove_shadowed_tools(&mut plugins, &jobs, directories);
         let refused_tools = refuse_ambiguous_tools(&mut plugins, &mut problems);
         problems.sort_by(|a, b| (&a.plugin, &a.path).cmp(&(&b.plugin, &b.path)));
         for problem in &problems {
@@ -147,7 +147,7 @@ impl Registry {
         kinds: Kinds,
         sandbox: &Sandbox,
     ) -> Result<Arc<Plugin>, Problem> {
-        let (directory, place) = discovery::place_of(path);
+        let (directory, place) = discovery::locate(path);
         let mut job = Job {
             alias: "plugin".into(),
             directory,
@@ -156,7 +156,7 @@ impl Registry {
             is_named: true,
         };
         job.alias = job.own_name();
-        job.run_apart(kinds, sandbox).map(Arc::new)
+        job.run_on_own_thread(kinds, sandbox).map(Arc::new)
     }
 
     /// Identifies the plugin `name` of a directory from its files alone. Its code is neither compiled nor run, whatever

@@ -5,30 +5,23 @@
 //! steps for each value and each byte of the arguments. Arguments that would take more than [`MAX_STEPS`] are refused
 //! unchecked, so validation needs no clock to end, and ends alike in every replay.
 
-use std::collections::HashMap;
+mod bounds;
+mod error;
 
-use jsonschema::{Draft, PatternOptions, Validator};
-use serde_json::{Value, json};
+use jsonschema::Validator;
+use serde_json::Value;
 
-/// Maximum length of a schema, in bytes of compact JSON.
-pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
-/// Maximum nesting of values in a schema.
-pub const MAX_SCHEMA_DEPTH: usize = 32;
-/// Maximum nesting of values in a schema after every `$ref` is replaced by its target.
-pub const MAX_UNFOLDED_DEPTH: usize = 96;
-/// Maximum number of values in a schema after every `$ref` is replaced by its target. Values that
-/// `unevaluatedProperties` and `unevaluatedItems` look at again are counted again.
-pub const MAX_SCHEMA_NODES: usize = 20_000;
-/// Maximum size of all compiled regular expressions of a schema, in bytes.
-pub const MAX_PATTERN_BYTES: usize = 1 << 20;
+pub use self::error::{
+    MAX_PATTERN_BYTES, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NODES, MAX_UNFOLDED_DEPTH,
+    SchemaError,
+};
+
+use self::bounds::{Cost, measure, options};
+
 /// Maximum number of steps for validating the arguments of one call: a tenth of a second in the worst case.
 pub const MAX_STEPS: u64 = 20_000_000;
-/// Sizes to which the size of a compiled expression is rounded up.
-const PATTERN_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, MAX_PATTERN_BYTES];
 /// Bytes of a compiled expression that are examined in one step, for one byte of text.
 const PATTERN_BYTES_A_STEP: u64 = 1024;
-/// Steps of one division in arbitrary precision.
-const MULTIPLE_OF_STEPS: usize = 16;
 
 /// The size of arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -64,60 +57,6 @@ impl Size {
     }
 }
 
-/// The reason why a schema cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaError {
-    /// The text is not JSON.
-    #[error("the schema is not JSON: {0}")]
-    NotJson(String),
-    /// The root is not `"type": "object"`.
-    #[error("the schema's root must have \"type\": \"object\", because arguments are an object")]
-    RootNotObject,
-    /// Over [`MAX_SCHEMA_BYTES`].
-    #[error("the schema has {0} bytes; at most {MAX_SCHEMA_BYTES} are allowed")]
-    TooLong(usize),
-    /// Over [`MAX_SCHEMA_DEPTH`].
-    #[error("the schema is nested more than {MAX_SCHEMA_DEPTH} deep")]
-    TooDeep,
-    /// Over [`MAX_UNFOLDED_DEPTH`].
-    #[error("the schema is nested more than {MAX_UNFOLDED_DEPTH} deep once every $ref is followed")]
-    UnfoldsTooDeep,
-    /// Over [`MAX_PATTERN_BYTES`].
-    #[error(
-        "the schema's regular expressions need more than {MAX_PATTERN_BYTES} bytes once they are compiled"
-    )]
-    PatternsTooLarge,
-    /// Over [`MAX_SCHEMA_NODES`].
-    #[error(
-        "the schema unfolds into more than {MAX_SCHEMA_NODES} values once every $ref is followed"
-    )]
-    TooManyNodes,
-    /// A reference that leaves the schema, or that is resolved by name at run time.
-    #[error(
-        "\"{keyword}\": \"{target}\" is not allowed; only \"$ref\": \"#/…\" into the same schema is"
-    )]
-    ForeignReference {
-        /// The keyword, such as `$ref`.
-        keyword: String,
-        /// The target of the reference.
-        target: String,
-    },
-    /// A reference to something that does not exist.
-    #[error("\"$ref\": \"{0}\" refers to nothing in the schema")]
-    DanglingReference(String),
-    /// A reference that leads back to itself.
-    #[error("\"$ref\": \"{0}\" leads back to itself; write the levels out")]
-    CyclicReference(String),
-    /// An invalid schema, or an expression that the linear-time engine does not support.
-    #[error("not a valid JSON Schema (2020-12), at {at}: {what}")]
-    Invalid {
-        /// JSON pointer into the schema; `/` is its root.
-        at: String,
-        /// The error at that place.
-        what: String,
-    },
-}
-
 /// A schema within the bounds, ready to validate.
 #[derive(Debug)]
 pub struct ToolSchema {
@@ -136,13 +75,7 @@ impl ToolSchema {
     /// Checks and compiles a schema.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
         require_object(&value)?;
-        let mut bounds = Bounds {
-            root: &value,
-            unfolded: HashMap::new(),
-            patterns: HashMap::new(),
-        };
-        let cost = bounds.extent(&value, 0, 0)?.once;
-        let pattern_bytes = bounds.patterns.values().sum();
+        let (cost, pattern_bytes) = measure(&value)?;
         let validator = options(MAX_PATTERN_BYTES).build(&value).map_err(|error| {
             let at = error.instance_path().as_str();
             SchemaError::Invalid {
@@ -214,244 +147,10 @@ fn require_object(schema: &Value) -> Result<(), SchemaError> {
     }
 }
 
-/// Options for compiling schemas, with a limit in bytes for each expression.
-fn options(pattern_bytes: usize) -> jsonschema::ValidationOptions<'static> {
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .with_pattern_options(
-            PatternOptions::regex()
-                .size_limit(pattern_bytes)
-                .dfa_size_limit(MAX_PATTERN_BYTES),
-        )
-}
-
-/// The cost of checking a value against a schema.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    /// Number of schema values, each of which may be examined for each value of the arguments.
-    checks: usize,
-    /// Bytes of compiled expressions, each of which may be examined for each byte of text.
-    scans: usize,
-}
-
-impl Cost {
-    fn plus(self, other: Self) -> Result<Self, SchemaError> {
-        let checks = self.checks + other.checks;
-        if checks > MAX_SCHEMA_NODES {
-            return Err(SchemaError::TooManyNodes);
-        }
-        Ok(Self {
-            checks,
-            scans: self.scans.saturating_add(other.scans),
-        })
-    }
-}
-
-/// The size of a part of a schema after every reference is followed.
-#[derive(Debug, Clone, Copy, Default)]
-struct Extent {
-    once: Cost,
-    /// The additional cost of an `unevaluated…` keyword beside it. Everything that applies to the same value is checked
-    /// again, to find what it evaluated.
-    again: Cost,
-    depth: usize,
-}
-
-/// Keywords whose subschemas apply to the same value as the schema that contains them.
-const IN_PLACE: [&str; 9] = [
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentSchemas",
-    "$ref",
-];
-
-/// Measures a schema with references followed, and refuses one that would not end.
-struct Bounds<'s> {
-    root: &'s Value,
-    /// The extent of each reference's target; `None` while it is being measured.
-    unfolded: HashMap<&'s str, Option<Extent>>,
-    /// Each expression with its compiled size.
-    patterns: HashMap<&'s str, usize>,
-}
-
-impl<'s> Bounds<'s> {
-    /// `depth` is counted from the root or from the last reference, `total` from the root.
-    fn extent(
-        &mut self,
-        value: &'s Value,
-        depth: usize,
-        total: usize,
-    ) -> Result<Extent, SchemaError> {
-        if depth > MAX_SCHEMA_DEPTH {
-            return Err(SchemaError::TooDeep);
-        }
-        if total > MAX_UNFOLDED_DEPTH {
-            return Err(SchemaError::UnfoldsTooDeep);
-        }
-        let mut whole = Extent::default();
-        whole.once.checks = 1;
-        match value {
-            Value::Object(members) => {
-                for (key, member) in members {
-                    let part = self.member(key, member, depth, total)?;
-                    whole.add(part)?;
-                    // For these keywords, the expressions are evaluated a second time.
-                    if key == "patternProperties" {
-                        whole.again.scans = whole.again.scans.saturating_add(part.once.scans);
-                    }
-                    if IN_PLACE.contains(&key.as_str()) {
-                        whole.again = whole.again.plus(part.once)?.plus(part.again)?;
-                    } else if key.starts_with("unevaluated") {
-                        whole.again = whole.again.plus(part.once)?;
-                    }
-                }
-                if members.keys().any(|key| key.starts_with("unevaluated")) {
-                    whole.once = whole.once.plus(whole.again)?;
-                }
-            }
-            Value::Array(items) => {
-                for item in items {
-                    let part = self.extent(item, depth + 1, total + 1)?;
-                    whole.add(part)?;
-                    whole.again = whole.again.plus(part.again)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(whole)
-    }
-
-    fn member(
-        &mut self,
-        key: &'s str,
-        member: &'s Value,
-        depth: usize,
-        total: usize,
-    ) -> Result<Extent, SchemaError> {
-        match (key, member) {
-            ("$ref", Value::String(target)) => self.reference(target, total),
-            ("$dynamicRef" | "$recursiveRef" | "$id", Value::String(target)) => {
-                Err(SchemaError::ForeignReference {
-                    keyword: key.into(),
-                    target: target.clone(),
-                })
-            }
-            // Examples and constants are data, not schemas: a "$ref" in them means nothing.
-            ("const" | "enum" | "default" | "examples", data) => {
-                let mut extent = Extent::default();
-                extent.once.checks = Self::data(data, depth + 1)?;
-                Ok(extent)
-            }
-            ("pattern", Value::String(pattern)) => {
-                let mut extent = self.extent(member, depth + 1, total + 1)?;
-                extent.once.scans = self.pattern(pattern)?;
-                Ok(extent)
-            }
-            ("multipleOf", _) => {
-                let mut extent = Extent::default();
-                extent.once.checks = MULTIPLE_OF_STEPS;
-                Ok(extent)
-            }
-            // The names here are the author's, so a name such as "const" is not a keyword.
-            (
-                "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
-                Value::Object(schemas),
-            ) => {
-                let mut table = Extent::default();
-                table.once.checks = 1;
-                for (name, schema) in schemas {
-                    let mut part = self.extent(schema, depth + 2, total + 2)?;
-                    if key == "patternProperties" {
-                        let scans = self.pattern(name)?;
-                        part.once.scans = part.once.scans.saturating_add(scans);
-                    }
-                    table.add(part)?;
-                    table.again = table.again.plus(part.again)?;
-                }
-                Ok(table)
-            }
-            _ => self.extent(member, depth + 1, total + 1),
-        }
-    }
-
-    fn reference(&mut self, target: &'s str, total: usize) -> Result<Extent, SchemaError> {
-        let Some(pointer) = target
-            .strip_prefix('#')
-            .filter(|p| p.is_empty() || p.starts_with('/'))
-        else {
-            return Err(SchemaError::ForeignReference {
-                keyword: "$ref".into(),
-                target: target.chars().take(120).collect(),
-            });
-        };
-        match self.unfolded.get(pointer) {
-            Some(Some(extent)) if total + extent.depth > MAX_UNFOLDED_DEPTH => {
-                return Err(SchemaError::UnfoldsTooDeep);
-            }
-            Some(Some(extent)) => return Ok(*extent),
-            Some(None) => return Err(SchemaError::CyclicReference(target.into())),
-            None => {}
-        }
-        let Some(referred) = self.root.pointer(pointer) else {
-            return Err(SchemaError::DanglingReference(
-                target.chars().take(120).collect(),
-            ));
-        };
-        self.unfolded.insert(pointer, None);
-        let extent = self.extent(referred, 0, total + 1)?;
-        self.unfolded.insert(pointer, Some(extent));
-        Ok(extent)
-    }
-
-    /// The size of a compiled expression, rounded up. An invalid expression is left to the compiler of the whole
-    /// schema, which reports its place.
-    fn pattern(&mut self, pattern: &'s str) -> Result<usize, SchemaError> {
-        if let Some(bytes) = self.patterns.get(pattern) {
-            return Ok(*bytes);
-        }
-        let schema = json!({ "pattern": pattern });
-        let fits = |bytes: &usize| options(*bytes).build(&schema).is_ok();
-        let bytes = PATTERN_SIZES.into_iter().find(fits);
-        let bytes = bytes.unwrap_or(MAX_PATTERN_BYTES);
-        self.patterns.insert(pattern, bytes);
-        if self.patterns.values().sum::<usize>() > MAX_PATTERN_BYTES {
-            return Err(SchemaError::PatternsTooLarge);
-        }
-        Ok(bytes)
-    }
-
-    fn data(value: &Value, depth: usize) -> Result<usize, SchemaError> {
-        if depth > MAX_SCHEMA_DEPTH {
-            return Err(SchemaError::TooDeep);
-        }
-        let members: Vec<&Value> = match value {
-            Value::Object(members) => members.values().collect(),
-            Value::Array(items) => items.iter().collect(),
-            _ => Vec::new(),
-        };
-        members.into_iter().try_fold(
-            1,
-            |count, member| Ok(count + Self::data(member, depth + 1)?),
-        )
-    }
-}
-
-impl Extent {
-    /// Adds a part from one level below.
-    fn add(&mut self, part: Self) -> Result<(), SchemaError> {
-        self.once = self.once.plus(part.once)?;
-        self.depth = self.depth.max(part.depth + 1);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn refusal(schema: Value) -> String {

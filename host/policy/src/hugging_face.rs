@@ -103,7 +103,7 @@ impl Model {
                         ),
                     ));
                 }
-                layout[*index].put(stored, &values, &mut numbers[*index]);
+                layout[*index].copy_into(stored, &values, &mut numbers[*index]);
                 missing.remove(name);
             }
         }

@@ -23,6 +23,8 @@
 //! | the optimiser, its settings and schedule | `optimizer` |
 //! | decoding with a KV cache, and sampling | `decode`, `sample` |
 //! | weights on disk, in Hugging Face's format | `hugging_face`, `generation` |
+//! | processors, GPUs and their facts | `device` |
+//! | a made-up batch, to measure speed | [`measure`] |
 //! | vector instructions; work shared by threads in a fixed order | `simd`, `in_order` |
 //! | errors | `error` |
 //!
@@ -74,6 +76,7 @@ mod generation;
 pub mod grad;
 mod hugging_face;
 mod in_order;
+pub mod measure;
 mod model;
 pub mod ops;
 mod optimizer;

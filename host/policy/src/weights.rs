@@ -88,13 +88,13 @@ impl Parameter {
             let numbers: Vec<f32> = (0..stored.shape.iter().product::<usize>())
                 .map(|index| (key.normal(index as u64) * deviation) as f32)
                 .collect();
-            self.put(stored, &numbers, &mut out);
+            self.copy_into(stored, &numbers, &mut out);
         }
         out
     }
 
     /// Copies a stored tensor's numbers into their columns of this parameter.
-    pub(crate) fn put(&self, stored: &Stored, numbers: &[f32], out: &mut [f32]) {
+    pub(crate) fn copy_into(&self, stored: &Stored, numbers: &[f32], out: &mut [f32]) {
         let [outputs, inputs] = stored.shape[..] else {
             out.copy_from_slice(numbers);
             return;
@@ -325,7 +325,7 @@ mod tests {
             let numbers: Vec<f32> = (0..parameter.len()).map(|i| i as f32).collect();
             let mut again = vec![0.0; parameter.len()];
             for stored in &parameter.stored {
-                parameter.put(stored, &parameter.take(stored, &numbers), &mut again);
+                parameter.copy_into(stored, &parameter.take(stored, &numbers), &mut again);
             }
             assert_eq!(again, numbers, "{}", parameter.name);
         }

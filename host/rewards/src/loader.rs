@@ -1,16 +1,14 @@
 //! Loading of a reward plugin, and one call to it, for the core.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use rlf_plugins::bindings::{reward, types};
 use rlf_plugins::gates::Nesting;
-use rlf_plugins::grants::PluginGrants;
-use rlf_plugins::kind::{KindLoader, LoadPlan};
+use rlf_plugins::kind::{FindIndices, Interface};
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::plugin::{Exports, Plugin, ToolList};
+use rlf_plugins::plugin::{Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
-use rlf_sandbox::{BoxFuture, CallSpec, Pool, Stopped};
+use rlf_sandbox::{CallSpec, Pool, Stopped};
 
 use crate::grading::GradingRequest;
 
@@ -20,47 +18,28 @@ type RewardIndices = Arc<reward::GuestIndices>;
 #[derive(Debug)]
 pub struct RewardLoader;
 
-impl KindLoader for RewardLoader {
-    fn kind(&self) -> PluginKind {
-        PluginKind::Reward
-    }
-
-    fn plan(&self, _: &str, grants: &PluginGrants, _: u64) -> Result<LoadPlan, LoadRefusal> {
-        Ok(LoadPlan::new(Pool::Calls, grants, |pre| {
-            let indices = Arc::new(reward::GuestIndices::new(pre)?);
-            Ok(Arc::new(RewardExports { indices }))
-        }))
-    }
-}
-
-struct RewardExports {
-    indices: RewardIndices,
-}
-
-impl Exports for RewardExports {
-    fn as_any(&self) -> &dyn Any {
-        &self.indices
-    }
+impl Interface for RewardLoader {
+    const KIND: PluginKind = PluginKind::Reward;
+    const POOL: Pool = Pool::Calls;
+    type Indices = reward::GuestIndices;
+    const FIND: FindIndices<reward::GuestIndices> = reward::GuestIndices::new;
 
     /// Creates an instance and looks up its functions. Only then is it known whether they have the contract's types.
-    fn list<'a>(
-        &'a self,
-        plugin: &'a Plugin,
-    ) -> BoxFuture<'a, Result<Option<ToolList>, LoadRefusal>> {
-        let indices = Arc::clone(&self.indices);
-        Box::pin(async move {
-            let probed = plugin
-                .ask("probe", move |store, instance| {
-                    Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
-                })
-                .await;
-            probed.map(|()| None).map_err(|stopped| {
-                LoadRefusal::new(
-                    ProblemKind::Component,
-                    format!("it cannot be made ready to grade: {stopped}"),
-                    "build it against wit/",
-                )
+    async fn list(
+        indices: RewardIndices,
+        plugin: &Plugin,
+    ) -> Result<Option<ToolList>, LoadRefusal> {
+        let probed = plugin
+            .ask("probe", move |store, instance| {
+                Box::pin(async move { indices.load(&mut *store, &instance).map(drop) })
             })
+            .await;
+        probed.map(|()| None).map_err(|stopped| {
+            LoadRefusal::new(
+                ProblemKind::Component,
+                format!("it cannot be made ready to grade: {stopped}"),
+                "build it against wit/",
+            )
         })
     }
 }

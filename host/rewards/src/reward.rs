@@ -273,7 +273,7 @@ impl RewardPlugin {
     }
 
     /// The reason why a call was stopped, with the key that an operator could change.
-    fn told(&self, stopped: &Stopped) -> String {
+    fn stop_reason(&self, stopped: &Stopped) -> String {
         match &stopped.limit {
             Some(limit) => format!(
                 "{stopped}; raise `{}` in [plugins.{}.limits], or make the group smaller",
@@ -318,7 +318,7 @@ impl RewardPlugin {
                     };
                 }
                 Ok(Err(error)) => (error_text(&error), CallEnd::from_grading_error(&error)),
-                Err(stopped) => (self.told(&stopped), CallEnd::from_stopped(&stopped)),
+                Err(stopped) => (self.stop_reason(&stopped), CallEnd::from_stopped(&stopped)),
             };
             if end.may_be_retried() && attempt < self.plugin.grants().retries {
                 attempt += 1;

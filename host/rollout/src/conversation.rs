@@ -81,9 +81,9 @@ impl Conversation {
     ) -> Result<Reply, NoReply> {
         // Only the user can leave: if the agent writes the stop text, it is changed.
         let reply = if text.trim() == STOP {
-            tell(session, &format!("{text}."), context, episode).await?
+            pass_to_environment(session, &format!("{text}."), context, episode).await?
         } else {
-            tell(session, text, context, episode).await?
+            pass_to_environment(session, text, context, episode).await?
         };
         self.agent_says(text);
         match reply {
@@ -95,7 +95,7 @@ impl Conversation {
             Reply::Silence => match self.user_turn().await? {
                 UserTurn::Says(text) => Ok(Reply::Said(vec![Content::Text(text)])),
                 UserTurn::Stops => {
-                    tell(session, STOP, context, episode).await?;
+                    pass_to_environment(session, STOP, context, episode).await?;
                     Ok(Reply::Ended)
                 }
             },
@@ -125,7 +125,7 @@ impl Conversation {
 }
 
 /// Passes a text to the environment and notes in the episode how the environment took it.
-pub(crate) async fn tell(
+pub(crate) async fn pass_to_environment(
     session: &mut EnvironmentSession,
     text: &str,
     context: &TurnContext,
@@ -145,11 +145,11 @@ mod tests {
 
     use super::*;
     use crate::user::UserError;
-    use crate::user::tests::{Script, says, script, wanting};
+    use crate::user::tests::{Script, says, script, task_with_user};
 
     fn conversation(script: &Arc<Script>) -> Conversation {
         let user: Arc<dyn User> = script.clone();
-        let conversation = Conversation::for_task(&wanting(), Some(&user), "train-1/0:t/0");
+        let conversation = Conversation::for_task(&task_with_user(), Some(&user), "train-1/0:t/0");
         conversation.unwrap().expect("one is wanted")
     }
 

@@ -15,7 +15,7 @@ use rlf_environments::environments::{Environments, OpenError};
 use rlf_environments::session::EnvironmentSession;
 use rlf_plugins::turn::TurnContext;
 
-use crate::conversation::{Conversation, tell};
+use crate::conversation::{Conversation, pass_to_environment};
 use crate::engine::EpisodeContext;
 use crate::error::RolloutError;
 use crate::shown_tools::{ToolView, own_name};
@@ -340,7 +340,7 @@ impl<'a> TaskEnvironment<'a> {
             return Ok(());
         };
         let heard = match &mut self.conversation {
-            None => tell(session, text, context, episode).await,
+            None => pass_to_environment(session, text, context, episode).await,
             Some(conversation) => conversation.answer(session, text, context, episode).await,
         };
         match heard {

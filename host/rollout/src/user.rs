@@ -274,7 +274,7 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn wanting() -> Task {
+    pub(crate) fn task_with_user() -> Task {
         let setup =
             json!({"user": "model", "instruction": "You want tea.", "more": "SECRET setup"});
         task(Some("shop"), setup)
@@ -295,7 +295,7 @@ pub(crate) mod tests {
     #[test]
     fn a_task_whose_user_cannot_be_is_refused_with_what_to_do() {
         let user: Arc<dyn User> = script(Vec::new());
-        let error = check(&wanting(), None).unwrap_err().to_string();
+        let error = check(&task_with_user(), None).unwrap_err().to_string();
         assert!(error.contains("add a table [user]"), "{error}");
         assert!(error.contains("\"user\": \"solo\""), "{error}");
         for instruction in [Value::Null, json!(3), json!(" ")] {
@@ -326,8 +326,11 @@ pub(crate) mod tests {
         let all = UsersMode::Model {
             model: model.clone(),
         };
-        assert_eq!(mode(&[&none, &wanting()]), Some(all.clone()));
-        assert_eq!(mode(&[&solo, &wanting()]), Some(UsersMode::Mixed { model }));
+        assert_eq!(mode(&[&none, &task_with_user()]), Some(all.clone()));
+        assert_eq!(
+            mode(&[&solo, &task_with_user()]),
+            Some(UsersMode::Mixed { model })
+        );
         assert_eq!(all.to_string(), "model script");
         assert_eq!(
             serde_json::to_value(all).unwrap(),

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::Device;
-use rlf_train::phase::Phase;
-use rlf_train::phase::PhaseEnd;
-use rlf_train::run::Checkpoint;
-use rlf_train::run::{RunDirectory, RunSpec};
+use rlf_train::phase::{Phase, PhaseEnd};
+use rlf_train::run::{Checkpoint, RunDirectory, RunSpec};
 use rlf_train::sft;
 
 use crate::config::RunConfig;

@@ -11,19 +11,21 @@
 //! | looking for | file |
 //! |---|---|
 //! | the configuration and its defaults | [`config`], [`user`] for `[user]` |
-//! | training, resuming, the order of a run | [`train()`](train()), its control in `control.rs` |
-//! | evaluating a run, playing one of its tasks | [`SavedRun`] |
-//! | the parts of a run and how they are made | [`RunParts`] |
+//! | training, resuming, the order of a run | `train.rs`: [`train()`](train()) |
+//! | continued SFT, as a control for RL | `control.rs` |
+//! | evaluating a run, playing one of its tasks | `saved.rs`: [`SavedRun`] |
+//! | the parts of a run and how they are made | `parts.rs`: [`RunParts`] |
+//! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
 //! | playing the groups of an RL step | `rollouts.rs` |
 //! | evaluations during training, interruption | `observer.rs` |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, and of the run that it replaces | [`folder`] |
-//! | the metrics and trajectories that a run wrote | [`RunHistory`] |
-//! | counts of how plugins' calls end | [`PluginHealth`] |
-//! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
-//! | reports to the caller; errors | [`RunReporter`]; [`RunFailure`], [`FolderError`] |
+//! | the metrics and trajectories that a run wrote | `history.rs`: [`RunHistory`] |
+//! | counts of how plugins' calls end | `health.rs`: [`PluginHealth`] |
+//! | the hash of the program that trained the run | `provenance.rs` |
+//! | reports to the caller | `reporter.rs`: [`RunReporter`]; [`RunFailure`], [`FolderError`] |
 //!
 //! ```no_run
 //! use std::path::Path;

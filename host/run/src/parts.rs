@@ -67,6 +67,14 @@ fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
     config.user.as_mut()?.prompt.as_mut()
 }
 
+fn open_tasks(
+    config: &RunConfig,
+    reporter: &dyn RunReporter,
+) -> Result<Arc<dyn TaskSource>, RunFailure> {
+    let validation = config.eval.validation_tasks;
+    tasks::open(&config.tasks, config.seed, validation, reporter)
+}
+
 impl RunParts {
     /// Makes all parts of a new run in the folder `run`. Problems of plugins that the run does not need are reported,
     /// not returned.
@@ -76,12 +84,7 @@ impl RunParts {
         run: &Path,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
-        let tasks = tasks::open(
-            &config.tasks,
-            config.seed,
-            config.eval.validation_tasks,
-            reporter,
-        )?;
+        let tasks = open_tasks(&config, reporter)?;
         let data = data_path(run);
         tasks.write_data(&data)?;
         if let Some(prompt) = user_prompt(&mut config) {
@@ -106,12 +109,7 @@ impl RunParts {
         run: &Path,
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
-        let tasks = tasks::open(
-            &config.tasks,
-            config.seed,
-            config.eval.validation_tasks,
-            reporter,
-        )?;
+        let tasks = open_tasks(&config, reporter)?;
         tasks.check_data(&data_path(run))?;
         if let Some(prompt) = user_prompt(&mut config) {
             *prompt = data_path(run).join(USER_PROMPT);

@@ -1,16 +1,14 @@
 //! Training: SFT if configured, then RL if configured, each with its checkpoints.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
 use rlf_policy::{Model, open_device};
-use rlf_train::phase::Phase;
-use rlf_train::phase::PhaseEnd;
-use rlf_train::run::Checkpoint;
-use rlf_train::run::{Machine, RunDirectory, RunError, RunSpec, config_path};
+use rlf_train::phase::{Phase, PhaseEnd};
+use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, config_path};
 use rlf_train::{rl, sft};
 
 use crate::config::RunConfig;
@@ -88,8 +86,7 @@ pub fn train(
     Box::pin(async move {
         config.share_workers();
         let path = config.output.clone();
-        let is_resumed = matches!(options.start, RunStart::Resume { .. });
-        if is_resumed && !config_path(&path).exists() {
+        if matches!(options.start, RunStart::Resume { .. }) && !config_path(&path).exists() {
             return Err(RunError::NoRun { path }.into());
         }
         // Declared before everything that uses the run's folder, so that it is dropped last.
@@ -102,11 +99,14 @@ pub fn train(
         let choice = open_device(&config.device)?;
         reporter.begins(&path, &choice);
         let config_toml = config.to_toml()?;
-        let parts = Arc::new(if is_resumed {
-            let plugins = options.plugins.with_recorded(&path);
-            RunParts::from_run(config, &plugins, &path, &*reporter)?
-        } else {
-            RunParts::new(config, &options.plugins, &path, &*reporter)?
+        let parts = Arc::new(match options.start {
+            RunStart::Resume { .. } => {
+                let plugins = options.plugins.with_recorded(&path);
+                RunParts::from_run(config, &plugins, &path, &*reporter)?
+            }
+            RunStart::New | RunStart::Replace => {
+                RunParts::new(config, &options.plugins, &path, &*reporter)?
+            }
         });
         parts.report_problems(&*reporter);
 
@@ -116,84 +116,28 @@ pub fn train(
             machine: Machine::current(provenance::binary_hash(), device_name(&choice.device)),
             assets: parts.assets()?,
         };
-        let keep = parts.config.checkpoint.clone();
-        let (mut run, checkpoint) = match &mut folder {
-            None => {
-                let allow_changes = options.start
-                    == RunStart::Resume {
-                        allow_changes: true,
-                    };
-                RunDirectory::resume(&path, &spec, keep, allow_changes)?
-            }
-            Some(folder) => {
-                let run = RunDirectory::create_in(folder.take_lock()?, &spec, keep)?;
-                options.plugins.record(&path)?;
-                (run, None)
-            }
-        };
+        let (mut run, checkpoint) = open_run(&parts, &spec, options, &path, folder.as_mut())?;
         let mut model = first_model(&parts, checkpoint.as_ref(), &choice.device)?;
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
         label_users(&parts, &mut run);
-        let seed = parts.config.seed;
-        if let (Some(sft), None) = (&parts.config.sft, &checkpoint) {
-            let (engine, _generator) = parts.rollout_engine(&model)?;
-            let set = parts.demonstrations()?;
-            rehearse(&engine, &set, seed, sft.steps, sft.batch_size)
-                .await
-                .map_err(|error| TasksError::Rehearsal(error.into()))?;
-        }
         let interrupted = options.interrupted.clone();
         let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
         if checkpoint.is_none() {
-            let phase = if parts.config.sft.is_some() {
-                Phase::Sft
-            } else {
-                Phase::Rl
-            };
-            observer
-                .test("at the start", &model, phase, 0, run.metrics())
-                .await?;
+            try_parts(&parts, &model, &mut run, &mut observer).await?;
         }
         // Tools and rewards have worked once, so the run has started.
         if let Some(folder) = folder {
             folder.keep()?;
         }
-        let mut end = PhaseEnd::Finished;
-        if let Some(config) = &parts.config.sft {
-            let (engine, _generator) = parts.rollout_engine(&model)?;
-            let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
-            end = sft::train(
-                config,
-                seed,
-                &mut model,
-                &mut source,
-                &mut run,
-                checkpoint.as_ref(),
-                &mut observer,
-            )
-            .await?;
-        }
-        if let Some(config) = &parts.config.rl
-            && end != PhaseEnd::Interrupted
-        {
-            let mut rollouts = PolicyRollouts {
-                parts: parts.clone(),
-                prompts_per_step: config.prompts_per_step,
-                group_size: config.group_size,
-                temperature: config.temperature as f32,
-            };
-            end = rl::train(
-                config,
-                seed,
-                &mut model,
-                &mut rollouts,
-                &mut run,
-                checkpoint.as_ref(),
-                &mut observer,
-            )
-            .await?;
-        }
+        let end = train_phases(
+            &parts,
+            &mut model,
+            &mut run,
+            checkpoint.as_ref(),
+            &mut observer,
+        )
+        .await?;
         reporter.phases_ended();
         drop(run);
         if end == PhaseEnd::Interrupted {
@@ -208,6 +152,86 @@ pub fn train(
         }
         Ok(RunEnd::Finished)
     })
+}
+
+/// Opens the run's directory: a new one in `folder`, or the one at `path` with its last checkpoint.
+fn open_run(
+    parts: &RunParts,
+    spec: &RunSpec,
+    options: &TrainOptions,
+    path: &Path,
+    folder: Option<&mut NewRunFolder>,
+) -> Result<(RunDirectory, Option<Checkpoint>), RunFailure> {
+    let keep = parts.config.checkpoint.clone();
+    let Some(folder) = folder else {
+        let allow_changes = options.start
+            == RunStart::Resume {
+                allow_changes: true,
+            };
+        return Ok(RunDirectory::resume(path, spec, keep, allow_changes)?);
+    };
+    let run = RunDirectory::create_in(folder.take_lock()?, spec, keep)?;
+    options.plugins.record(path)?;
+    Ok((run, None))
+}
+
+/// Uses tools and rewards before the first step: plays demonstrations, if the run has SFT, and evaluates the policy.
+async fn try_parts(
+    parts: &RunParts,
+    model: &Model,
+    run: &mut RunDirectory,
+    observer: &mut RunObserver,
+) -> Result<(), RunFailure> {
+    let mut phase = Phase::Rl;
+    if let Some(sft) = &parts.config.sft {
+        let (engine, _generator) = parts.rollout_engine(model)?;
+        let set = parts.demonstrations()?;
+        rehearse(&engine, &set, parts.config.seed, sft.steps, sft.batch_size)
+            .await
+            .map_err(|error| TasksError::Rehearsal(error.into()))?;
+        phase = Phase::Sft;
+    }
+    let moment = "at the start";
+    (observer.test(moment, model, phase, 0, run.metrics())).await?;
+    Ok(())
+}
+
+/// Trains the configured phases from the checkpoint on. Returns how the last one ended.
+async fn train_phases(
+    parts: &Arc<RunParts>,
+    model: &mut Model,
+    run: &mut RunDirectory,
+    checkpoint: Option<&Checkpoint>,
+    observer: &mut RunObserver,
+) -> Result<PhaseEnd, RunFailure> {
+    let seed = parts.config.seed;
+    let mut end = PhaseEnd::Finished;
+    if let Some(config) = &parts.config.sft {
+        let (engine, _generator) = parts.rollout_engine(model)?;
+        let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, seed);
+        end = sft::train(config, seed, model, &mut source, run, checkpoint, observer).await?;
+    }
+    if let Some(config) = &parts.config.rl
+        && end != PhaseEnd::Interrupted
+    {
+        let mut rollouts = PolicyRollouts {
+            parts: parts.clone(),
+            prompts_per_step: config.prompts_per_step,
+            group_size: config.group_size,
+            temperature: config.temperature as f32,
+        };
+        end = rl::train(
+            config,
+            seed,
+            model,
+            &mut rollouts,
+            run,
+            checkpoint,
+            observer,
+        )
+        .await?;
+    }
+    Ok(end)
 }
 
 /// The initial weights: from the checkpoint that is resumed, from the configured checkpoint, or made from the seed.

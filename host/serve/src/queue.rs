@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn patience_is_spent_once_over_all_that_is_waited_for() {
+    async fn a_request_has_one_time_to_wait_for_all_its_turns() {
         let mut wait = WaitBudget {
             left: Duration::ZERO,
             waited: Duration::from_secs(3),

@@ -8,7 +8,7 @@ use axum::response::Response;
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Observation};
+use rlf_dialogue::tool::{CallOutcome, Observation};
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory};
 use rlf_rewards::grading::Grading;
 use rlf_rewards::reward::{PluginScore, grade_group};
@@ -243,21 +243,12 @@ fn trajectory_from_messages(task: &str, at: usize, messages: Vec<Message>) -> Tr
                 let call = pending.pop();
                 let (call_id, name) =
                     call.map_or_else(Default::default, |call| (call.call_id, call.name));
-                events.push(Event::Outcome(CallOutcome {
-                    call_id,
-                    name,
-                    ended: Ended::Ok,
-                    fault: Fault::Model,
-                    observation: Some(Observation {
-                        content: message.content,
-                        ..Observation::default()
-                    }),
-                    step_reward: None,
-                    state: None,
-                    detail: None,
-                    wall_us: 0,
-                    component: String::new(),
-                }));
+                let observation = Observation {
+                    content: message.content,
+                    ..Observation::default()
+                };
+                let outcome = CallOutcome::from_observation(call_id, name, observation);
+                events.push(Event::Outcome(outcome));
             }
             Role::System | Role::User => {
                 if !events.is_empty() {

@@ -145,7 +145,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
                 "this path has another method; GET /openapi.json lists all",
             )
         })
-        .layer(from_fn_with_state(Arc::clone(&service), around))
+        .layer(from_fn_with_state(Arc::clone(&service), guard))
         .with_state(service)
 }
 
@@ -234,7 +234,7 @@ fn is_open(path: &str) -> bool {
     OPEN.contains(&path)
 }
 
-async fn around(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+async fn guard(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let _under_way = service.metrics.begins();
     let (mut head, body) = request.into_parts();
     let matched = head

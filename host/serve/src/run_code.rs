@@ -109,7 +109,7 @@ pub(crate) async fn run(
 }
 
 /// The reason why there is no report of a run.
-enum NotRun {
+pub(crate) enum NotRun {
     /// The request is refused.
     Refused(Refusal),
     /// The interpreter could not run the program.

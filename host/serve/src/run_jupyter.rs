@@ -8,10 +8,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rlf_interpreters::interpreter::ProgramOptions;
-use rlf_interpreters::notebook::{CellReport, Display, NotebookRequest};
+use rlf_interpreters::interpreter::{Interpreter, ProgramOptions};
+use rlf_interpreters::notebook::{CellReport, Display, Notebook, NotebookRequest};
 use rlf_interpreters::program::{File, ProgramOutcome};
-use rlf_plugins::programs::ProgramLimits;
+use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use serde_json::{Map, Value};
 
 use crate::answer::{Refusal, json};
@@ -21,7 +21,7 @@ use crate::protocol::{
     RunJupyterResponse, RunStatus,
 };
 use crate::request::{RequestLog, logged};
-use crate::run_code::{End, SIGXFSZ, not_run, stopped_end, text};
+use crate::run_code::{End, NotRun, SIGXFSZ, not_run, stopped_end, text};
 use crate::scratch::{self, Fetch};
 use crate::service::{LanguageLookup, Service};
 
@@ -57,122 +57,157 @@ pub(crate) async fn run(
             return Ok(logged(json(&RunJupyterResponse::not_run(message)), log));
         }
     };
-    let grants = &interpreter.plugin().grants().programs;
-    let mut left = request.total_timeout.limit().unwrap_or(Duration::ZERO);
-    let each = request.cell_timeout.limit();
-    let limits = ProgramLimits {
-        memory_bytes: request.memory_limit.limit(),
-        output_bytes: Some(u64::MAX),
-        ..ProgramLimits::default()
+    let time = request.total_timeout.limit().unwrap_or(Duration::ZERO);
+    let cells = Cells {
+        code: &request.cells,
+        time,
+        cell_time: request.cell_timeout.limit(),
+        limits: ProgramLimits {
+            memory_bytes: request.memory_limit.limit(),
+            output_bytes: Some(u64::MAX),
+            ..ProgramLimits::default()
+        },
     };
-    let place = service.long_run_place(left, &mut wait).await?;
+    let opening = NotebookRequest {
+        files: files
+            .into_iter()
+            .map(|(path, data)| File { path, data })
+            .collect(),
+        seed: service.config.seed,
+        limits: cells.limits,
+        ..NotebookRequest::default()
+    };
+    let place = service.long_run_place(time, &mut wait).await?;
     log.queued = wait.waited();
     let began = Instant::now();
-    let opened = interpreter
-        .open_notebook(
-            NotebookRequest {
-                files: files
-                    .into_iter()
-                    .map(|(path, data)| File { path, data })
-                    .collect(),
-                seed: service.config.seed,
-                limits,
-                ..NotebookRequest::default()
-            },
-            ProgramOptions {
-                label: id,
-                ..ProgramOptions::default()
-            },
-        )
-        .await;
-    let mut notebook = match opened {
-        Ok(notebook) => notebook,
-        Err(error) => {
-            return Ok(logged(
-                json(&RunJupyterResponse::not_run(not_run(error)?)),
-                log,
-            ));
-        }
-    };
-    let mut cells = Vec::with_capacity(request.cells.len());
-    let mut end = End::Finished(Some(0));
-    let mut said = String::new();
-    let mut held = 0;
-    let mut cpu = Duration::ZERO;
-    for code in &request.cells {
-        if left.is_zero() {
-            end = End::OutOfTime;
-            break;
-        }
-        let time = each.unwrap_or(grants.time).min(grants.time).min(left);
-        let limits = ProgramLimits {
-            time: Some(time.max(Duration::from_millis(1))),
-            ..limits
-        };
-        let report = match notebook.execute(code, limits).await {
-            Ok(report) => report,
-            Err(error) => {
-                return Ok(logged(
-                    json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    log,
-                ));
-            }
-        };
-        left = left.saturating_sub(report.time);
-        cpu += report.cpu;
-        if let Some(stopped) = &report.stopped {
-            (end, said) = stopped_end(stopped)?;
-        }
-        let mut is_over = report.stopped.is_some();
-        // All reports wait in memory for the answer.
-        held += bytes_of(&report);
-        if held > grants.file_bytes {
-            end = End::Finished(Some(SIGXFSZ));
-            said = format!(
-                "the cells show more than {} bytes together (programs.file_bytes)",
-                grants.file_bytes
-            );
-            is_over = true;
-        } else {
-            cells.push(cell(report));
-        }
-        if is_over {
-            break;
-        }
-    }
-    let is_whole = end == End::Finished(Some(0));
-    let found = if is_whole {
-        match notebook.fetch(&fetch.paths()).await {
-            Ok(files) => files,
-            Err(error) => {
-                return Ok(logged(
-                    json(&RunJupyterResponse::not_run(not_run(error)?)),
-                    log,
-                ));
-            }
-        }
-    } else {
-        Vec::new()
-    };
-    drop(notebook);
+    let run = run_notebook(interpreter, opening, id, &cells, &fetch).await;
     drop(place);
+    let run = match run {
+        Ok(run) => run,
+        Err(NotRun::Refused(refusal)) => return Err(refusal),
+        Err(NotRun::Failed(error)) => {
+            let message = not_run(error)?;
+            return Ok(logged(json(&RunJupyterResponse::not_run(message)), log));
+        }
+    };
     log.took = began.elapsed();
-    log.ended = match end {
+    log.ended = match run.end {
         End::OutOfTime => "timeout",
         End::Finished(Some(0)) => "ok",
         End::Finished(_) => "failed",
     }
     .into();
-    service.metrics.ran(LANGUAGE, &log.ended, log.took, cpu);
-    let (status, return_code) = match end {
+    (service.metrics).ran(LANGUAGE, &log.ended, log.took, run.cpu);
+    Ok(logged(json(&response(run, log.took, &fetch)), log))
+}
+
+/// The cells of a request, and what they may use.
+struct Cells<'a> {
+    code: &'a [String],
+    /// The time for all cells together.
+    time: Duration,
+    /// The time for each cell, if the request limits it.
+    cell_time: Option<Duration>,
+    limits: ProgramLimits,
+}
+
+/// The result of a notebook.
+struct NotebookRun {
+    cells: Vec<CellRunResult>,
+    end: End,
+    /// The reason why it was stopped, for its standard error.
+    note: String,
+    cpu: Duration,
+    /// The files to return, by path.
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl NotebookRun {
+    /// Whether all cells ran.
+    fn is_whole(&self) -> bool {
+        self.end == End::Finished(Some(0))
+    }
+}
+
+/// Opens a notebook, runs the cells in it, and fetches its files if all cells ran.
+async fn run_notebook(
+    interpreter: &Interpreter,
+    opening: NotebookRequest,
+    label: String,
+    cells: &Cells<'_>,
+    fetch: &Fetch,
+) -> Result<NotebookRun, NotRun> {
+    let options = ProgramOptions {
+        label,
+        ..ProgramOptions::default()
+    };
+    let mut notebook = interpreter.open_notebook(opening, options).await?;
+    let grants = &interpreter.plugin().grants().programs;
+    let mut run = run_cells(&mut notebook, cells, grants).await?;
+    if run.is_whole() {
+        let files = notebook.fetch(&fetch.paths()).await?.into_iter();
+        run.files = files.map(|file| (file.path, file.data)).collect();
+    }
+    Ok(run)
+}
+
+/// Runs cells until one is stopped, until the time is over, or until they show too much.
+async fn run_cells(
+    notebook: &mut Notebook,
+    cells: &Cells<'_>,
+    grants: &ProgramGrants,
+) -> Result<NotebookRun, NotRun> {
+    let mut run = NotebookRun {
+        cells: Vec::with_capacity(cells.code.len()),
+        end: End::Finished(Some(0)),
+        note: String::new(),
+        cpu: Duration::ZERO,
+        files: Vec::new(),
+    };
+    let (mut left, mut held) = (cells.time, 0);
+    for code in cells.code {
+        if left.is_zero() {
+            run.end = End::OutOfTime;
+            break;
+        }
+        let time = (cells.cell_time.unwrap_or(grants.time)).min(grants.time);
+        let limits = ProgramLimits {
+            time: Some(time.min(left).max(Duration::from_millis(1))),
+            ..cells.limits
+        };
+        let report = notebook.execute(code, limits).await?;
+        left = left.saturating_sub(report.time);
+        run.cpu += report.cpu;
+        let is_stopped = report.stopped.is_some();
+        if let Some(stopped) = &report.stopped {
+            (run.end, run.note) = stopped_end(stopped)?;
+        }
+        // All reports wait in memory for the answer.
+        held += bytes_of(&report);
+        if held > grants.file_bytes {
+            run.end = End::Finished(Some(SIGXFSZ));
+            run.note = format!(
+                "the cells show more than {} bytes together (programs.file_bytes)",
+                grants.file_bytes
+            );
+            break;
+        }
+        run.cells.push(cell(report));
+        if is_stopped {
+            break;
+        }
+    }
+    Ok(run)
+}
+
+/// Converts a notebook's result into the protocol's form. `took` is the real time that it took.
+fn response(run: NotebookRun, took: Duration, fetch: &Fetch) -> RunJupyterResponse {
+    let is_whole = run.is_whole();
+    let (status, return_code) = match run.end {
         End::OutOfTime => (CommandRunStatus::TimeLimitExceeded, None),
         End::Finished(code) => (CommandRunStatus::Finished, code),
     };
-    let found: Vec<(String, Vec<u8>)> = found
-        .into_iter()
-        .map(|file| (file.path, file.data))
-        .collect();
-    let response = RunJupyterResponse {
+    RunJupyterResponse {
         status: if is_whole {
             RunStatus::Success
         } else {
@@ -181,20 +216,19 @@ pub(crate) async fn run(
         message: String::new(),
         driver: Some(CommandRunResult {
             status,
-            execution_time: Some(log.took.as_secs_f64()),
+            execution_time: Some(took.as_secs_f64()),
             return_code,
             stdout: Some(String::new()),
-            stderr: Some(said.trim_start().to_owned()),
+            stderr: Some(run.note.trim_start().to_owned()),
         }),
-        cells,
+        cells: run.cells,
         executor_pod_name: None,
         files: if is_whole {
-            fetch.answer(&found)
+            fetch.answer(&run.files)
         } else {
             BTreeMap::new()
         },
-    };
-    Ok(logged(json(&response), log))
+    }
 }
 
 /// Number of bytes in a cell's report.
@@ -288,7 +322,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shown(media_type: &str, data: &[u8]) -> Value {
+    fn bundle(media_type: &str, data: &[u8]) -> Value {
         Value::Object(Map::from_iter([form(display(media_type, data))]))
     }
 
@@ -342,21 +376,21 @@ mod tests {
 
     #[test]
     fn displays_are_text_json_or_base64_by_their_type() {
-        assert_eq!(shown("text/plain", b"'a'"), json!({"text/plain": "'a'"}));
+        assert_eq!(bundle("text/plain", b"'a'"), json!({"text/plain": "'a'"}));
         assert_eq!(
-            shown("image/svg+xml", b"<svg/>"),
+            bundle("image/svg+xml", b"<svg/>"),
             json!({"image/svg+xml": "<svg/>"})
         );
         assert_eq!(
-            shown("application/json", b"{\"a\": 1}"),
+            bundle("application/json", b"{\"a\": 1}"),
             json!({"application/json": {"a": 1}})
         );
         assert_eq!(
-            shown("image/png", b"\x89PNG"),
+            bundle("image/png", b"\x89PNG"),
             json!({"image/png": "iVBORw=="})
         );
         assert_eq!(
-            shown("image/png", b"text"),
+            bundle("image/png", b"text"),
             json!({"image/png": "dGV4dA=="})
         );
     }

@@ -424,7 +424,7 @@ impl ToolManager {
                 .entry(tool.plugin.name())
                 .or_insert_with(|| (tool.plugin.as_ref(), CallCounts::default()));
             let before = earlier.get(tool.name()).copied().unwrap_or_default();
-            entry.1 = entry.1.plus(&tool.counters.snapshot().since(&before));
+            entry.1 = entry.1 + tool.counters.snapshot().since(&before);
         }
         by_plugin.into_values().try_for_each(|(plugin, counts)| {
             counts.check_health(plugin.name(), max_trap_share, plugin.last_trap())

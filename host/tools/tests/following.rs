@@ -83,10 +83,10 @@ impl Followed {
     }
 
     /// Returns the reports after the files have looked the same twice.
-    fn look(&mut self) -> Vec<String> {
-        assert_eq!(self.watch.look(), [], "seen once, it may be half written");
-        let changes = self.watch.look();
-        assert_eq!(self.watch.look(), [], "said once");
+    fn check(&mut self) -> Vec<String> {
+        assert_eq!(self.watch.check(), [], "seen once, it may be half written");
+        let changes = self.watch.check();
+        assert_eq!(self.watch.check(), [], "said once");
         changes.into_iter().map(|change| change.what).collect()
     }
 }
@@ -95,7 +95,7 @@ impl Followed {
 async fn later_calls_are_served_by_the_new_component_and_those_under_way_by_the_old() {
     let (old, new) = (plugin(ECHO), plugin(SEED));
     let mut followed = Followed::new(&old, "[p.limits]\ncpu_ms = 1500\n");
-    assert_eq!(followed.watch.look(), []);
+    assert_eq!(followed.watch.check(), []);
     let before = call(&followed.manager, "say").await;
     assert_eq!(
         (before.ended, before.component.as_str()),
@@ -106,7 +106,7 @@ async fn later_calls_are_served_by_the_new_component_and_those_under_way_by_the_
     let under_way = tokio::spawn(async move { call(&manager, "run").await });
     tokio::task::yield_now().await;
     followed.replace(&new);
-    let said = followed.look();
+    let said = followed.check();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains(&hash(&new)), "{said:?}");
     let after = call(&followed.manager, "say").await;
@@ -124,7 +124,7 @@ async fn what_the_operators_pin_does_not_allow_never_serves() {
     let old = plugin(ECHO);
     let mut followed = Followed::new(&old, &format!("[p]\nhash = \"{}\"\n", hash(&old)));
     followed.replace(&plugin(SEED));
-    let said = followed.look();
+    let said = followed.check();
     assert!(
         said[0].contains("[plugins.p] pins another component"),
         "{said:?}"
@@ -148,7 +148,7 @@ async fn what_does_not_load_or_offers_other_tools_never_serves() {
         (old[..old.len() / 2].to_vec(), "damaged"),
     ] {
         followed.replace(&bytes);
-        let said = followed.look();
+        let said = followed.check();
         assert!(said[0].contains(why), "{said:?}");
         assert_eq!(call(&followed.manager, "say").await.component, hash(&old));
     }
@@ -156,12 +156,12 @@ async fn what_does_not_load_or_offers_other_tools_never_serves() {
     let renamed = plugin_called("talk", ECHO);
     let mut renaming = Followed::new(&old, "[p.rename]\nsay = \"talk\"\n");
     renaming.replace(&renamed);
-    assert_eq!(renaming.look().len(), 1);
+    assert_eq!(renaming.check().len(), 1);
     assert_eq!(call(&renaming.manager, "talk").await.component, hash(&old));
     fs::remove_file(followed.folder.path().join("p.wasm")).unwrap();
-    assert_eq!(followed.look().len(), 1);
+    assert_eq!(followed.check().len(), 1);
     assert_eq!(call(&followed.manager, "say").await.ended, Ended::Ok);
     // Putting the old file back is not reported.
     followed.replace(&old);
-    assert_eq!(followed.look(), Vec::<String>::new());
+    assert_eq!(followed.check(), Vec::<String>::new());
 }

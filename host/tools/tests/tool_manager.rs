@@ -72,7 +72,7 @@ async fn invoke(manager: &ToolManager, name: &str, arguments: Value) -> CallOutc
         .remove(0)
 }
 
-fn shown(outcome: &CallOutcome) -> String {
+fn observed(outcome: &CallOutcome) -> String {
     outcome
         .observation
         .as_ref()
@@ -87,7 +87,7 @@ async fn the_guest_gets_canonical_arguments() {
         serde_json::from_str(r#"{"b": 1, "a": [true, {"z": 0, "y": "é"}]}"#).unwrap();
     let outcome = invoke(&manager, "echo", arguments).await;
     assert_eq!((outcome.ended, outcome.fault), (Ended::Ok, Fault::Model));
-    assert_eq!(shown(&outcome), r#"{"a":[true,{"y":"é","z":0}],"b":1}"#);
+    assert_eq!(observed(&outcome), r#"{"a":[true,{"y":"é","z":0}],"b":1}"#);
     assert_eq!(outcome.component.len(), 64);
 }
 
@@ -122,15 +122,18 @@ async fn results_are_in_call_order_whatever_ends_first() {
         ]
     );
     assert_eq!(
-        shown(&outcomes[0]),
+        observed(&outcomes[0]),
         "error: the call was stopped after the 40 ms it may take; try a simpler one"
     );
     assert_eq!(
-        shown(&outcomes[2]),
+        observed(&outcomes[2]),
         "error: the tool broke on this call and gave no result"
     );
-    assert_eq!(shown(&outcomes[3]), "error: there is no tool \"nothing\"");
-    assert_eq!(shown(&outcomes[4]), r#"{"n":4}"#);
+    assert_eq!(
+        observed(&outcomes[3]),
+        "error: there is no tool \"nothing\""
+    );
+    assert_eq!(observed(&outcomes[4]), r#"{"n":4}"#);
 
     let counts = manager.counts();
     assert_eq!(counts["echo"].ended(Ended::Ok), 2);
@@ -158,7 +161,7 @@ async fn arguments_that_do_not_fit_the_schema_never_reach_the_guest() {
         (Ended::InvalidArguments, Fault::Model)
     );
     assert_eq!(
-        shown(&outcome),
+        observed(&outcome),
         "error: invalid arguments: `n` must be an integer, got \"3\""
     );
 }
@@ -168,13 +171,13 @@ async fn arguments_over_their_limit_never_reach_the_guest() {
     let tools = [stub("trap", 0, TRAP), stub("echo", 0, ECHO)];
     let manager = manager(&tools, "limits.arguments_bytes = 10\n");
     assert_eq!(
-        shown(&invoke(&manager, "echo", json!({"a": 123})).await),
+        observed(&invoke(&manager, "echo", json!({"a": 123})).await),
         r#"{"a":123}"#.to_owned()
     );
     let outcome = invoke(&manager, "trap", json!({"a": 123_456})).await;
     assert_eq!(outcome.ended, Ended::InvalidArguments);
     assert_eq!(
-        shown(&outcome),
+        observed(&outcome),
         "error: invalid arguments: they have 12 bytes; at most 10 bytes are allowed"
     );
 }
@@ -189,7 +192,7 @@ async fn an_idempotent_call_is_tried_once_more_and_another_is_not() {
     let manager = manager(&tools, "");
     let outcome = invoke(&manager, "flaky", json!({"x": 1})).await;
     assert_eq!(
-        (outcome.ended, shown(&outcome).as_str()),
+        (outcome.ended, observed(&outcome).as_str()),
         (Ended::Ok, r#"{"x":1}"#)
     );
     for name in ["down", "once"] {
@@ -228,7 +231,7 @@ async fn each_call_has_a_seed_of_its_own_that_is_the_same_in_every_replay() {
             call("seed", "t/0/1", json!({})),
         ];
         let outcomes = manager.invoke(calls, &turn(seed)).await;
-        outcomes.iter().map(shown).collect::<Vec<_>>()
+        outcomes.iter().map(observed).collect::<Vec<_>>()
     };
     let first = run(1).await;
     assert_eq!(first, run(1).await);
@@ -246,7 +249,7 @@ async fn a_result_against_the_contract_or_over_its_limit_is_not_shown() {
     let outcome = invoke(&manager, "echo", json!({"a": "x".repeat(2_000)})).await;
     assert_eq!(outcome.ended, Ended::OutputLimit);
     assert_eq!(
-        shown(&outcome),
+        observed(&outcome),
         "error: the output is larger than the 1 KiB it may have; ask for less"
     );
 }
@@ -277,7 +280,7 @@ async fn deterministic_results_are_kept_when_asked_and_failures_never() {
     let manager = ToolManager::new(&registry, &cached).unwrap();
     for _ in 0..3 {
         assert_eq!(
-            shown(&invoke(&manager, "echo", json!({"b": 1, "a": 2})).await),
+            observed(&invoke(&manager, "echo", json!({"b": 1, "a": 2})).await),
             r#"{"a":2,"b":1}"#
         );
         assert_eq!(

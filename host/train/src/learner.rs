@@ -3,7 +3,8 @@
 use rlf_policy::{AdamW, Model, OptimizerConfig};
 
 use crate::error::TrainError;
-use crate::observer::Control;
+use crate::metrics::Line;
+use crate::observer::{Control, Observer, StepDone};
 use crate::phase::{Phase, PhaseEnd};
 use crate::run::{Checkpoint, RunDirectory, TrainerState};
 
@@ -36,15 +37,31 @@ impl<'a> Begin<'a> {
     }
 }
 
-/// Saves a checkpoint if one is due, and returns how the phase ends if it ends here.
-pub(crate) fn after_step(
-    state: &mut TrainerState,
+/// Ends a step whose line is written: shows it to the observer, and saves a checkpoint if one is due. Returns how the
+/// phase ends if it ends here.
+pub(crate) async fn after_step(
+    observer: &mut dyn Observer,
+    line: &Line,
     steps: u64,
-    control: Control,
+    state: &mut TrainerState,
     run: &mut RunDirectory,
     model: &Model,
     optimizer: &AdamW,
 ) -> Result<Option<PhaseEnd>, TrainError> {
+    let done = StepDone {
+        line,
+        steps,
+        model,
+        metrics: run.metrics(),
+    };
+    let control = observer
+        .after_step(done)
+        .await
+        .map_err(|source| TrainError::Observer {
+            phase: line.phase(),
+            step: line.step(),
+            source,
+        })?;
     state.finished = state.step >= steps;
     let due = state.step.is_multiple_of(run.keep().every);
     if due || state.finished || control == Control::Interrupt {

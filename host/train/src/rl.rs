@@ -15,7 +15,7 @@ use crate::error::TrainError;
 use crate::learner::{self, Begin};
 use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
-use crate::observer::{Observer, StepDone};
+use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
 use crate::rollouts::Rollouts;
 use crate::run::{Checkpoint, RunDirectory};
@@ -112,24 +112,16 @@ pub fn train<'a>(
                 let records = summary::records(state.step, &experience, &batch, &advantages);
                 run.write_trajectories(Phase::Rl, state.step, records)?;
             }
-            let done = StepDone {
-                line: &line,
-                steps: config.steps,
+            let ended = learner::after_step(
+                observer,
+                &line,
+                config.steps,
+                &mut state,
+                run,
                 model,
-                metrics: run.metrics(),
-            };
-            let control =
-                observer
-                    .after_step(done)
-                    .await
-                    .map_err(|source| TrainError::Observer {
-                        phase: Phase::Rl,
-                        step: state.step,
-                        source,
-                    })?;
-            if let Some(end) =
-                learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
-            {
+                &optimizer,
+            );
+            if let Some(end) = ended.await? {
                 return Ok(end);
             }
         }

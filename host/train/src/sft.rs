@@ -10,7 +10,7 @@ use crate::error::TrainError;
 use crate::learner::{self, Begin};
 use crate::loss::{Aggregation, Objective, token_weights};
 use crate::metrics::Line;
-use crate::observer::{Observer, StepDone};
+use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
 use crate::rollouts::{BoxError, DemonstrationSource};
 use crate::run::{Checkpoint, RunDirectory};
@@ -93,24 +93,16 @@ pub fn train<'a>(
                 .number("train_tokens_per_s", tokens as f64 / seconds)
                 .number("step_s", seconds);
             run.metrics().write(&line)?;
-            let done = StepDone {
-                line: &line,
-                steps: config.steps,
+            let ended = learner::after_step(
+                observer,
+                &line,
+                config.steps,
+                &mut state,
+                run,
                 model,
-                metrics: run.metrics(),
-            };
-            let control =
-                observer
-                    .after_step(done)
-                    .await
-                    .map_err(|source| TrainError::Observer {
-                        phase: Phase::Sft,
-                        step: state.step,
-                        source,
-                    })?;
-            if let Some(end) =
-                learner::after_step(&mut state, config.steps, control, run, model, &optimizer)?
-            {
+                &optimizer,
+            );
+            if let Some(end) = ended.await? {
                 return Ok(end);
             }
         }

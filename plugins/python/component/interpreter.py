@@ -1,7 +1,7 @@
 """The resource of `interface interpreter`: componentize-py looks for it in a module of the interface's name."""
 
 import rlf_driver
-from rlf_app import files, forget, outcome, pairs, unwrap
+from rlf_values import files, forget, outcome, pairs, unwrap
 from wit_world.exports import interpreter
 from wit_world.imports import code, types
 

@@ -15,7 +15,7 @@ pub fn entries(slot: &str) -> Result<Vec<Entry>, Error> {
     #[cfg(target_family = "wasm")]
     return crate::bindings::lifecycle::rlf::plugin::data::entries(slot);
     #[cfg(not(target_family = "wasm"))]
-    crate::testing::entries(slot)
+    crate::stand_in::entries(slot)
 }
 
 /// At most `length` bytes of one file, starting at `offset`; fewer only at its end.
@@ -23,7 +23,7 @@ pub fn read_at(slot: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u
     #[cfg(target_family = "wasm")]
     return crate::bindings::lifecycle::rlf::plugin::data::read(slot, path, offset, length);
     #[cfg(not(target_family = "wasm"))]
-    crate::testing::read(slot, path, offset, length)
+    crate::stand_in::read(slot, path, offset, length)
 }
 
 /// One whole file of a slot.

@@ -37,7 +37,7 @@ pub fn compile(
     #[cfg(not(target_family = "wasm"))]
     {
         let _ = language;
-        crate::testing::compile(name, source)
+        crate::stand_in::compile(name, source)
     }
 }
 
@@ -47,7 +47,7 @@ pub fn run(programs: &[Program]) -> Vec<Result<Report, Error>> {
     #[cfg(target_family = "wasm")]
     return crate::bindings::execute::rlf::plugin::execute::run(programs);
     #[cfg(not(target_family = "wasm"))]
-    programs.iter().map(crate::testing::execute).collect()
+    programs.iter().map(crate::stand_in::execute).collect()
 }
 
 /// Runs one program.

@@ -70,6 +70,7 @@ mod plugin;
 mod reference;
 pub mod reward;
 mod schema;
+mod stand_in;
 pub mod testing;
 pub mod tool;
 pub mod tools;

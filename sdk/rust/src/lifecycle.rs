@@ -107,20 +107,20 @@ pub fn initialise<P, I: Init<P>>(init: I, config: &str) -> Result<(), Error> {
 /// Like [`initialise`], with a state that lives as long as the plugin: sessions outlive the call that opens them, so
 /// they cannot borrow from a shorter-lived value.
 #[doc(hidden)]
-pub fn initialise_world<W, P, I>(init: I, config: &str) -> Result<(), Error>
+pub fn initialise_environment<E, P, I>(init: I, config: &str) -> Result<(), Error>
 where
-    W: Any,
-    I: Init<P, State = W>,
+    E: Any,
+    I: Init<P, State = E>,
 {
-    let shared: &'static W = Box::leak(Box::new(init.run(config)?));
+    let shared: &'static E = Box::leak(Box::new(init.run(config)?));
     STATE.with_borrow_mut(|kept| *kept = Some(Rc::new(shared)));
     Ok(())
 }
 
 /// The value that `init` returned, which all sessions share.
 #[doc(hidden)]
-pub fn shared<W: Any>() -> Result<&'static W, Error> {
-    state::<&'static W>().map(|shared| *shared)
+pub fn shared<E: Any>() -> Result<&'static E, Error> {
+    state::<&'static E>().map(|shared| *shared)
 }
 
 /// Replaces `init` in a plugin that has none: any key of a configuration is an error.

@@ -10,7 +10,7 @@ pub fn write(level: Level, message: &str) {
     #[cfg(target_family = "wasm")]
     crate::bindings::lifecycle::rlf::plugin::log::write(level, message);
     #[cfg(not(target_family = "wasm"))]
-    crate::testing::log(level, message);
+    crate::stand_in::log(level, message);
 }
 
 /// Whether a line at this level would be kept; call it before building an expensive line.

@@ -138,7 +138,7 @@ macro_rules! plugin {
         $crate::plugin!(
             @environment
             (|config| {
-                $crate::lifecycle::initialise_world::<
+                $crate::lifecycle::initialise_environment::<
                     <$session as $crate::environment::Environment>::Shared,
                     _,
                     _,

@@ -16,7 +16,7 @@ pub fn list() -> Vec<ToolDefinition> {
     #[cfg(target_family = "wasm")]
     return crate::bindings::tools::rlf::plugin::tools::list_tools();
     #[cfg(not(target_family = "wasm"))]
-    crate::testing::tools()
+    crate::stand_in::tools()
 }
 
 /// Makes the calls side by side; one result for each, in order.
@@ -24,7 +24,7 @@ pub fn invoke(requests: &[Request]) -> Vec<Result<Response, Error>> {
     #[cfg(target_family = "wasm")]
     return crate::bindings::tools::rlf::plugin::tools::invoke(requests);
     #[cfg(not(target_family = "wasm"))]
-    requests.iter().map(crate::testing::invoke).collect()
+    requests.iter().map(crate::stand_in::invoke).collect()
 }
 
 /// Makes one call. Its result is in the observation, also if it failed; a call that shows nothing is the error

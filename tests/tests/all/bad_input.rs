@@ -199,8 +199,8 @@ impl FromFiles {
             .without("tasks")
             .without("sft")
             .without("plugins")
-            .with("model.checkpoint", shown(&checkpoint))
-            .with("tasks.train", shown(&tasks));
+            .with("model.checkpoint", as_str(&checkpoint))
+            .with("tasks.train", as_str(&tasks));
         Self {
             experiment,
             checkpoint,
@@ -228,7 +228,7 @@ impl FromFiles {
     }
 }
 
-fn shown(path: &Path) -> &str {
+fn as_str(path: &Path) -> &str {
     path.to_str().expect("a plain name")
 }
 
@@ -356,11 +356,11 @@ fn a_demonstration_that_fails_is_refused_before_the_run() {
     let experiment = experiment
         .without("tasks")
         .without("plugins")
-        .with("tasks.train", shown(&tasks))
-        .with("plugins.worlds.plugin", "python")
+        .with("tasks.train", as_str(&tasks))
+        .with("plugins.servers.plugin", "python")
         .with(
-            "plugins.worlds.environment.servers",
-            shown(&root.join("plugins/environments")),
+            "plugins.servers.environment.servers",
+            as_str(&root.join("plugins/environments")),
         )
         .with("model.init.max_position_embeddings", 8192)
         .with("dialogue.context", 8192)
@@ -406,14 +406,14 @@ fn a_full_disk_leaves_no_half_checkpoint_and_the_run_can_go_on() {
     let whole = experiment.train("whole", &[]);
     let config = experiment.path("config.toml");
     let run = experiment.run("run");
-    let plugins = shown(experiment.host().plugins());
+    let plugins = as_str(experiment.host().plugins());
     let arguments = [
         "train",
-        shown(&config),
+        as_str(&config),
         "--plugins",
         plugins,
         "--run",
-        run.shown(),
+        run.as_str(),
     ];
     experiment
         .host()
@@ -430,7 +430,7 @@ fn a_run_that_cannot_start_leaves_nothing_behind() {
     let experiment = Experiment::tiny();
     let config = experiment.write("edited.toml", experiment.text());
     let run = experiment.path("run");
-    let mut arguments = vec!["train", shown(&config), "--run", shown(&run)];
+    let mut arguments = vec!["train", as_str(&config), "--run", as_str(&run)];
     arguments.extend(["--plugins", "no/such/plugins"]);
     let attempt = experiment.host().run(arguments);
     refused_cleanly(&experiment, &attempt, &["no/such/plugins"]);
@@ -469,10 +469,10 @@ fn a_run_that_cannot_start_replaces_nothing() {
         &["--overwrite", "--set", "dialogue.context=100000"],
         &["--resume", "--seed", "2"],
     ] {
-        let mut arguments = vec!["train", shown(&edited), "--run", run.shown()];
+        let mut arguments = vec!["train", as_str(&edited), "--run", run.as_str()];
         arguments.extend(further);
         if !further.contains(&"--plugins") {
-            arguments.extend(["--plugins", shown(experiment.host().plugins())]);
+            arguments.extend(["--plugins", as_str(experiment.host().plugins())]);
         }
         experiment.host().run(&arguments).refused();
         assert!(run.path().is_dir(), "{further:?} removed the run");

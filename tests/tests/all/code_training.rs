@@ -49,7 +49,7 @@ fn the_recipe_runs_on_problems_with_tests_with_any_qwen3_checkpoint() {
         "--plugins",
         &plugins,
         "--run",
-        run.shown(),
+        run.as_str(),
         "--set",
         &checkpoint,
         "--set",

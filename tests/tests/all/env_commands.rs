@@ -228,13 +228,13 @@ def weigh(node: Node) -> str:
 ";
 
 #[test]
-fn a_world_in_python_checks_arguments_as_its_own_code_does() {
+fn an_environment_in_python_checks_arguments_as_its_own_code_does() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let worlds = folder.path().join("worlds");
-    fs::create_dir(&worlds).expect("can be made");
-    fs::write(worlds.join("Counter.py"), COUNTER).expect("can be written");
-    let scenarios_file = worlds.join("scenarios.json");
-    let worlds = worlds.to_str().expect("a plain name");
+    let servers = folder.path().join("servers");
+    fs::create_dir(&servers).expect("can be made");
+    fs::write(servers.join("Counter.py"), COUNTER).expect("can be written");
+    let scenarios_file = servers.join("scenarios.json");
+    let servers = servers.to_str().expect("a plain name");
     let snapshot = folder.path().join("snapshot").display().to_string();
     let commands = format!(
         "\
@@ -248,7 +248,7 @@ restore {snapshot}
 Counter-weigh {{\"node\": {{}}}}
 "
     );
-    let played = env(&Host::new(), &["try", worlds], &commands);
+    let played = env(&Host::new(), &["try", servers], &commands);
     let told = &played.succeeded().stdout;
     for part in [
         "2\n  ~ Counter.count: 0 -> 2\nfailed Error executing tool add: 1 validation error for addArguments\nby\n  Input should \
@@ -266,7 +266,7 @@ Counter-weigh {{\"node\": {{}}}}
         {"id": "wrong", "task": {"servers": {"Counter": null}}, "calls": [["Counter-add", {"by": 1}]], "expect": {"Counter": {"count": 2}}},
     ]);
     fs::write(scenarios_file, scenarios.to_string()).expect("can be written");
-    let checked = env(&Host::new(), &["check", worlds, "--json"], "");
+    let checked = env(&Host::new(), &["check", servers, "--json"], "");
     assert_eq!(checked.code(), Some(1), "{checked}");
     let report: Value = serde_json::from_str(&checked.stdout).expect("is JSON");
     let problems = |at: usize| &report["scenarios"][at]["problems"];
@@ -287,15 +287,15 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::write(at("Counter.py"), COUNTER).expect("can be written");
     let config = format!(
-        "[plugins.worlds]\nplugin = 'python'\nenvironment.servers = '{}'\n",
+        "[plugins.servers]\nplugin = 'python'\nenvironment.servers = '{}'\n",
         at("Counter.py")
     );
-    fs::write(at("worlds.toml"), config).expect("can be written");
+    fs::write(at("servers.toml"), config).expect("can be written");
     let add = |by: i64| json!({"name": "Counter-add", "arguments": {"by": by}});
     let ends = |count: i64| json!({"Counter": {"count": count}});
     let row = |id: &str, calls: Value, state: Value| {
         json!({
-            "id": id, "source": "counts", "prompt": [{"role": "user", "content": "Count."}], "environment": "worlds",
+            "id": id, "source": "counts", "prompt": [{"role": "user", "content": "Count."}], "environment": "servers",
             "setup": {"servers": {"Counter": {"count": 0}}}, "reference": {"calls": calls, "state": state},
         })
     };
@@ -309,7 +309,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     let mut unknown = row("unknown", json!([add(2)]), ends(2));
     unknown["setup"] = json!({"servers": {"Nowhere": null}});
     let mut misspelt = row("misspelt", json!([add(2)]), ends(2));
-    misspelt["environment"] = json!("world");
+    misspelt["environment"] = json!("server");
     let with_more = json!({"name": "Counter-add", "arguments": {"by": 2, "bye": 2}});
     let rows = [
         open,
@@ -326,7 +326,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
     fs::write(at("tasks.jsonl"), lines.join("\n")).expect("can be written");
     let plugins = host.plugins().display().to_string();
     let replay = |output: &str, more: &[&str]| {
-        let (input, output, config) = (at("tasks.jsonl"), at(output), at("worlds.toml"));
+        let (input, output, config) = (at("tasks.jsonl"), at(output), at("servers.toml"));
         let mut arguments = vec![
             "data",
             "import",
@@ -362,7 +362,7 @@ fn gold_calls_are_replayed_and_rows_that_cannot_be_right_are_told() {
         "task \"elsewhere\": its gold calls do not lead where its row says (Counter: count",
         "task \"forbidden\": gold call 1 is to `Counter-add`, which its `tools` do not allow",
         "task \"unknown\"",
-        "task \"misspelt\": there is no environment `world`; did you mean `worlds`?",
+        "task \"misspelt\": there is no environment `server`; did you mean `servers`?",
         "task \"more\": gold call 1 to `Counter-add` has an argument `bye`, which the tool does not know; it takes by",
     ] {
         assert!(all.stderr.contains(told), "{all}");

@@ -44,7 +44,7 @@ fn environments_in_python_are_learnt_from_gold_calls_and_end_states() {
     let plugins = host.plugins().to_str().expect("a plain name");
     let mut arguments = vec![
         "train",
-        "configs/worlds.toml",
+        "configs/environments.toml",
         "--run",
         run,
         "--plugins",
@@ -110,7 +110,7 @@ fn shortly(
     let run = experiment.run(name);
     let checkpoint = format!("model.checkpoint={}", absolute(checkpoint));
     let plugins = host.plugins().to_str().expect("a plain name");
-    let mut arguments = vec!["train", config, "--run", run.shown(), "--plugins", plugins];
+    let mut arguments = vec!["train", config, "--run", run.as_str(), "--plugins", plugins];
     arguments.extend(["--set", &checkpoint]);
     let short = ["dialogue.max_tokens_per_turn=16", "dialogue.max_turns=2"];
     for setting in SMALL.iter().chain(&short) {
@@ -265,7 +265,7 @@ fn step_level_samples_of_a_run_are_trained_on_in_every_protocol() {
             "import",
             &absolute(&tasks),
             "--steps-of",
-            run.shown(),
+            run.as_str(),
             "--output",
             samples.to_str().expect("a plain name"),
         ]);

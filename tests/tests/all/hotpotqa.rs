@@ -30,7 +30,7 @@ fn the_recipe_runs_on_the_real_corpus_with_any_qwen3_checkpoint() {
         "--plugins",
         host.plugins().to_str().expect("a plain name"),
         "--run",
-        run.shown(),
+        run.as_str(),
         "--set",
         &setting("model.checkpoint", &checkpoint),
         "--set",

@@ -89,7 +89,7 @@ fn two_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
     let plugins = experiment.host().plugins();
     let measured = experiment.host().run([
         "eval",
-        run.shown(),
+        run.as_str(),
         "--plugins",
         plugins.to_str().expect("a plain name"),
     ]);

@@ -68,7 +68,7 @@ fn written(key: &str, value: &Value) -> Option<String> {
 
 #[test]
 fn every_limit_has_a_row_with_its_default() {
-    fn of<T: Serialize>(table: &str, value: &T) -> Vec<(String, Value)> {
+    fn entries<T: Serialize>(table: &str, value: &T) -> Vec<(String, Value)> {
         let Ok(Value::Object(fields)) = serde_json::to_value(value) else {
             panic!("{table} is a table")
         };
@@ -77,12 +77,12 @@ fn every_limit_has_a_row_with_its_default() {
             .map(|(key, value)| (format!("{table}.{key}"), value))
             .collect()
     }
-    let mut expected = of("limits", &Limits::default());
-    expected.extend(of("sandbox", &SandboxConfig::default()));
-    expected.extend(of("tools", &ToolManagerConfig::default()));
-    expected.extend(of("programs", &ProgramGrants::default()));
-    expected.extend(of("files", &ScratchFiles::default()));
-    expected.extend(of("http", &HttpRules::default()));
+    let mut expected = entries("limits", &Limits::default());
+    expected.extend(entries("sandbox", &SandboxConfig::default()));
+    expected.extend(entries("tools", &ToolManagerConfig::default()));
+    expected.extend(entries("programs", &ProgramGrants::default()));
+    expected.extend(entries("files", &ScratchFiles::default()));
+    expected.extend(entries("http", &HttpRules::default()));
     for (name, value) in [
         ("MAX_SCHEMA_BYTES", schema::MAX_SCHEMA_BYTES as u64),
         ("MAX_SCHEMA_DEPTH", schema::MAX_SCHEMA_DEPTH as u64),

@@ -76,12 +76,12 @@ fn a_run_knows_the_plugins_that_it_was_begun_with() {
         "train",
         &config.display().to_string(),
         "--run",
-        run.shown(),
+        run.as_str(),
         &plugins(added.path()),
     ];
     host.run(words).succeeded();
-    host.run(["eval", run.shown(), "--tasks", "1"]).succeeded();
+    host.run(["eval", run.as_str(), "--tasks", "1"]).succeeded();
     drop(added);
-    host.run(["eval", run.shown(), "--tasks", "1"])
+    host.run(["eval", run.as_str(), "--tasks", "1"])
         .refused_with(&["mine"]);
 }

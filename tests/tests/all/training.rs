@@ -143,7 +143,7 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
     let host = experiment.host();
     let plugins = host.plugins().to_str().expect("a plain name");
     let measured = host
-        .run(["eval", run.shown(), "--plugins", plugins, "--json"])
+        .run(["eval", run.as_str(), "--plugins", plugins, "--json"])
         .succeeded()
         .json();
     // The same weights on the same tasks give the last line of the metrics again.
@@ -154,12 +154,12 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
     assert_eq!(measured["terms"], last["eval/terms"]);
     assert_eq!(measured["calls"], last["eval/calls"]);
 
-    let shown = host.run(["eval", run.shown(), "--plugins", plugins]);
+    let shown = host.run(["eval", run.as_str(), "--plugins", plugins]);
     assert!(shown.succeeded().stdout.contains("pass@2"), "{shown}");
 
     let rollout = [
         "rollout",
-        run.shown(),
+        run.as_str(),
         "--plugins",
         plugins,
         "--task",
@@ -210,7 +210,7 @@ fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
     let output = elsewhere.to_str().expect("a plain name");
     let written = experiment
         .host()
-        .run(["report", run.shown(), "--output", output]);
+        .run(["report", run.as_str(), "--output", output]);
     assert_eq!(written.succeeded().stdout.trim(), output);
     assert!(elsewhere.is_file());
 }

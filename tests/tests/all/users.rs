@@ -199,14 +199,14 @@ fn shop(users: &ChatEndpoint, train: &[Value], test: &[Value]) -> Experiment {
 
 fn eval(experiment: &Experiment, run: &RunFolder, further: &[&str]) -> Ended {
     let plugins = experiment.host().plugins().to_str().expect("a plain name");
-    let own = ["eval", run.shown(), "--plugins", plugins];
+    let own = ["eval", run.as_str(), "--plugins", plugins];
     experiment.host().run(own.iter().chain(further))
 }
 
 /// The greedy trajectory of a task of the test split, with its score, or the reason why it has none.
 fn greedy(host: &Host, run: &RunFolder, plugins: &Path, task: &str) -> Value {
     let plugins = plugins.to_str().expect("a plain name");
-    let own = ["rollout", run.shown(), "--plugins", plugins];
+    let own = ["rollout", run.as_str(), "--plugins", plugins];
     let played = host.run(
         own.iter()
             .chain(&["--task", task, "--temperature", "0", "--json"]),
@@ -548,7 +548,7 @@ fn an_environment_that_answers_itself_leaves_its_user_nothing_to_say() {
         "messages": [begins, agent("Hello."), answered, agent("end")], "tools": [{"type": "function", "function": add}],
     });
     let task = json!({
-        "id": "counter", "source": "world", "prompt": [], "environment": "world",
+        "id": "counter", "source": "counter", "prompt": [], "environment": "counter",
         "setup": {"user": "model", "instruction": "You are asker.", "tools": ["add"]}, "reference": {"count": 0},
     });
     let experiment = speaking(&users, &[conversation]).without("rl");
@@ -557,8 +557,8 @@ fn an_environment_that_answers_itself_leaves_its_user_nothing_to_say() {
     }
     let plugins = experiment.path("plugins");
     fs::create_dir(&plugins).expect("can be made");
-    let built = Host::with_test_plugins().plugins().join("world");
-    copy(&built, &plugins.join("world"));
+    let built = Host::with_test_plugins().plugins().join("counter");
+    copy(&built, &plugins.join("counter"));
     let built = experiment.host().plugins().join("reward-verdict");
     copy(&built, &plugins.join("reward-verdict"));
     let config = experiment.write("config.toml", experiment.text());
@@ -609,7 +609,7 @@ def look() -> str:
 ";
 
 #[test]
-fn a_world_in_python_hears_its_user_out() {
+fn an_environment_in_python_hears_its_user_out() {
     let users = users();
     let user = |text: &str| json!({"role": "user", "content": text});
     let agent = |text: &str| json!({"role": "assistant", "content": text});

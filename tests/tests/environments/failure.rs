@@ -3,12 +3,12 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::scene::{add, call, count, scene, shown, state};
+use crate::test_host::{add, call, count, host, observed, state};
 
 #[tokio::test]
 async fn a_call_that_traps_after_it_changed_something_has_changed_nothing() {
-    let scene = scene();
-    let mut session = scene.open(json!({})).await;
+    let host = host();
+    let mut session = host.open(json!({})).await;
     call(&mut session, "add", add(3)).await;
     let drawn = call(&mut session, "draw", json!({})).await;
     let before = state(&session).await;
@@ -19,25 +19,25 @@ async fn a_call_that_traps_after_it_changed_something_has_changed_nothing() {
     );
     assert_eq!((outcome.ended, outcome.fault), (Ended::Trap, Fault::Plugin));
     assert_eq!(
-        shown(&outcome),
+        observed(&outcome),
         "error: the tool broke on this call and gave no result; it has had no effect"
     );
     assert!(session.lost().is_none());
     assert_eq!(state(&session).await, before);
-    assert_eq!(shown(&call(&mut session, "add", add(1)).await), "4");
-    assert_eq!(scene.environments.sessions().recovered, 1);
+    assert_eq!(observed(&call(&mut session, "add", add(1)).await), "4");
+    assert_eq!(host.environments.sessions().recovered, 1);
 }
 
 #[tokio::test]
 async fn every_limit_ends_the_call_and_leaves_the_session() {
-    let scene = scene();
+    let host = host();
     for (tool, arguments, ended) in [
         ("spin", json!({}), Ended::Timeout),
         ("grow", json!({"mib": 64}), Ended::MemoryLimit),
         ("sleep", json!({"ms": 3_600_000}), Ended::Timeout),
         ("print", json!({"bytes": 4 << 20}), Ended::OutputLimit),
     ] {
-        let mut session = scene.open(json!({"start": 5})).await;
+        let mut session = host.open(json!({"start": 5})).await;
         call(&mut session, "add", add(1)).await;
         let outcome = call(&mut session, tool, arguments).await;
         assert_eq!(
@@ -46,9 +46,9 @@ async fn every_limit_ends_the_call_and_leaves_the_session() {
             "{tool}"
         );
         assert!(
-            shown(&outcome).ends_with("; it has had no effect"),
+            observed(&outcome).ends_with("; it has had no effect"),
             "{}",
-            shown(&outcome)
+            observed(&outcome)
         );
         assert_eq!(count(&session).await, 6, "{tool}");
     }
@@ -56,8 +56,8 @@ async fn every_limit_ends_the_call_and_leaves_the_session() {
 
 #[tokio::test]
 async fn the_same_call_stopped_twice_ends_the_trajectory() {
-    let scene = scene();
-    let mut session = scene.open(json!({})).await;
+    let host = host();
+    let mut session = host.open(json!({})).await;
     call(&mut session, "trap", json!({})).await;
     call(&mut session, "add", add(1)).await;
     assert!(session.lost().is_none());
@@ -71,8 +71,8 @@ async fn the_same_call_stopped_twice_ends_the_trajectory() {
 
 #[tokio::test]
 async fn an_error_has_no_effect_either_and_says_whose_doing_it_was() {
-    let scene = scene();
-    let mut session = scene.open(json!({"start": 1})).await;
+    let host = host();
+    let mut session = host.open(json!({"start": 1})).await;
     for (kind, ended, fault) in [
         ("invalid-arguments", Ended::InvalidArguments, Fault::Model),
         ("not-found", Ended::Failed, Fault::Model),
@@ -91,8 +91,8 @@ async fn an_error_has_no_effect_either_and_says_whose_doing_it_was() {
 
 #[tokio::test]
 async fn a_verdict_that_breaks_leaves_a_session_that_can_go_on() {
-    let scene = scene();
-    let mut session = scene.open(json!({"verify": "trap"})).await;
+    let host = host();
+    let mut session = host.open(json!({"verify": "trap"})).await;
     call(&mut session, "add", add(2)).await;
     assert!(session.verify(None, &json!({"count": 2})).await.is_err());
     assert_eq!(count(&session).await, 2);

@@ -1,11 +1,11 @@
 //! Environments in this process, one file for each promise: order and isolation, failed calls, room for sessions, the
 //! loop, and the interpreter as an environment.
 
+mod eviction;
 mod failure;
 mod python;
-mod room;
-mod scene;
 mod session;
+mod test_host;
 mod trajectory;
 
 /// Every kind of plugin, as the program loads them.

@@ -13,7 +13,7 @@ use serde_json::json;
 use xtask::guests::Family;
 use xtask::project::Project;
 
-use crate::scene::{call, shown};
+use crate::test_host::{call, observed};
 
 /// Notes that it was called, then takes all available memory.
 const GLUTTON: &str = "
@@ -118,12 +118,12 @@ note('imported')
 mcp = FastMCP(name='Logging')
 ";
 
-/// The interpreter with a folder of servers, as the environment `worlds`.
+/// The interpreter with a folder of servers, as the environment `servers`.
 fn load_environments(servers: &str) -> (Registry, Environments) {
     let project = Project::find().expect("tests run inside a checkout");
     let plugins = xtask::plugins::ready(&project, Family::FirstParty)
         .unwrap_or_else(|error| panic!("{error:#}"));
-    let text = format!("[worlds]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
+    let text = format!("[servers]\nplugin = 'python'\nenvironment.servers = '{servers}'\n");
     let grants_by_name: BTreeMap<String, PluginGrants> =
         rlf_config::parse(&text, "grants.toml").expect("the grants are well written");
     let sandbox = Sandbox::new(&SandboxConfig {
@@ -133,7 +133,7 @@ fn load_environments(servers: &str) -> (Registry, Environments) {
     })
     .expect("the machine can hold a small sandbox");
     let registry = Registry::load_where(&plugins, &grants_by_name, KINDS, &sandbox, |name| {
-        name == "worlds"
+        name == "servers"
     });
     assert_eq!(registry.problems(), []);
     let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig::default());
@@ -145,7 +145,7 @@ fn sessions_begin_where_the_files_are_loaded() {
     let project = Project::find().expect("tests run inside a checkout");
     let servers = project.root().join("plugins/environments");
     let (registry, environments) = load_environments(&servers.display().to_string());
-    let plugin = environments.plugin("worlds").expect("was loaded");
+    let plugin = environments.plugin("servers").expect("was loaded");
     assert_eq!(*plugin.template().init(), InitMode::Snapshot);
     assert!(plugin.environment_hash().is_some());
     drop(registry);
@@ -157,17 +157,17 @@ async fn a_file_that_prints_and_looks_around_while_it_is_imported_keeps_the_snap
     std::fs::write(folder.path().join("Curious.py"), CURIOUS).expect("can be written");
     let servers = folder.path().display().to_string();
     let (_registry, environments) = tokio::task::block_in_place(|| load_environments(&servers));
-    let plugin = environments.plugin("worlds").expect("was loaded");
+    let plugin = environments.plugin("servers").expect("was loaded");
     assert_eq!(*plugin.template().init(), InitMode::Snapshot);
     for _ in 0..2 {
         let task = json!({"servers": {"Curious": null}});
         let mut session = environments
-            .open("worlds", "test", &task, 7)
+            .open("servers", "test", &task, 7)
             .await
             .expect("the task is a good one");
         let look = call(&mut session, "Curious-look", json!({})).await;
         assert_eq!(
-            shown(&look),
+            observed(&look),
             "[False, ['tmp'], ['tmp'], False, '/tmp'] False True ['note']"
         );
     }
@@ -178,7 +178,7 @@ fn what_a_file_opens_while_it_is_imported_is_reported_with_its_line() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("Logging.py"), LOGGING).expect("can be written");
     let (_registry, environments) = load_environments(&folder.path().display().to_string());
-    let plugin = environments.plugin("worlds").expect("was loaded");
+    let plugin = environments.plugin("servers").expect("was loaded");
     // The fast build of the interpreter keeps its files in its own memory, and so in the snapshot.
     if let InitMode::PerCall { reason } = plugin.template().init() {
         assert!(
@@ -196,7 +196,7 @@ async fn glutton(calls: u64) -> (EnvironmentSession, tempfile::TempDir, Registry
     let (registry, environments) = tokio::task::block_in_place(|| load_environments(&servers));
     let task = json!({"servers": {"Glutton": {"calls": calls}}});
     let session = environments
-        .open("worlds", "test", &task, 7)
+        .open("servers", "test", &task, 7)
         .await
         .expect("the task is a good one");
     (session, folder, registry)
@@ -213,9 +213,12 @@ async fn a_state_with_a_number_that_would_be_rounded_is_refused() {
         detail.contains("36893488147419103230 has more than 64 bits"),
         "{detail}"
     );
-    assert!(shown(&grow).ends_with("; it has had no effect"), "{grow:?}");
+    assert!(
+        observed(&grow).ends_with("; it has had no effect"),
+        "{grow:?}"
+    );
     let count = call(&mut session, "Glutton-count", json!({})).await;
-    assert_eq!(shown(&count), u64::MAX.to_string());
+    assert_eq!(observed(&count), u64::MAX.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,18 +228,18 @@ async fn a_tool_that_takes_all_memory_has_changed_nothing() {
     assert_eq!(feast.ended, Ended::Denied, "{feast:?}");
     assert_eq!(feast.fault, Fault::Model, "{feast:?}");
     assert!(
-        shown(&feast).ends_with("; it has had no effect"),
+        observed(&feast).ends_with("; it has had no effect"),
         "{feast:?}"
     );
     let count = call(&mut session, "Glutton-count", json!({})).await;
-    assert_eq!(shown(&count), "5", "{feast:?}");
+    assert_eq!(observed(&count), "5", "{feast:?}");
     assert!(session.lost().is_none());
     // The parser's own limit has the same name in Python.
     for _ in 0..2 {
         let nest = call(&mut session, "Glutton-nest", json!({})).await;
         assert_eq!(nest.ended, Ended::Failed, "{nest:?}");
         let text = "Error executing tool nest: Parser stack overflowed";
-        assert!(shown(&nest).starts_with(text), "{nest:?}");
+        assert!(observed(&nest).starts_with(text), "{nest:?}");
     }
     call(&mut session, "Glutton-feast", json!({})).await;
     let why = session.lost().expect("the same call was stopped twice");

@@ -6,18 +6,18 @@ use rlf_environments::environments::OpenError;
 use rlf_environments::snapshot::SnapshotError;
 use serde_json::json;
 
-use crate::scene::{add, call, count, scene, shown, state, turn};
+use crate::test_host::{add, call, count, host, observed, state, turn};
 
 #[tokio::test]
 async fn what_one_session_does_no_other_sees() {
-    let scene = scene();
+    let host = host();
     let (mut one, other) = (
-        scene.open(json!({"start": 1})).await,
-        scene.open(json!({"start": 1})).await,
+        host.open(json!({"start": 1})).await,
+        host.open(json!({"start": 1})).await,
     );
     let outcome = call(&mut one, "add", add(5)).await;
     assert_eq!(
-        (shown(&outcome).as_str(), outcome.step_reward),
+        (observed(&outcome).as_str(), outcome.step_reward),
         ("6", Some(5.0))
     );
     assert_eq!(count(&one).await, 6);
@@ -26,10 +26,10 @@ async fn what_one_session_does_no_other_sees() {
 
 #[tokio::test]
 async fn equal_calls_leave_equal_hashes_and_others_leave_others() {
-    let scene = scene();
+    let host = host();
     let mut hashes = Vec::new();
     for steps in [[2, 3], [2, 3], [3, 2], [4, 1]] {
-        let mut session = scene.open(json!({})).await;
+        let mut session = host.open(json!({})).await;
         let mut last = None;
         for by in steps {
             last = call(&mut session, "add", add(by)).await.state;
@@ -42,7 +42,7 @@ async fn equal_calls_leave_equal_hashes_and_others_leave_others() {
             .iter()
             .all(|hash| *hash == hashes[0] && hash.len() == 32)
     );
-    let mut session = scene.open(json!({})).await;
+    let mut session = host.open(json!({})).await;
     assert_ne!(
         call(&mut session, "add", add(1)).await.state.as_ref(),
         Some(&hashes[0])
@@ -51,12 +51,12 @@ async fn equal_calls_leave_equal_hashes_and_others_leave_others() {
 
 #[tokio::test]
 async fn the_seed_decides_everything_random() {
-    let scene = scene();
+    let host = host();
     let mut drawn = Vec::new();
     for seed in [1, 1, 2] {
-        let mut session = scene.open_seeded(json!({}), seed).await;
+        let mut session = host.open_seeded(json!({}), seed).await;
         call(&mut session, "draw", json!({})).await;
-        drawn.push(shown(&call(&mut session, "draw", json!({})).await));
+        drawn.push(observed(&call(&mut session, "draw", json!({})).await));
     }
     assert_eq!(drawn[0], drawn[1]);
     assert_ne!(drawn[0], drawn[2]);
@@ -64,8 +64,8 @@ async fn the_seed_decides_everything_random() {
 
 #[tokio::test]
 async fn tools_come_and_go_and_those_that_went_cannot_be_called() {
-    let scene = scene();
-    let mut session = scene.open(json!({})).await;
+    let host = host();
+    let mut session = host.open(json!({})).await;
     let names = |session: &rlf_environments::session::EnvironmentSession| -> Vec<String> {
         session.tools().map(|tool| tool.name.clone()).collect()
     };
@@ -76,36 +76,36 @@ async fn tools_come_and_go_and_those_that_went_cannot_be_called() {
     assert!(names(&session).contains(&"secret".to_owned()));
     let gone = call(&mut session, "open_door", json!({})).await;
     assert_eq!(gone.ended, Ended::InvalidArguments);
-    assert_eq!(shown(&gone), "error: there is no tool \"open_door\" now");
+    assert_eq!(observed(&gone), "error: there is no tool \"open_door\" now");
     assert!(!session.is_terminated());
     call(&mut session, "secret", json!({})).await;
     assert!(session.is_terminated());
     let late = call(&mut session, "add", add(1)).await;
     assert_eq!(late.ended, Ended::Denied);
     assert_eq!(
-        shown(&late),
+        observed(&late),
         "error: the episode is over; this call was not made"
     );
 }
 
 #[tokio::test]
 async fn arguments_that_do_not_fit_never_reach_it() {
-    let scene = scene();
-    let mut session = scene.open(json!({"start": 3})).await;
+    let host = host();
+    let mut session = host.open(json!({"start": 3})).await;
     let outcome = call(&mut session, "add", json!({"by": "x"})).await;
     assert_eq!(outcome.ended, Ended::InvalidArguments);
     assert!(
-        shown(&outcome).starts_with("error: invalid arguments: "),
+        observed(&outcome).starts_with("error: invalid arguments: "),
         "{}",
-        shown(&outcome)
+        observed(&outcome)
     );
     assert_eq!(count(&session).await, 3);
 }
 
 #[tokio::test]
 async fn a_user_answers_until_the_environment_ends_the_episode() {
-    let scene = scene();
-    let mut session = scene.open(json!({})).await;
+    let host = host();
+    let mut session = host.open(json!({})).await;
     let Ok((Reply::Said(said), heard)) = session.say("hello", &turn(0)).await else {
         panic!("someone answers");
     };
@@ -126,19 +126,19 @@ async fn a_user_answers_until_the_environment_ends_the_episode() {
 
 #[tokio::test]
 async fn a_snapshot_goes_on_in_another_session_of_the_same_component_and_in_no_other() {
-    let scene = scene();
-    let mut first = scene.open(json!({})).await;
+    let host = host();
+    let mut first = host.open(json!({})).await;
     call(&mut first, "add", add(4)).await;
     call(&mut first, "draw", json!({})).await;
     let snapshot = first.snapshot().await.expect("it gives one");
-    let mut second = scene.open(json!({"start": 99})).await;
+    let mut second = host.open(json!({"start": 99})).await;
     second.restore(&snapshot).await.expect("it takes it");
     assert_eq!(state(&second).await, state(&first).await);
     let next = [
         call(&mut first, "draw", json!({})).await,
         call(&mut second, "draw", json!({})).await,
     ];
-    assert_eq!(shown(&next[0]), shown(&next[1]));
+    assert_eq!(observed(&next[0]), observed(&next[1]));
     assert_eq!(next[0].state, next[1].state);
 
     let mut foreign = snapshot.clone();
@@ -164,8 +164,8 @@ async fn a_snapshot_goes_on_in_another_session_of_the_same_component_and_in_no_o
 
 #[tokio::test]
 async fn the_end_is_judged_by_a_reference_that_only_then_is_shown() {
-    let scene = scene();
-    let mut session = scene.open(json!({})).await;
+    let host = host();
+    let mut session = host.open(json!({})).await;
     call(&mut session, "add", add(2)).await;
     let ending = session
         .end(Some("two"), &json!({"count": 2, "answer": "two"}))
@@ -181,30 +181,30 @@ async fn the_end_is_judged_by_a_reference_that_only_then_is_shown() {
 
 #[tokio::test]
 async fn what_cannot_be_opened_is_said_with_its_reason() {
-    let scene = scene();
+    let host = host();
     let open = async |name: &str, task: serde_json::Value| {
-        let opened = scene.environments.open(name, "test", &task, 0).await;
+        let opened = host.environments.open(name, "test", &task, 0).await;
         opened.expect_err("it cannot be opened")
     };
-    let error = open("wrold", json!({})).await;
+    let error = open("coutner", json!({})).await;
     assert_eq!(
         error.to_string(),
-        "there is no environment `wrold`; did you mean `world`?"
+        "there is no environment `coutner`; did you mean `counter`?"
     );
-    let error = open("world", json!({"start": "x"})).await;
+    let error = open("counter", json!({"start": "x"})).await;
     assert!(matches!(error, OpenError::Refused { .. }), "{error}");
     for how in ["trap", "spin"] {
-        let error = open("world", json!({"open": how})).await;
+        let error = open("counter", json!({"open": how})).await;
         assert!(matches!(error, OpenError::Broke { .. }), "{how}: {error}");
     }
 }
 
 #[tokio::test]
 async fn an_environment_that_keeps_its_promises_passes_its_own_check() {
-    let scene = scene();
-    let report = scene
+    let host = host();
+    let report = host
         .environments
-        .check("world", 0)
+        .check("counter", 0)
         .await
         .expect("it can be checked");
     assert!(report.scenarios.len() >= 2);
@@ -215,9 +215,9 @@ async fn an_environment_that_keeps_its_promises_passes_its_own_check() {
         .collect();
     assert!(problems.is_empty(), "{problems:?}");
     // Tools that trap are found with arguments that their schemas allow.
-    let report = scene
+    let report = host
         .environments
-        .check("world", 2)
+        .check("counter", 2)
         .await
         .expect("it can be checked");
     let broken: Vec<&str> = (report.tools.iter())

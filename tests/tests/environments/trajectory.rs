@@ -17,7 +17,7 @@ use rlf_rollout::shown_tools::ShownTools;
 use rlf_rollout::{EpisodeContext, RolloutEngine, RolloutSettings};
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::test_host::{TestHost, host};
 
 /// A model that says these texts in turn, sample by sample.
 struct Script {
@@ -67,7 +67,7 @@ fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
         prompt: vec![Message::text(Role::User, "Count to three.")],
         tools: tools.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         reference: json!({"count": 3}),
-        environment: Some("world".into()),
+        environment: Some("counter".into()),
         setup,
         extra: serde_json::from_value(extra).expect("an object"),
     }
@@ -75,7 +75,7 @@ fn task(setup: Value, tools: Option<&[&str]>, extra: Value) -> Task {
 
 /// Plays one sample for each script; returns the text of the sequences too.
 async fn play(
-    scene: &Scene,
+    host: &TestHost,
     history: &str,
     task: Task,
     scripts: &[&[String]],
@@ -96,12 +96,12 @@ async fn play(
     let engine = Arc::new(RolloutEngine {
         context: EpisodeContext {
             dialogue: Arc::clone(&dialogue),
-            tools: scene.tools.clone(),
-            environments: scene.environments.clone(),
+            tools: host.tools.clone(),
+            environments: host.environments.clone(),
             shown: ShownTools::default(),
             user: None,
         },
-        rewards: Arc::new(RewardStack::new(&scene.registry, &rewards).expect("it is there")),
+        rewards: Arc::new(RewardStack::new(&host.registry, &rewards).expect("it is there")),
         generator: Arc::new(Script {
             dialogue: Arc::clone(&dialogue),
             turns: scripts.iter().map(|turns| turns.to_vec()).collect(),
@@ -133,12 +133,12 @@ fn outcomes(trajectory: &Trajectory) -> Vec<(&str, Option<&str>)> {
 }
 
 #[tokio::test]
-async fn each_sample_has_a_world_of_its_own_and_is_judged_by_where_it_led() {
-    let scene = scene();
+async fn each_sample_has_a_session_of_its_own_and_is_judged_by_where_it_led() {
+    let host = host();
     let one = calls(&[("add", json!({"by": 1}))]);
     let three = calls(&[("add", json!({"by": 2})), ("add", json!({"by": 1}))]);
     let (trajectories, scores, _) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({}), None, json!({})),
         &[
@@ -175,9 +175,9 @@ async fn each_sample_has_a_world_of_its_own_and_is_judged_by_where_it_led() {
 
 #[tokio::test]
 async fn a_simulated_user_answers_and_its_words_are_not_the_models() {
-    let scene = scene();
+    let host = host();
     let (trajectories, ..) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({}), None, json!({})),
         &[&[
@@ -217,14 +217,14 @@ async fn a_simulated_user_answers_and_its_words_are_not_the_models() {
 
 #[tokio::test]
 async fn tools_that_change_are_told_as_they_were_sampled_or_rendered_anew() {
-    let scene = scene();
+    let host = host();
     let script: &[String] = &[
         calls(&[("open_door", json!({}))]),
         calls(&[("secret", json!({}))]),
     ];
     for (history, sequences) in [("as-sampled", 1), ("template", 2)] {
         let (trajectories, _, dialogue) =
-            play(&scene, history, task(json!({}), None, json!({})), &[script]).await;
+            play(&host, history, task(json!({}), None, json!({})), &[script]).await;
         let trajectory = &trajectories[0];
         assert_eq!(trajectory.finish, Finish::Terminated, "{history}");
         assert_eq!(trajectory.sequences.len(), sequences, "{history}");
@@ -243,12 +243,12 @@ async fn tools_that_change_are_told_as_they_were_sampled_or_rendered_anew() {
 }
 
 #[tokio::test]
-async fn a_world_that_breaks_costs_its_own_trajectory() {
-    let scene = scene();
+async fn an_environment_that_breaks_costs_its_own_trajectory() {
+    let host = host();
     let trap = calls(&[("trap", json!({}))]);
     let good = calls(&[("add", json!({"by": 3}))]);
     let (trajectories, scores, _) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({}), None, json!({})),
         &[
@@ -267,10 +267,10 @@ async fn a_world_that_breaks_costs_its_own_trajectory() {
 }
 
 #[tokio::test]
-async fn a_world_that_does_not_open_excludes_its_trajectories() {
-    let scene = scene();
+async fn an_environment_that_does_not_open_excludes_its_trajectories() {
+    let host = host();
     let (trajectories, scores, _) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({"open": "trap"}), None, json!({})),
         &[&["end".into()], &["end".into()]],
@@ -280,7 +280,7 @@ async fn a_world_that_does_not_open_excludes_its_trajectories() {
         assert_eq!(trajectory.finish, Finish::Aborted);
         let why = trajectory.excluded.as_deref().expect("it says why");
         assert!(
-            why.starts_with("environment `world` broke while it opened the task: "),
+            why.starts_with("environment `counter` broke while it opened the task: "),
             "{why}"
         );
         assert!(score.is_err());
@@ -288,15 +288,15 @@ async fn a_world_that_does_not_open_excludes_its_trajectories() {
 }
 
 #[tokio::test]
-async fn tools_of_plugins_stand_beside_those_of_the_world_where_a_task_names_them() {
-    let scene = scene();
+async fn tools_of_plugins_stand_beside_those_of_the_environment_where_a_task_names_them() {
+    let host = host();
     let both = calls(&[
         ("calculate", json!({"expression": "1+2"})),
         ("add", json!({"by": 3})),
     ]);
     let held_out = calls(&[("draw", json!({}))]);
     let (trajectories, ..) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({}), Some(&["add", "calculate"]), json!({})),
         &[&[both, held_out, "end".into()]],
@@ -315,10 +315,10 @@ async fn tools_of_plugins_stand_beside_those_of_the_world_where_a_task_names_the
 
 #[tokio::test]
 async fn a_row_renames_and_holds_out_and_rewards_read_the_authors_names() {
-    let scene = scene();
+    let host = host();
     let row = json!({"shown_tools": {"rename": {"add": "plus"}, "hold_out": ["show"], "permute_parameters": true}});
     let (trajectories, scores, _) = play(
-        &scene,
+        &host,
         "as-sampled",
         task(json!({}), None, row),
         &[&[calls(&[("plus", json!({"by": 3}))]), "end".into()]],

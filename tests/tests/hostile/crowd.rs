@@ -6,7 +6,7 @@ use rlf_dialogue::tool::{CallOutcome, Ended, Fault};
 use rlf_plugins::counters::CallCounts;
 use serde_json::{Value, json};
 
-use crate::arena::{Arena, Plan, call, shown, turn};
+use crate::test_host::{Plan, TestHost, call, observed, turn};
 
 /// A tool, its arguments, how its calls end, and its share of a hundred calls.
 fn kinds() -> [(&'static str, Value, Ended, usize); 7] {
@@ -34,9 +34,8 @@ impl Chance {
     }
 }
 
-async fn one(arena: &Arena, tool: &str, arguments: Value) -> CallOutcome {
-    arena
-        .tools
+async fn one(host: &TestHost, tool: &str, arguments: Value) -> CallOutcome {
+    host.tools
         .invoke(vec![call(tool, arguments)], &turn())
         .await
         .remove(0)
@@ -47,7 +46,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
     // Deadlines far beyond the time needed, so that every call that is not cancelled ends as its kind does.
     let grants = "[misbehave]\nmax_concurrency = 10000\nlimits.wall_ms = 300000\nlimits.cpu_ms = 20\nlimits.memory_bytes = 8388608\n";
     let plan = Plan::new().guest("misbehave").instances(24);
-    let arena = Arc::new(plan.grants(grants).open());
+    let host = Arc::new(plan.grants(grants).open());
     // The neighbour is part of the crowd here, and waits for its turn like the others.
     let kinds = kinds();
     let mut chance = Chance(1);
@@ -61,7 +60,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
         });
         let kind = kind.expect("shares sum to a hundred");
         let (tool, arguments, ..) = kinds[kind].clone();
-        let own = Arc::clone(&arena);
+        let own = Arc::clone(&host);
         running.push(Some((
             kind,
             tokio::spawn(async move { one(&own, tool, arguments).await }),
@@ -86,7 +85,7 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
                 let late = *tool == "calculate" && outcome.fault == Fault::Infrastructure;
                 assert!(outcome.ended == *expected || late, "{tool}: {outcome:?}");
                 assert!(
-                    *tool != "calculate" || late || shown(&outcome) == "42",
+                    *tool != "calculate" || late || observed(&outcome) == "42",
                     "{outcome:?}"
                 );
                 ended += 1;
@@ -101,22 +100,22 @@ async fn ten_thousand_calls_with_thousands_of_them_given_up_leave_nothing() {
         given_up > 1_000 && ended > 1_000,
         "{given_up} given up, {ended} ended"
     );
-    arena.settle().await;
+    host.settle().await;
     // Cancelled calls are not counted; all others are.
-    let counted: u64 = arena.tools.counts().values().map(CallCounts::total).sum();
+    let counted: u64 = host.tools.counts().values().map(CallCounts::total).sum();
     assert_eq!(counted, ended);
-    arena.call_neighbour().await;
+    host.call_neighbour().await;
 }
 
 #[tokio::test]
 async fn places_of_a_tool_come_back_from_calls_that_were_given_up() {
     let grants =
         "[misbehave]\nmax_concurrency = 2\nlimits.wall_ms = 60000\nlimits.cpu_ms = 60000\n";
-    let arena = Plan::new().guest("misbehave").grants(grants).open();
+    let host = Plan::new().guest("misbehave").grants(grants).open();
     for polls in 0..40 {
         let context = turn();
         let calls = (0..8).map(|_| call("loop", json!({}))).collect();
-        let mut hopeless = std::pin::pin!(arena.tools.invoke(calls, &context));
+        let mut hopeless = std::pin::pin!(host.tools.invoke(calls, &context));
         for _ in 0..polls {
             // The future is polled once and never awaited.
             let once = std::future::poll_fn(|cx| {
@@ -127,10 +126,10 @@ async fn places_of_a_tool_come_back_from_calls_that_were_given_up() {
             tokio::task::yield_now().await;
         }
     }
-    arena.settle().await;
+    host.settle().await;
     let calls = (0..2).map(|_| call("echo", json!({"text": "x"}))).collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
     }
-    assert_eq!(arena.tools.counts()["loop"].total(), 0);
+    assert_eq!(host.tools.counts()["loop"].total(), 0);
 }

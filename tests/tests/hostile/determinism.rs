@@ -7,7 +7,7 @@ use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::turn::TurnContext;
 use serde_json::{Value, json};
 
-use crate::arena::{Arena, Plan};
+use crate::test_host::{Plan, TestHost};
 use rlf_stub_plugins::Beside;
 
 /// Computes numbers from the arguments' bytes in every way in which processors differ: the bits of a NaN, fused or
@@ -48,7 +48,7 @@ const MIX: &str = "
         (f64.add (f64x2.extract_lane 0 (local.get $a)) (f64.div (f64.const 0) (f64.const 0))))))
       (local.get $sum))";
 
-fn arena() -> Arena {
+fn host() -> TestHost {
     let beside = Beside {
         module: MIX,
         ..Beside::default()
@@ -59,11 +59,11 @@ fn arena() -> Arena {
         .open()
 }
 
-static ONE: LazyLock<Arena> = LazyLock::new(arena);
-static OTHER: LazyLock<Arena> = LazyLock::new(arena);
+static ONE: LazyLock<TestHost> = LazyLock::new(host);
+static OTHER: LazyLock<TestHost> = LazyLock::new(host);
 
 /// The results of all these calls of a turn, as bytes.
-fn outcomes(arena: &Arena, seed: u64, calls: Vec<ToolCall>) -> Vec<String> {
+fn outcomes(host: &TestHost, seed: u64, calls: Vec<ToolCall>) -> Vec<String> {
     let context = TurnContext {
         trajectory_id: "t".into(),
         turn: 3,
@@ -74,7 +74,7 @@ fn outcomes(arena: &Arena, seed: u64, calls: Vec<ToolCall>) -> Vec<String> {
         .build()
         .expect("a runtime");
     runtime
-        .block_on(arena.tools.invoke(calls, &context))
+        .block_on(host.tools.invoke(calls, &context))
         .into_iter()
         .map(|outcome| {
             assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");

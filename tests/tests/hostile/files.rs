@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use rlf_dialogue::tool::Ended;
 use serde_json::json;
 
-use crate::arena::{Plan, call, shown};
+use crate::test_host::{Plan, call, observed};
 
 #[tokio::test]
 async fn no_way_leads_out_of_a_scratch_directory() {
@@ -15,12 +15,12 @@ async fn no_way_leads_out_of_a_scratch_directory() {
     let own_root = "[\"listed /\"], and its own file says \"mine\"";
     for (at, got) in [("/work", "nothing"), ("/", own_root)] {
         let grants = format!("[misbehave]\nfiles.at = \"{at}\"\n");
-        let arena = Plan::new().guest("misbehave").grants(&grants).open();
-        let outcome = arena
+        let host = Plan::new().guest("misbehave").grants(&grants).open();
+        let outcome = host
             .attack_with("escape_files", json!({ "path": at }))
             .await;
         assert_eq!(
-            (outcome.ended, shown(&outcome).as_str()),
+            (outcome.ended, observed(&outcome).as_str()),
             (Ended::Ok, got),
             "at {at}"
         );
@@ -44,7 +44,7 @@ async fn no_path_leads_out_of_bound_data() {
         "[reader]\ndata.corpus = {:?}\n",
         corpus.display().to_string()
     );
-    let arena = Plan::new()
+    let host = Plan::new()
         .guest_as("misbehave", "reader", "data = [\"corpus\"]\n")
         .grants(&grants)
         .open();
@@ -66,34 +66,34 @@ async fn no_path_leads_out_of_bound_data() {
         ".",
         "..",
     ];
-    let outcome = arena
+    let outcome = host
         .attack_with("read_data", json!({"slot": "corpus", "paths": ways}))
         .await;
-    let seen = shown(&outcome);
+    let seen = observed(&outcome);
     assert_eq!(seen.lines().count(), ways.len(), "{seen}");
     for line in seen.lines() {
         assert!(line.contains(" refused: "), "{line}");
     }
     let inside = json!({"slot": "corpus", "paths": ["part/one.txt"]});
     assert_eq!(
-        shown(&arena.attack_with("read_data", inside).await),
+        observed(&host.attack_with("read_data", inside).await),
         "\"part/one.txt\": mine"
     );
     // No other name leads to it either.
     let other = json!({"slot": "../corpus", "paths": ["part/one.txt"]});
-    assert!(shown(&arena.attack_with("read_data", other).await).contains("refused"));
+    assert!(observed(&host.attack_with("read_data", other).await).contains("refused"));
 }
 
 #[tokio::test]
 async fn a_terabyte_and_a_million_files_are_ordinary_errors() {
     let grants = "[misbehave]\nfiles.bytes = 1048576\nfiles.entries = 100\n";
-    let arena = Plan::new().guest("misbehave").grants(grants).open();
+    let host = Plan::new().guest("misbehave").grants(grants).open();
     let calls = (0..4)
         .map(|_| call("abuse_files", json!({"path": "/work"})))
         .collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
-        let seen = shown(&outcome);
+        let seen = observed(&outcome);
         for refused in [
             "sparse: No space left",
             "resize: No space left",
@@ -103,8 +103,11 @@ async fn a_terabyte_and_a_million_files_are_ordinary_errors() {
         }
         assert!(!seen.contains(": ok"), "{seen}");
     }
-    let other = arena
+    let other = host
         .attack_with("use_files", json!({"path": "/work"}))
         .await;
-    assert!(shown(&other).starts_with("found []; and two"), "{other:?}");
+    assert!(
+        observed(&other).starts_with("found []; and two"),
+        "{other:?}"
+    );
 }

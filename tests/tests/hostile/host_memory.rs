@@ -3,7 +3,7 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::arena::{Plan, assert_ended, assert_limit, limit};
+use crate::test_host::{Plan, assert_ended, assert_limit, limit};
 use rlf_stub_plugins::Beside;
 
 /// Timers and randomness. Results of randomness go to their own memory.
@@ -25,7 +25,7 @@ const IMPORTS: &str = r#"
     (core func $bytes (canon lower (func $random "get-random-bytes")
         (memory (core memory $other "memory")) (realloc (core func $other "realloc"))))"#;
 
-fn arena() -> Plan {
+fn host() -> Plan {
     let beside = Beside {
         component: IMPORTS,
         with: r#"(with "h" (instance (export "subscribe" (func $subscribe)) (export "bytes" (func $bytes))))"#,
@@ -64,17 +64,17 @@ fn arena() -> Plan {
 
 #[tokio::test]
 async fn a_million_handles_end_at_the_limit() {
-    let arena = arena().open();
-    let outcome = arena.attack_with("handles", json!({})).await;
+    let host = host().open();
+    let outcome = host.attack_with("handles", json!({})).await;
     assert_ended(&outcome, Ended::MemoryLimit, Fault::Model, "ask for less");
     assert_limit(&outcome, "resources", 1_000);
 }
 
 #[tokio::test]
 async fn a_giant_random_request_is_refused_unmade() {
-    let arena = arena().open();
+    let host = host().open();
     for tool in ["random", "more"] {
-        let outcome = arena.attack_with(tool, json!({})).await;
+        let outcome = host.attack_with(tool, json!({})).await;
         assert_ended(&outcome, Ended::MemoryLimit, Fault::Model, "ask for less");
         assert_limit(&outcome, "random_bytes", 1 << 20);
     }
@@ -82,12 +82,12 @@ async fn a_giant_random_request_is_refused_unmade() {
 
 #[tokio::test]
 async fn a_result_of_two_gigabytes_is_never_copied() {
-    let arena = arena().open();
+    let host = host().open();
     // The text is longer than the guest's memory: the guest's own fault.
-    let outcome = arena.attack_with("text", json!({})).await;
+    let outcome = host.attack_with("text", json!({})).await;
     assert_ended(&outcome, Ended::Trap, Fault::Plugin, "the tool broke");
     // The text is in the guest's memory, and too long to be passed at once.
-    let outcome = arena.attack_with("whole", json!({})).await;
+    let outcome = host.attack_with("whole", json!({})).await;
     assert_ended(
         &outcome,
         Ended::OutputLimit,
@@ -96,7 +96,7 @@ async fn a_result_of_two_gigabytes_is_never_copied() {
     );
     assert_eq!(limit(&outcome).0, "hostcall_bytes");
     for tool in ["parts", "outside", "case"] {
-        let outcome = arena.attack_with(tool, json!({})).await;
+        let outcome = host.attack_with(tool, json!({})).await;
         assert_ended(&outcome, Ended::Trap, Fault::Plugin, "the tool broke");
     }
 }

@@ -4,18 +4,18 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::arena::{Arena, Plan, assert_ended, shown};
+use crate::test_host::{Plan, TestHost, assert_ended, observed};
 
-fn arena(grants: &str) -> Arena {
+fn host(grants: &str) -> TestHost {
     let grants = format!("[bad-init]\nlimits.init_ms = 500\n{grants}");
     Plan::new().guest("bad-init").grants(&grants).try_open()
 }
 
 #[tokio::test]
 async fn a_call_that_panics_after_an_init_that_printed_says_why() {
-    let arena = arena("config.does = \"print\"\n");
+    let host = host("config.does = \"print\"\n");
     for _ in 0..2 {
-        let outcome = arena
+        let outcome = host
             .attack_with("print_and_panic", json!({"text": "the reason"}))
             .await;
         assert_ended(
@@ -28,11 +28,11 @@ async fn a_call_that_panics_after_an_init_that_printed_says_why() {
         let detail = outcome.detail.unwrap();
         assert!(!detail.contains("unknown handle"), "{detail}");
         assert!(detail.contains("unreachable"), "{detail}");
-        let outcome = arena
+        let outcome = host
             .attack_with("print_and_return", json!({"text": "said"}))
             .await;
         assert_eq!(
-            (outcome.ended, shown(&outcome).as_str()),
+            (outcome.ended, observed(&outcome).as_str()),
             (Ended::Ok, "said"),
             "{outcome:?}"
         );
@@ -41,11 +41,11 @@ async fn a_call_that_panics_after_an_init_that_printed_says_why() {
 
 #[tokio::test]
 async fn a_call_opens_a_file_after_an_init_that_did() {
-    let arena = arena("config.does = \"open\"\nfiles.bytes = 100000\n");
+    let host = host("config.does = \"open\"\nfiles.bytes = 100000\n");
     for _ in 0..3 {
-        let outcome = arena.attack_with("read_and_open", json!({})).await;
+        let outcome = host.attack_with("read_and_open", json!({})).await;
         assert_eq!(
-            shown(&outcome),
+            observed(&outcome),
             "written by init; written by a call",
             "{outcome:?}"
         );
@@ -64,9 +64,9 @@ async fn an_init_that_breaks_or_never_ends_refuses_its_plugin_in_one_line() {
         // Without a grant there is no such directory.
         ("open", "init"),
     ] {
-        let arena = arena(&format!("config.does = \"{does}\"\n"));
-        let problem = arena.problem("bad-init");
+        let host = host(&format!("config.does = \"{does}\"\n"));
+        let problem = host.problem("bad-init");
         assert!(problem.contains(said), "{does}: {problem}");
-        arena.beside_a_neighbour(async {}).await;
+        host.beside_a_neighbour(async {}).await;
     }
 }

@@ -5,7 +5,6 @@
 //! This is one binary, in one process with the sandbox, because each would link a whole WebAssembly engine. Attacks
 //! that a real program can make are tools of the guest `misbehave`; shapes that no compiler makes are written in WAT.
 
-mod arena;
 mod crowd;
 mod determinism;
 mod files;
@@ -20,6 +19,7 @@ mod nesting;
 mod output;
 mod schemas;
 mod scores;
+mod test_host;
 mod time;
 mod trajectories;
 

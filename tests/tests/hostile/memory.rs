@@ -3,7 +3,7 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
+use crate::test_host::{Plan, assert_ended, assert_limit, call, observed};
 use rlf_stub_plugins::Beside;
 
 const LIMIT: u64 = 32 << 20;
@@ -11,9 +11,9 @@ const LIMIT: u64 = 32 << 20;
 #[tokio::test]
 async fn memory_taken_by_steps_ends_at_the_limit() {
     let grants = format!("[misbehave]\nlimits.memory_bytes = {LIMIT}\n");
-    let arena = Plan::new().guest("misbehave").grants(&grants).open();
+    let host = Plan::new().guest("misbehave").grants(&grants).open();
     let calls = (0..8).map(|_| call("exhaust_memory", json!({}))).collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_ended(
             &outcome,
             Ended::MemoryLimit,
@@ -23,11 +23,14 @@ async fn memory_taken_by_steps_ends_at_the_limit() {
         assert_limit(&outcome, "memory_bytes", LIMIT);
     }
     // A guest that asks first and accepts a refusal continues.
-    let outcome = arena
+    let outcome = host
         .attack_with("grow_memory", json!({"megabytes": 500}))
         .await;
     assert_eq!(outcome.ended, Ended::Ok);
-    assert!(shown(&outcome).starts_with("refused after "), "{outcome:?}");
+    assert!(
+        observed(&outcome).starts_with("refused after "),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -61,7 +64,7 @@ async fn several_memories_and_tables_share_the_limits() {
         ),
     ];
     let grants = format!("[grows]\nlimits.memory_bytes = {LIMIT}\n");
-    let arena = Plan::new()
+    let host = Plan::new()
         .stub("grows", &beside, &tools)
         .grants(&grants)
         .open();
@@ -70,7 +73,7 @@ async fn several_memories_and_tables_share_the_limits() {
         ("tables", "table_elements", 20_000),
         ("once", "memory_bytes", LIMIT),
     ] {
-        let outcome = arena.attack_with(name, json!({})).await;
+        let outcome = host.attack_with(name, json!({})).await;
         assert_ended(
             &outcome,
             Ended::MemoryLimit,
@@ -89,7 +92,7 @@ async fn recursion_without_end_is_a_trap_and_no_overflow_of_the_host() {
         ..Beside::default()
     };
     let tools = [("turns", "(i32.wrap_i64 (call $here (local.get $seed)))")];
-    let arena = Plan::new()
+    let host = Plan::new()
         .guest("misbehave")
         .stub("deep", &beside, &tools)
         .open();
@@ -102,7 +105,7 @@ async fn recursion_without_end_is_a_trap_and_no_overflow_of_the_host() {
         ("turns", "the plugin's recursion is too deep"),
     ] {
         let calls = (0..8).map(|_| call(tool, json!({}))).collect();
-        for outcome in arena.attack(calls).await {
+        for outcome in host.attack(calls).await {
             assert_ended(
                 &outcome,
                 Ended::Trap,
@@ -117,7 +120,7 @@ async fn recursion_without_end_is_a_trap_and_no_overflow_of_the_host() {
 
 #[tokio::test]
 async fn a_trap_an_exit_and_a_panic_end_their_own_call_alone() {
-    let arena = Plan::new().guest("misbehave").open();
+    let host = Plan::new().guest("misbehave").open();
     for (tool, arguments, ended, fault, told) in [
         (
             "trap",
@@ -149,9 +152,9 @@ async fn a_trap_an_exit_and_a_panic_end_their_own_call_alone() {
         ),
     ] {
         let calls = (0..16).map(|_| call(tool, arguments.clone())).collect();
-        for outcome in arena.attack(calls).await {
+        for outcome in host.attack(calls).await {
             assert_ended(&outcome, ended, fault, told);
         }
     }
-    assert_eq!(arena.tools.counts()["exit"].ended(Ended::Exited), 32);
+    assert_eq!(host.tools.counts()["exit"].ended(Ended::Exited), 32);
 }

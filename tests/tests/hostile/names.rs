@@ -5,7 +5,7 @@ use std::fs;
 use rlf_dialogue::tool::Ended;
 use serde_json::json;
 
-use crate::arena::{Arena, Plan, shown};
+use crate::test_host::{Plan, TestHost, observed};
 use rlf_stub_plugins::{ANY_OBJECT, ECHO, StubTool, tools};
 
 /// A foreign component with a tool of this name.
@@ -26,7 +26,7 @@ fn hash_of(plan: &Plan, path: &str) -> String {
 }
 
 /// Replaces the component in the folder of a plugin that was granted data, files and a gate.
-fn replaced(manifest: &str, by: &[u8]) -> Arena {
+fn replaced(manifest: &str, by: &[u8]) -> TestHost {
     let secret = tempfile::NamedTempFile::new().expect("a file");
     fs::write(secret.path(), "the operator's").expect("can be written");
     let plan = Plan::new().guest_as("misbehave", "trusted", manifest);
@@ -42,16 +42,16 @@ fn replaced(manifest: &str, by: &[u8]) -> Arena {
 #[tokio::test]
 async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
     // A component that needs the data is refused, and the message names the pin.
-    let arena = replaced(
+    let host = replaced(
         "data = [\"corpus\"]\ngates = [\"http\"]\n",
         &stranger("use_files"),
     );
-    let problem = arena.problem("trusted");
+    let problem = host.problem("trusted");
     assert!(
         problem.contains("the component changed") && problem.contains("are withdrawn"),
         "{problem}"
     );
-    arena.beside_a_neighbour(async {}).await;
+    host.beside_a_neighbour(async {}).await;
 
     // A component that asks for nothing runs, without any grants.
     let changed = {
@@ -66,19 +66,19 @@ async fn a_component_in_the_place_of_a_granted_one_has_none_of_its_grants() {
     let pin = hash_of(&plan, "trusted/trusted.wasm");
     fs::write(plan.folder().join("trusted/trusted.wasm"), changed).expect("can be written");
     let grants = format!("[trusted]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
-    let arena = plan.grants(&grants).open();
-    let notices = arena
+    let host = plan.grants(&grants).open();
+    let notices = host
         .registry
         .plugin("trusted")
         .expect("loaded")
         .notices()
         .join(" ");
     assert!(notices.contains("the component changed"), "{notices}");
-    let outcome = arena
+    let outcome = host
         .attack_with("use_files", json!({"path": "/work"}))
         .await;
     assert_eq!(
-        (outcome.ended, shown(&outcome).as_str()),
+        (outcome.ended, observed(&outcome).as_str()),
         (Ended::Ok, "NotFound"),
         "it still has files"
     );
@@ -91,29 +91,29 @@ async fn two_plugins_that_claim_one_name_are_both_refused() {
         .component("misbehave", &stranger("mine"));
     let pin = hash_of(&plan, "misbehave/misbehave.wasm");
     let grants = format!("[misbehave]\nhash = \"{pin}\"\nfiles.bytes = 1000000\n");
-    let arena = plan.grants(&grants).try_open();
-    assert!(arena.registry.plugin("misbehave").is_none());
-    arena.problem("misbehave");
-    arena.beside_a_neighbour(async {}).await;
+    let host = plan.grants(&grants).try_open();
+    assert!(host.registry.plugin("misbehave").is_none());
+    host.problem("misbehave");
+    host.beside_a_neighbour(async {}).await;
 }
 
 #[tokio::test]
 async fn a_strangers_tool_takes_no_calls_of_a_tool_of_that_name() {
-    let arena = Plan::new()
+    let host = Plan::new()
         .guest("misbehave")
         .component("stranger", &stranger("say"))
         .try_open();
     for plugin in ["misbehave", "stranger"] {
-        let problem = arena.problem(plugin);
+        let problem = host.problem(plugin);
         assert!(
             problem.contains("`say` is offered by 2 plugins"),
             "{problem}"
         );
     }
-    let outcome = arena.attack_with("say", json!({"text": "for whom?"})).await;
+    let outcome = host.attack_with("say", json!({"text": "for whom?"})).await;
     assert_eq!(outcome.ended, Ended::InvalidArguments);
     // The other tools are still there.
-    let outcome = arena.attack_with("echo", json!({"text": "x"})).await;
+    let outcome = host.attack_with("echo", json!({"text": "x"})).await;
     assert_eq!(outcome.ended, Ended::Ok);
 }
 
@@ -128,16 +128,16 @@ async fn an_alias_gives_its_grants_to_its_own_copy_alone() {
         .map(rename)
         .collect::<Vec<_>>()
         .concat();
-    let arena = plan.grants(&format!("{grants}{renamed}")).open();
-    let uses = |tool: &'static str| arena.attack_with(tool, json!({"path": "/work"}));
-    assert!(shown(&uses("use_files").await).starts_with("found []"));
-    assert_eq!(shown(&uses("bare_use_files").await), "NotFound");
+    let host = plan.grants(&format!("{grants}{renamed}")).open();
+    let uses = |tool: &'static str| host.attack_with(tool, json!({"path": "/work"}));
+    assert!(observed(&uses("use_files").await).starts_with("found []"));
+    assert_eq!(observed(&uses("bare_use_files").await), "NotFound");
 }
 
 /// The names of the tools of `misbehave`.
 fn tool_names() -> Vec<String> {
-    let arena = Plan::new().guest("misbehave").open();
-    let plugin = arena.registry.plugin("misbehave").expect("loaded");
+    let host = Plan::new().guest("misbehave").open();
+    let plugin = host.registry.plugin("misbehave").expect("loaded");
     plugin
         .tools()
         .iter()

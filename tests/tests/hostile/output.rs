@@ -3,16 +3,16 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
+use crate::test_host::{Plan, assert_ended, assert_limit, call, observed};
 use rlf_stub_plugins::{Beside, ECHO};
 
 #[tokio::test]
 async fn ten_gigabytes_of_output_end_at_the_limit() {
-    let arena = Plan::new().guest("misbehave").open();
+    let host = Plan::new().guest("misbehave").open();
     let calls = (0..4)
         .map(|_| call("flood_output", json!({"bytes": 10_000_000_000_u64})))
         .collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_ended(
             &outcome,
             Ended::OutputLimit,
@@ -25,27 +25,27 @@ async fn ten_gigabytes_of_output_end_at_the_limit() {
 
 #[tokio::test]
 async fn a_flood_of_the_log_is_no_more_than_a_flood_of_the_log() {
-    let arena = Plan::new().guest("misbehave").open();
-    let outcome = arena
+    let host = Plan::new().guest("misbehave").open();
+    let outcome = host
         .attack_with("flood_log", json!({"lines": 200_000}))
         .await;
     assert_eq!(
-        (outcome.ended, shown(&outcome).as_str()),
+        (outcome.ended, observed(&outcome).as_str()),
         (Ended::Ok, "logged it all")
     );
 }
 
 #[tokio::test]
 async fn output_that_is_no_text_harms_nobody() {
-    let arena = Plan::new().guest("misbehave").open();
-    let outcome = arena
+    let host = Plan::new().guest("misbehave").open();
+    let outcome = host
         .attack_with(
             "print_bytes",
             json!({"bytes": [255, 254, 0, 27, 91, 0xc3, 0x28, 0xed, 0xa0, 0x80]}),
         )
         .await;
     assert_eq!(
-        (outcome.ended, shown(&outcome).as_str()),
+        (outcome.ended, observed(&outcome).as_str()),
         (Ended::Ok, "printed")
     );
 }
@@ -63,7 +63,7 @@ async fn a_result_that_is_no_text_or_no_json_is_the_plugins_fault() {
             "(i32.store16 (i32.const 3072) (i32.const 0x9fe6)) (call $text (i32.const 3072) (i32.const 2))",
         ),
     ];
-    let arena = Plan::new()
+    let host = Plan::new()
         .guest("misbehave")
         .stub("garbles", &Beside::default(), &tools)
         .open();
@@ -75,7 +75,7 @@ async fn a_result_that_is_no_text_or_no_json_is_the_plugins_fault() {
         ("invalid_result", json!({})),
         ("invalid_metric", json!({})),
     ] {
-        let outcome = arena.attack_with(tool, arguments).await;
+        let outcome = host.attack_with(tool, arguments).await;
         assert_ended(
             &outcome,
             Ended::Trap,
@@ -83,29 +83,29 @@ async fn a_result_that_is_no_text_or_no_json_is_the_plugins_fault() {
             "the tool broke on this call",
         );
     }
-    let outcome = arena.attack_with("deep_result", json!({"depth": 50})).await;
+    let outcome = host.attack_with("deep_result", json!({"depth": 50})).await;
     assert_eq!(outcome.ended, Ended::Ok);
 }
 
 #[tokio::test]
 async fn a_guest_without_any_stream_is_as_good_as_another() {
-    let arena = Plan::new()
+    let host = Plan::new()
         .stub("quiet", &Beside::default(), &[("echo", ECHO)])
         .open();
-    let plugin = arena.registry.plugin("quiet").unwrap();
+    let plugin = host.registry.plugin("quiet").unwrap();
     assert!(plugin.template().info().imports.is_empty());
-    let outcome = arena.attack_with("echo", json!({"a": 1})).await;
-    assert_eq!(shown(&outcome), r#"{"a":1}"#);
+    let outcome = host.attack_with("echo", json!({"a": 1})).await;
+    assert_eq!(observed(&outcome), r#"{"a":1}"#);
 }
 
 #[tokio::test]
 async fn no_text_of_a_guest_is_obeyed_by_a_terminal() {
-    let arena = Plan::new().guest("misbehave").open();
+    let host = Plan::new().guest("misbehave").open();
     let evil = "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{202e}\u{2066}\r\u{8}\u{0}\u{feff}\u{e0041}";
     for tool in ["say", "refuse"] {
-        let outcome = arena.attack_with(tool, json!({ "text": evil })).await;
+        let outcome = host.attack_with(tool, json!({ "text": evil })).await;
         assert_ne!(outcome.ended, Ended::Trap, "{outcome:?}");
-        let seen = shown(&outcome);
+        let seen = observed(&outcome);
         let obeyed = |c: &char| {
             c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         };

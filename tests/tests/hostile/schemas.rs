@@ -3,11 +3,11 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::{Value, json};
 
-use crate::arena::{Arena, Plan, assert_ended, call, shown};
+use crate::test_host::{Plan, TestHost, assert_ended, call, observed};
 use rlf_stub_plugins::{ECHO, StubTool, tools};
 
 /// Plugins of one tool each. The tool has its plugin's name and returns its arguments.
-fn arena(schemas: &[(&'static str, Value)]) -> Arena {
+fn host(schemas: &[(&'static str, Value)]) -> TestHost {
     schemas
         .iter()
         .fold(Plan::new(), |plan, (name, schema)| {
@@ -23,14 +23,14 @@ fn arena(schemas: &[(&'static str, Value)]) -> Arena {
 }
 
 /// The same; fails the test if one of them is refused.
-fn open_arena(schemas: &[(&'static str, Value)]) -> Arena {
-    let arena = arena(schemas);
-    assert_eq!(arena.registry.problems(), []);
-    arena
+fn open_host(schemas: &[(&'static str, Value)]) -> TestHost {
+    let host = host(schemas);
+    assert_eq!(host.registry.problems(), []);
+    host
 }
 
 #[allow(clippy::needless_pass_by_value)] // Written where it is used.
-fn of(property: Value) -> Value {
+fn with_property(property: Value) -> Value {
     json!({"type": "object", "properties": {"a": property}})
 }
 
@@ -77,17 +77,17 @@ async fn a_schema_without_measure_refuses_its_plugin_in_one_line() {
     let cases = [
         (
             "ahead",
-            of(json!({"pattern": "(?=a)b"})),
+            with_property(json!({"pattern": "(?=a)b"})),
             "not a valid JSON Schema",
         ),
         (
             "behind",
-            of(json!({"pattern": "(a)\\1"})),
+            with_property(json!({"pattern": "(a)\\1"})),
             "not a valid JSON Schema",
         ),
         (
             "brackets",
-            of(json!({"pattern": "(".repeat(20_000)})),
+            with_property(json!({"pattern": "(".repeat(20_000)})),
             "not a valid JSON Schema",
         ),
         (
@@ -102,17 +102,17 @@ async fn a_schema_without_measure_refuses_its_plugin_in_one_line() {
         ),
         (
             "file",
-            of(json!({"$ref": "file:///etc/passwd"})),
+            with_property(json!({"$ref": "file:///etc/passwd"})),
             "is not allowed",
         ),
         (
             "http",
-            of(json!({"$ref": "http://127.0.0.1/schema"})),
+            with_property(json!({"$ref": "http://127.0.0.1/schema"})),
             "is not allowed",
         ),
         (
             "invalid",
-            of(json!({"type": "strin"})),
+            with_property(json!({"type": "strin"})),
             "not a valid JSON Schema",
         ),
         ("long", chain(1_500), "nested more than 96 deep"),
@@ -123,7 +123,7 @@ async fn a_schema_without_measure_refuses_its_plugin_in_one_line() {
         ),
         (
             "nowhere",
-            of(json!({"$ref": "#/$defs/x"})),
+            with_property(json!({"$ref": "#/$defs/x"})),
             "refers to nothing",
         ),
         ("tree", tree(28), "unfolds into more than 20000 values"),
@@ -137,49 +137,50 @@ async fn a_schema_without_measure_refuses_its_plugin_in_one_line() {
         .iter()
         .map(|(name, schema, _)| (*name, schema.clone()))
         .collect();
-    let arena = arena(&schemas);
+    let host = host(&schemas);
     for (name, _, said) in &cases {
-        let problem = arena.problem(name);
+        let problem = host.problem(name);
         assert!(problem.contains(said), "{name}: {problem}");
     }
-    arena.beside_a_neighbour(async {}).await;
+    host.beside_a_neighbour(async {}).await;
 }
 
 #[tokio::test]
 async fn what_would_cost_a_backtracking_engine_an_age_is_answered() {
-    let arena = open_arena(&[
+    let host = open_host(&[
         (
             "backtrack",
-            of(json!({"type": "string", "pattern": "^(a+)+$"})),
+            with_property(json!({"type": "string", "pattern": "^(a+)+$"})),
         ),
         ("chain", chain(20)),
     ]);
     let hostile = format!("{}!", "a".repeat(100_000));
-    let outcome = arena
-        .attack_with("backtrack", json!({ "a": hostile }))
-        .await;
+    let outcome = host.attack_with("backtrack", json!({ "a": hostile })).await;
     assert_ended(
         &outcome,
         Ended::InvalidArguments,
         Fault::Model,
         "must match the expression ^(a+)+$",
     );
-    let outcome = arena.attack_with("chain", json!({"a": "x"})).await;
-    assert_eq!(shown(&outcome), r#"{"a":"x"}"#);
+    let outcome = host.attack_with("chain", json!({"a": "x"})).await;
+    assert_eq!(observed(&outcome), r#"{"a":"x"}"#);
 }
 
 #[tokio::test]
 async fn unique_items_over_a_hundred_thousand_are_told_apart_in_linear_time() {
-    let arena = open_arena(&[("unique", of(json!({"type": "array", "uniqueItems": true})))]);
+    let host = open_host(&[(
+        "unique",
+        with_property(json!({"type": "array", "uniqueItems": true})),
+    )]);
     // The full megabyte that arguments may have. A pairwise check would need 10^10 comparisons.
     let mut items: Vec<Value> = (0..140_000).map(Value::from).collect();
-    let outcome = arena.attack_with("unique", json!({ "a": items })).await;
+    let outcome = host.attack_with("unique", json!({ "a": items })).await;
     assert_eq!(outcome.ended, Ended::Ok, "{:?}", outcome.detail);
     items[139_999] = json!(5);
     let calls = (0..4)
         .map(|_| call("unique", json!({ "a": items })))
         .collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_ended(
             &outcome,
             Ended::InvalidArguments,
@@ -188,25 +189,25 @@ async fn unique_items_over_a_hundred_thousand_are_told_apart_in_linear_time() {
         );
     }
     let objects: Vec<Value> = (0..50_000).map(|n| json!({"k": [n]})).collect();
-    let outcome = arena.attack_with("unique", json!({ "a": objects })).await;
+    let outcome = host.attack_with("unique", json!({ "a": objects })).await;
     assert_eq!(outcome.ended, Ended::Ok, "{:?}", outcome.detail);
 }
 
 #[tokio::test]
 async fn arguments_that_would_cost_too_many_steps_are_refused_unchecked() {
     let rules: Vec<Value> = (0..2_000).map(|n| json!({"not": {"const": n}})).collect();
-    let arena = open_arena(&[
+    let host = open_host(&[
         (
             "items",
-            of(json!({"type": "array", "items": {"allOf": rules}})),
+            with_property(json!({"type": "array", "items": {"allOf": rules}})),
         ),
         (
             "pattern",
-            of(json!({"type": "string", "pattern": "(a|b)*a(a|b){2000}c"})),
+            with_property(json!({"type": "string", "pattern": "(a|b)*a(a|b){2000}c"})),
         ),
         (
             "wrong",
-            of(json!({"type": "array", "items": {"type": "string"}})),
+            with_property(json!({"type": "array", "items": {"type": "string"}})),
         ),
     ]);
     let numbers: Vec<i64> = (0..100_000).map(|n| n - 200_000).collect();
@@ -232,20 +233,20 @@ async fn arguments_that_would_cost_too_many_steps_are_refused_unchecked() {
             "at most 1 MiB are allowed",
         ),
     ] {
-        let outcome = arena.attack_with(tool, arguments).await;
+        let outcome = host.attack_with(tool, arguments).await;
         assert_ended(&outcome, Ended::InvalidArguments, Fault::Model, told);
     }
 }
 
 #[tokio::test]
 async fn arguments_deeper_than_any_parser_gives_are_refused() {
-    let arena = open_arena(&[("any", json!({"type": "object"}))]);
+    let host = open_host(&[("any", json!({"type": "object"}))]);
     let mut deep = Value::from(1);
     for _ in 0..1_000 {
         deep = Value::Array(vec![deep]);
     }
     let arguments = Value::Object([("a".to_owned(), deep)].into_iter().collect());
-    let outcome = arena.attack_with("any", arguments).await;
+    let outcome = host.attack_with("any", arguments).await;
     assert_ended(
         &outcome,
         Ended::InvalidArguments,

@@ -9,7 +9,7 @@ use rlf_rewards::grading::Grading;
 use rlf_rewards::reward_stack::RewardStack;
 use serde_json::{Value, json};
 
-use crate::arena::{Arena, Plan};
+use crate::test_host::{Plan, TestHost};
 
 /// Every mode in which the guest gives one bad result, and the message about that trajectory.
 const ONE_BY_ONE: [(&str, &str); 6] = [
@@ -25,7 +25,7 @@ const ONE_BY_ONE: [(&str, &str); 6] = [
 /// Modes that spoil the whole group.
 const ALL_AT_ONCE: [(&str, &str); 2] = [("too-few", "scores for"), ("too-many", "scores for")];
 
-fn arena() -> Arena {
+fn host() -> TestHost {
     let mut plan = Plan::new().guest("bad-reward");
     for (mode, _) in ONE_BY_ONE.iter().chain(&ALL_AT_ONCE).chain(&[("none", "")]) {
         plan = plan.grants(&format!(
@@ -53,10 +53,10 @@ fn trajectory(answer: &str) -> Trajectory {
 }
 
 /// Grades one correct trajectory and one that is not.
-async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
+async fn grade(host: &TestHost, plugin: &str) -> Vec<Graded> {
     let config = format!("success = \"{plugin}.value >= 1\"\n[[stack]]\nplugin = \"{plugin}\"\n");
     let config = rlf_config::parse(&config, "rewards.toml").expect("well written");
-    let stack = RewardStack::new(&arena.registry, &config).expect("it is there");
+    let stack = RewardStack::new(&host.registry, &config).expect("it is there");
     let task = Task {
         id: "q".into(),
         source: "test".into(),
@@ -74,7 +74,7 @@ async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
         seed: 1,
     };
     let group = ["good", "bad"].map(trajectory);
-    let graded = arena
+    let graded = host
         .beside_a_neighbour(stack.grade(&task, &group, &grading))
         .await;
     assert_eq!(graded.len(), 2);
@@ -83,9 +83,9 @@ async fn grade(arena: &Arena, plugin: &str) -> Vec<Graded> {
 
 #[tokio::test]
 async fn a_bad_score_excludes_its_own_trajectory_alone() {
-    let arena = arena();
+    let host = host();
     for (mode, said) in ONE_BY_ONE {
-        let graded = grade(&arena, mode).await;
+        let graded = grade(&host, mode).await;
         assert_eq!(graded[0].as_ref().unwrap().reward, 1.0, "{mode}");
         let excluded = graded[1].as_ref().unwrap_err();
         assert_eq!(excluded.cause, ExclusionCause::Reward, "{mode}");
@@ -95,7 +95,7 @@ async fn a_bad_score_excludes_its_own_trajectory_alone() {
             excluded.reason
         );
     }
-    let graded = grade(&arena, "none").await;
+    let graded = grade(&host, "none").await;
     assert_eq!(
         graded[1].as_ref().unwrap().reward,
         0.0,
@@ -112,8 +112,8 @@ async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
             "[{mode}]\nconfig.mode = \"{mode}\"\nlimits.cpu_ms = 200\nlimits.wall_ms = 60000\n"
         ));
     }
-    let arena = plan.open();
-    let graded = grade(&arena, "slow").await;
+    let host = plan.open();
+    let graded = grade(&host, "slow").await;
     assert_eq!(graded[0].as_ref().unwrap().reward, 1.0);
     let blamed = graded[1].as_ref().unwrap();
     assert_eq!(blamed.reward, -0.5);
@@ -123,7 +123,7 @@ async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
         ("loop", "raise `cpu_ms` in [plugins.loop.limits]"),
         ("trap", "trap"),
     ] {
-        let graded = grade(&arena, mode).await;
+        let graded = grade(&host, mode).await;
         assert_eq!(graded[0].as_ref().unwrap().reward, 1.0, "{mode}");
         let excluded = graded[1].as_ref().unwrap_err();
         assert!(
@@ -136,9 +136,9 @@ async fn what_alone_goes_beyond_the_limits_scores_what_the_manifest_says() {
 
 #[tokio::test]
 async fn a_grading_that_fails_excludes_the_group() {
-    let arena = arena();
+    let host = host();
     for (mode, said) in ALL_AT_ONCE {
-        for graded in grade(&arena, mode).await {
+        for graded in grade(&host, mode).await {
             let excluded = graded.unwrap_err();
             assert_eq!(excluded.cause, ExclusionCause::RewardCall, "{mode}");
             assert!(

@@ -4,7 +4,7 @@
 use rlf_dialogue::tool::{Ended, Fault};
 use serde_json::json;
 
-use crate::arena::{Plan, assert_ended, assert_limit, call, shown};
+use crate::test_host::{Plan, assert_ended, assert_limit, call, observed};
 use rlf_stub_plugins::Beside;
 
 /// Limits under which only the CPU budget can be reached.
@@ -13,9 +13,9 @@ const BUDGET: &str = "limits.cpu_ms = 200\nlimits.wall_ms = 60000\n";
 #[tokio::test]
 async fn busy_loops_end_at_their_own_budget_each() {
     let grants = format!("[misbehave]\n{BUDGET}");
-    let arena = Plan::new().guest("misbehave").grants(&grants).open();
+    let host = Plan::new().guest("misbehave").grants(&grants).open();
     let calls = (0..12).map(|_| call("loop", json!({}))).collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_ended(
             &outcome,
             Ended::Timeout,
@@ -49,7 +49,7 @@ async fn a_storm_of_bulk_memory_operations_ends_at_the_budget() {
         ),
     ];
     let grants = format!("[storm]\n{BUDGET}");
-    let arena = Plan::new()
+    let host = Plan::new()
         .stub("storm", &beside, &tools)
         .grants(&grants)
         .open();
@@ -57,7 +57,7 @@ async fn a_storm_of_bulk_memory_operations_ends_at_the_budget() {
         .iter()
         .map(|(name, _)| call(name, json!({})))
         .collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_ended(&outcome, Ended::Timeout, Fault::Model, "was stopped");
         assert_limit(&outcome, "cpu_ms", 200);
     }
@@ -65,9 +65,9 @@ async fn a_storm_of_bulk_memory_operations_ends_at_the_budget() {
 
 #[tokio::test]
 async fn sleeping_forever_ends_at_once_and_by_the_guests_own_clock() {
-    let arena = Plan::new().guest("misbehave").open();
+    let host = Plan::new().guest("misbehave").open();
     for milliseconds in [10_001, 3_600_000_u64, u64::from(u32::MAX) * 1_000] {
-        let outcome = arena
+        let outcome = host
             .attack_with("sleep", json!({ "milliseconds": milliseconds }))
             .await;
         assert_ended(
@@ -85,13 +85,13 @@ async fn sleeping_forever_ends_at_once_and_by_the_guests_own_clock() {
 async fn a_thousand_sleepers_at_once_all_wake() {
     // 9,000 s of sleep, with far fewer places than sleepers.
     let grants = "[misbehave]\nmax_concurrency = 1000\nlimits.memory_bytes = 8388608\nlimits.wall_ms = 60000\n";
-    let arena = Plan::new().guest("misbehave").grants(grants).open();
+    let host = Plan::new().guest("misbehave").grants(grants).open();
     let calls = (0..1_000)
         .map(|_| call("sleep", json!({"milliseconds": 9_000})))
         .collect();
-    for outcome in arena.attack(calls).await {
+    for outcome in host.attack(calls).await {
         assert_eq!(
-            (outcome.ended, shown(&outcome).as_str()),
+            (outcome.ended, observed(&outcome).as_str()),
             (Ended::Ok, "9000"),
             "{outcome:?}"
         );

@@ -78,7 +78,7 @@ fn componentize_py(project: &Project) -> Result<PathBuf> {
     let bin = venv.join(if cfg!(windows) { "Scripts" } else { "bin" });
     let mark = venv.join("complete");
     if !mark.is_file() {
-        say(&format!("  python: a venv in {}", project.shown(&venv)));
+        say(&format!("  python: a venv in {}", project.display(&venv)));
         make_venv(project, &venv)?;
         install(project, &bin, &requirements)?;
         fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
@@ -112,7 +112,7 @@ fn install(project: &Project, bin: &Path, requirements: &Path) -> Result<()> {
         bail!(
             "pip did not install what {} lists: if PyPI cannot be reached, name an index that has it in PIP_INDEX_URL; \
              on a platform without a wheel of componentize-py, only the build from C is possible",
-            project.shown(requirements)
+            project.display(requirements)
         );
     }
     Ok(())

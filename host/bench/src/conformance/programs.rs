@@ -306,7 +306,7 @@ async fn check(interpreter: &Interpreter, case: Case, code: String) -> Result<()
     let has = |holds: bool, what: &str, part: &Option<String>| match part {
         Some(part) if !holds => Err(format!(
             "stdout does not {what} {part:?}: {}",
-            shown(&stdout)
+            excerpt(&stdout)
         )),
         _ => Ok(()),
     };
@@ -446,8 +446,8 @@ fn same(what: &str, found: &str, expected: &str) -> Result<(), String> {
     }
     Err(format!(
         "{what} is not as expected\n- {}\n+ {}",
-        shown(expected),
-        shown(found)
+        excerpt(expected),
+        excerpt(found)
     ))
 }
 
@@ -457,12 +457,12 @@ fn contains(what: &str, found: &str, parts: Option<&Texts>) -> Result<(), String
         .flat_map(Texts::each)
         .find(|part| !found.contains(part.as_str()));
     match missing {
-        Some(part) => Err(format!("{what} has no {part:?}: {}", shown(found))),
+        Some(part) => Err(format!("{what} has no {part:?}: {}", excerpt(found))),
         None => Ok(()),
     }
 }
 
-fn shown(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     const MAX_SHOWN: usize = 1_200;
     let end = text.floor_char_boundary(MAX_SHOWN);
     let rest = if end < text.len() { " .." } else { "" };

@@ -24,7 +24,7 @@ use super::rounds::{Act, IN_A_ROW, Player, Way};
 use super::{Options, RETAIL};
 
 /// Longest wait for an earlier sandbox to be freed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 /// An environment that is not loaded yet.
 pub(super) struct MeasuredEnvironment {
@@ -59,7 +59,7 @@ impl MeasuredEnvironment {
             ..PluginGrants::default()
         };
         Self::new(
-            "worlds",
+            "servers",
             format!("{server} in Python"),
             options,
             cache,
@@ -151,7 +151,7 @@ fn reserve(config: &SandboxConfig) -> anyhow::Result<Sandbox> {
     let began = Instant::now();
     loop {
         match Sandbox::new(config) {
-            Err(SandboxError::Engine { .. }) if began.elapsed() < PATIENCE => {
+            Err(SandboxError::Engine { .. }) if began.elapsed() < MAX_WAIT => {
                 std::thread::sleep(Duration::from_millis(100));
             }
             made => return Ok(made?),

@@ -7,9 +7,8 @@ use anyhow::{Context, bail, ensure};
 use candle_core::Device;
 use rlf_dialogue::tool::{Ended, ToolCall};
 use rlf_plugins::turn::TurnContext;
-use rlf_policy::{
-    Decoder, DrawKey, Entry, Model, Purpose, Qwen3Config, Sampler, SamplingParams, cpu_facts,
-};
+use rlf_policy::measure::{decode_together, quickstart_shape};
+use rlf_policy::{Decoder, Model, Purpose, Sampler, SamplingParams, cpu_facts};
 use rlf_sandbox::SandboxConfig;
 use rlf_tools::tool_manager::{ToolManager, ToolManagerConfig};
 use serde_json::json;
@@ -45,55 +44,15 @@ pub(crate) fn run(options: &Bench) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The shape of the quickstart's policy.
-fn shape() -> Qwen3Config {
-    Qwen3Config {
-        vocab_size: 421,
-        hidden_size: 96,
-        intermediate_size: 256,
-        num_hidden_layers: 3,
-        num_attention_heads: 4,
-        num_key_value_heads: 2,
-        head_dim: 24,
-        max_position_embeddings: 1024,
-        rms_norm_eps: 1e-6,
-        rope_theta: 10_000.0,
-        tie_word_embeddings: true,
-        initializer_range: 0.036,
-    }
-}
-
 fn tokens_per_second(workers: usize) -> anyhow::Result<f64> {
-    let model = Model::init(&shape(), 0, &Device::Cpu)?;
+    let model = Model::init(&quickstart_shape(), 0, &Device::Cpu)?;
     let sampler = Sampler::new(SamplingParams::default(), 0, Purpose::Test)?;
     let mut decoder = Decoder::new(&model, BATCH, NEW_TOKENS, workers)?;
+    let prompts = vec![vec![1_u32]; BATCH];
     let (began, mut tokens) = (Instant::now(), 0);
     while began.elapsed() < TIME {
-        let mut last = vec![[1_u32]; BATCH];
-        for start in 0..NEW_TOKENS {
-            let entries: Vec<Entry<'_>> = last
-                .iter()
-                .enumerate()
-                .map(|(slot, tokens)| Entry {
-                    slot,
-                    start,
-                    tokens,
-                })
-                .collect();
-            let drawn = decoder.step_with(&model, &entries, |entry, logits| {
-                let key = DrawKey {
-                    step: 0,
-                    task: entry as u64,
-                    sample: 0,
-                    position: start as u64,
-                };
-                sampler.sample(logits, key)
-            })?;
-            for (last, drawn) in last.iter_mut().zip(drawn) {
-                *last = [drawn?.id];
-            }
-            tokens += BATCH;
-        }
+        decode_together(&model, &mut decoder, &sampler, &prompts, NEW_TOKENS)?;
+        tokens += BATCH * NEW_TOKENS;
     }
     Ok(tokens as f64 / began.elapsed().as_secs_f64())
 }

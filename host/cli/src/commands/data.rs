@@ -38,7 +38,7 @@ struct Rows {
     demonstrations: Vec<Demonstration>,
     bad: usize,
     /// Lines printed about the rows.
-    told: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl Rows {
@@ -52,13 +52,45 @@ impl Rows {
 }
 
 fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
+    let options = options(import)?;
+    let mut rows = match &import.steps_of {
+        Some(run) => steps_of(&import.files, run)?,
+        None => read(import, &options)?,
+    };
+    check_rows(import, &mut rows)?;
+    let wrong = if import.replay {
+        replay(import, &mut rows)?
+    } else {
+        0
+    };
+    write(import, &mut rows)?;
+    // If rows go to standard output, messages must not.
+    let to_stdout = rlf_files::is_standard_output(&import.output);
+    for line in &rows.messages {
+        if to_stdout {
+            eprintln!("{line}");
+        } else {
+            say!("{line}");
+        }
+    }
+    if wrong > 0 {
+        warn(&format!(
+            "of the tasks written, {wrong} cannot be right, as said above; --skip-bad leaves such rows out"
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The options of the import, from the command line.
+fn options(import: &Import) -> anyhow::Result<Options> {
     let from = import
         .from
         .as_deref()
         .map(str::parse::<Format>)
         .transpose()
         .map_err(|error| anyhow!("--from: {error}"))?;
-    let options = Options {
+    Ok(Options {
         from,
         environment: import.environment.clone(),
         scoping: match import.scoping.as_str() {
@@ -77,11 +109,11 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         } else {
             Reasoning::Keep
         },
-    };
-    let mut rows = match &import.steps_of {
-        Some(run) => steps_of(&import.files, run)?,
-        None => read(import, &options)?,
-    };
+    })
+}
+
+/// Fails if the rows cannot go into one file. Leaves out rows whose id an earlier row has, if bad rows may be left out.
+fn check_rows(import: &Import, rows: &mut Rows) -> anyhow::Result<()> {
     if !rows.tasks.is_empty() && !rows.demonstrations.is_empty() {
         bail!(
             "{} rows are tasks, for RL, and {} are demonstrations, for SFT, which go into files of their own: name one format with --from",
@@ -98,31 +130,34 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
         );
     }
     rows.leave_out(&twice);
-    if import.steps
-        && rows
-            .tasks
-            .iter()
-            .all(|task| !task.extra.contains_key("turns"))
-    {
+    let has_begun = |task: &Task| task.extra.contains_key("turns");
+    if import.steps && !rows.tasks.iter().any(has_begun) {
         warn("--steps takes rows whose conversation has begun, and none of these has");
     }
-    let mut wrong = 0;
-    if import.replay {
-        let (indices, told) = replay::run(import, &mut rows.tasks)?;
-        rows.told.extend(told);
-        if import.skip_bad {
-            rows.leave_out(&indices);
-        } else {
-            wrong = indices.len();
-        }
+    Ok(())
+}
+
+/// Replays the tasks' gold calls. Leaves out tasks that cannot be right, if bad rows may be left out. Returns the number
+/// of such tasks that stay.
+fn replay(import: &Import, rows: &mut Rows) -> anyhow::Result<usize> {
+    let (wrong, messages) = replay::run(import, &mut rows.tasks)?;
+    rows.messages.extend(messages);
+    if import.skip_bad {
+        rows.leave_out(&wrong);
+        return Ok(0);
     }
+    Ok(wrong.len())
+}
+
+/// Writes the rows to the output, and adds messages with their numbers.
+fn write(import: &Import, rows: &mut Rows) -> anyhow::Result<()> {
     if rows.tasks.is_empty() && rows.demonstrations.is_empty() {
         bail!("there is no row to write");
     }
     if rows.demonstrations.is_empty() {
         rlf_import::write_tasks(&import.output, &rows.tasks)?;
         let kinds = kinds(&rows.tasks, &import.output);
-        rows.told.extend(kinds);
+        rows.messages.extend(kinds);
     } else {
         rlf_import::write_demonstrations(&import.output, &rows.demonstrations)?;
         let turns: usize = rows
@@ -130,31 +165,16 @@ fn run_import(import: &Import) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|one| one.messages.len() - one.given)
             .sum();
-        rows.told.push(format!(
+        rows.messages.push(format!(
             "{} demonstrations with {turns} messages behind their prompts in {}",
             rows.demonstrations.len(),
             import.output.display()
         ));
     }
     if rows.bad > 0 {
-        rows.told.push(format!("{} rows left out", rows.bad));
+        rows.messages.push(format!("{} rows left out", rows.bad));
     }
-    // If rows go to standard output, messages must not.
-    let to_stdout = rlf_files::is_standard_output(&import.output);
-    for line in &rows.told {
-        if to_stdout {
-            eprintln!("{line}");
-        } else {
-            say!("{line}");
-        }
-    }
-    if wrong > 0 {
-        warn(&format!(
-            "of the tasks written, {wrong} cannot be right, as said above; --skip-bad leaves such rows out"
-        ));
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Indices of tasks whose id an earlier task has.
@@ -199,7 +219,7 @@ fn read(import: &Import, options: &Options) -> anyhow::Result<Rows> {
         renamed += read.renamed();
     }
     if renamed > 0 {
-        rows.told.push(format!(
+        rows.messages.push(format!(
             "{renamed} rows had the id of another in their file, and have their line behind it: ID@LINE"
         ));
     }
@@ -217,27 +237,27 @@ fn steps_of(files: &[std::path::PathBuf], run: &Path) -> anyhow::Result<Rows> {
     let given: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let is_given = |sample: &&Task| given.contains(sample.id.as_str());
     let tried = samples.iter().filter(is_given).count();
-    let told = format!(
+    let tried = format!(
         "{tried} questions were tried, and {} different ways that they had begun",
         samples.len() - tried
     );
     Ok(Rows {
         tasks: samples,
-        told: vec![told],
+        messages: vec![tried],
         ..Rows::default()
     })
 }
 
 /// Lines with the number of written tasks of each kind.
 fn kinds(tasks: &[Task], output: &Path) -> Vec<String> {
-    let mut told = vec![format!("{} tasks in {}", tasks.len(), output.display())];
+    let mut lines = vec![format!("{} tasks in {}", tasks.len(), output.display())];
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for task in tasks {
         let environment = task.environment.as_deref().unwrap_or("no environment");
         *kinds.entry((&task.source, environment)).or_default() += 1;
     }
     for ((source, environment), count) in kinds {
-        told.push(format!("  {count:>6} of {source}, in {environment}"));
+        lines.push(format!("  {count:>6} of {source}, in {environment}"));
     }
-    told
+    lines
 }

@@ -118,18 +118,8 @@ impl Reader {
 }
 
 pub(crate) fn outcome(call: &ToolCall, text: &str) -> CallOutcome {
-    CallOutcome {
-        call_id: call.call_id.clone(),
-        name: call.name.clone(),
-        ended: Ended::Ok,
-        fault: Fault::Model,
-        observation: Some(Observation::text(text, false)),
-        step_reward: None,
-        state: None,
-        detail: None,
-        wall_us: 0,
-        component: String::new(),
-    }
+    let observation = Observation::text(text, false);
+    CallOutcome::from_observation(call.call_id.clone(), call.name.clone(), observation)
 }
 
 /// Answers the calls of a step with `text`.

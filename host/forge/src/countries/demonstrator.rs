@@ -138,7 +138,7 @@ impl CountryDemonstrator {
         let turn = self.steps.next().map(|step| match step {
             Step::Look(keys) => DemonstratedTurn::Act(
                 keys.iter()
-                    .map(|(key, column)| self.look(key, *column))
+                    .map(|(key, column)| self.lookup(key, *column))
                     .collect(),
             ),
             Step::Compute(pieces) => {
@@ -162,7 +162,7 @@ impl CountryDemonstrator {
         }
     }
 
-    fn look(&self, key: &Source, column: Column) -> ToolCall {
+    fn lookup(&self, key: &Source, column: Column) -> ToolCall {
         call(
             LOOKUP,
             json!({KEY_ARGUMENT: self.text(key), COLUMN_ARGUMENT: column.as_str()}),

@@ -13,7 +13,7 @@ use super::draws::Draws;
 use super::facts::Country;
 
 /// Deals the countries: one split for each, in their order. `shares` are those of validation and test.
-pub(crate) fn deal(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Split> {
+pub(crate) fn assign_splits(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Split> {
     let order = shuffled(countries, seed);
     let mut group: Vec<usize> = (0..countries.len()).collect();
     pair_neighbours(countries, &order, &mut group);
@@ -149,7 +149,7 @@ mod tests {
     fn the_splits_have_their_shares() {
         let countries = real_countries().unwrap();
         for seed in 0..20 {
-            let splits = deal(&countries, seed, [0.15, 0.25]);
+            let splits = assign_splits(&countries, seed, [0.15, 0.25]);
             let count = |split| splits.iter().filter(|s| **s == split).count() as i64;
             assert!(
                 (count(Split::Train) - 101).abs() <= 3,
@@ -173,7 +173,7 @@ mod tests {
     fn hops_stay_in_the_split_and_most_countries_have_one() {
         let countries = real_countries().unwrap();
         for seed in 0..20 {
-            let splits = deal(&countries, seed, [0.15, 0.25]);
+            let splits = assign_splits(&countries, seed, [0.15, 0.25]);
             let neighbours = neighbours(&countries, &splits, seed);
             for (index, neighbour) in neighbours.iter().enumerate() {
                 assert!(neighbour.is_none_or(|neighbour| splits[neighbour] == splits[index]));
@@ -197,7 +197,7 @@ mod tests {
     fn no_name_of_one_split_is_part_of_a_name_of_another() {
         let countries = real_countries().unwrap();
         for seed in 0..20 {
-            let splits = deal(&countries, seed, [0.15, 0.25]);
+            let splits = assign_splits(&countries, seed, [0.15, 0.25]);
             for held in [Split::Validation, Split::Test] {
                 for name in names(&countries, &splits, held) {
                     for other in Split::ALL.into_iter().filter(|other| *other != held) {
@@ -214,12 +214,12 @@ mod tests {
     fn another_seed_deals_otherwise() {
         let countries = real_countries().unwrap();
         assert_eq!(
-            deal(&countries, 3, [0.15, 0.25]),
-            deal(&countries, 3, [0.15, 0.25])
+            assign_splits(&countries, 3, [0.15, 0.25]),
+            assign_splits(&countries, 3, [0.15, 0.25])
         );
         assert_ne!(
-            deal(&countries, 3, [0.15, 0.25]),
-            deal(&countries, 4, [0.15, 0.25])
+            assign_splits(&countries, 3, [0.15, 0.25]),
+            assign_splits(&countries, 4, [0.15, 0.25])
         );
     }
 }

@@ -72,7 +72,7 @@ impl CountryTasks {
     pub fn generate(seed: u64, config: &CountriesConfig) -> Result<Self, CountriesError> {
         config.check()?;
         let countries = facts::real_countries()?;
-        let splits = split::deal(
+        let splits = split::assign_splits(
             &countries,
             config.split_seed,
             [config.validation_share, config.test_share],

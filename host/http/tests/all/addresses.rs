@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use rlf_http::{HostRule, HttpClient, HttpRules, Reach, is_public};
+use rlf_http::{HostRule, HttpClient, HttpRules, NetworkKind, is_public};
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
-use crate::{PATIENCE, denied, get, rules};
+use crate::{MAX_WAIT, denied, get, rules};
 
 /// Addresses that `allow_private_addresses` opens.
 const PRIVATE: &[&str] = &[
@@ -151,7 +151,7 @@ async fn refused(addresses: Vec<IpAddr>, allow_private_addresses: bool) {
     let names = Names::in_turn([addresses.clone()]);
     let client = HttpClient::open_with(&rules, Arc::new(names)).unwrap();
     let answered = client
-        .call(Instant::now() + PATIENCE)
+        .call(Instant::now() + MAX_WAIT)
         .fetch(get("http://evil.test/"))
         .await;
     let reason = denied(answered);
@@ -192,7 +192,7 @@ async fn the_machines_own_resolver_is_checked_too() {
         rules.hosts.insert("localhost".to_owned(), rule.clone());
         let client = HttpClient::open(&rules).unwrap();
         let answer = client
-            .call(Instant::now() + PATIENCE)
+            .call(Instant::now() + MAX_WAIT)
             .fetch(get(&url))
             .await;
         if allowed {
@@ -209,13 +209,13 @@ fn every_closed_range_ends_where_the_registries_say() {
     for (texts, is_expected) in [
         (
             PRIVATE,
-            (|reach| matches!(reach, Reach::Private(_))) as fn(Reach) -> bool,
+            (|reach| matches!(reach, NetworkKind::Private(_))) as fn(NetworkKind) -> bool,
         ),
-        (NEVER, |reach| matches!(reach, Reach::Never(_))),
-        (PUBLIC, |reach| reach == Reach::Public),
+        (NEVER, |reach| matches!(reach, NetworkKind::Never(_))),
+        (PUBLIC, |reach| reach == NetworkKind::Public),
     ] {
         for text in texts {
-            let reach = Reach::from_address(address(text));
+            let reach = NetworkKind::from_address(address(text));
             assert!(is_expected(reach), "{text}: {reach:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rlf_http::FetchError;
 
 use crate::server::{Answer, Server};
-use crate::{PATIENCE, client, get, rules};
+use crate::{MAX_WAIT, client, get, rules};
 
 #[tokio::test]
 async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
@@ -20,7 +20,7 @@ async fn a_dropped_fetch_closes_its_connection_and_makes_room() {
         rules.max_concurrent = 1;
         let client = client(&rules);
         for _ in 0..2 {
-            let call = client.call(Instant::now() + PATIENCE);
+            let call = client.call(Instant::now() + MAX_WAIT);
             let request = get(format!("http://api.test:{}/", server.port));
             let fetch = tokio::spawn(async move { call.fetch(request).await });
             server.request().await;

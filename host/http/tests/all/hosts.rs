@@ -7,7 +7,7 @@ use rlf_http::{HostRule, HttpClient, HttpRules, Scheme};
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
-use crate::{LOOPBACK, PATIENCE, call, denied, get, invalid, rules};
+use crate::{LOOPBACK, MAX_WAIT, call, denied, get, invalid, rules};
 
 fn clear_text(ports: &[u16]) -> HostRule {
     HostRule {
@@ -60,7 +60,7 @@ async fn what_is_not_listed_is_not_even_looked_up() {
             "host `api.test` is opened for http, not for https",
         ),
     ] {
-        let call = client.call(Instant::now() + PATIENCE);
+        let call = client.call(Instant::now() + MAX_WAIT);
         let reason = denied(call.fetch(get(url)).await);
         assert!(reason.contains(because), "{url}: {reason}");
     }

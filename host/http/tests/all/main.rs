@@ -30,7 +30,7 @@ use crate::names::Names;
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Far longer than any test takes, so a fetch ends only for the tested reason.
-const PATIENCE: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// Opens `api.test` at `port` of this machine, without TLS.
 fn rules(port: u16) -> HttpRules {
@@ -41,7 +41,7 @@ fn rules(port: u16) -> HttpRules {
     };
     HttpRules {
         hosts: [("api.test".to_owned(), rule)].into(),
-        timeout: PATIENCE,
+        timeout: MAX_WAIT,
         ..HttpRules::default()
     }
 }
@@ -52,7 +52,7 @@ fn client(rules: &HttpRules) -> HttpClient {
 }
 
 fn call(rules: &HttpRules) -> HttpCall {
-    client(rules).call(Instant::now() + PATIENCE)
+    client(rules).call(Instant::now() + MAX_WAIT)
 }
 
 fn get(url: impl Into<String>) -> Request {

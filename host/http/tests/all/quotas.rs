@@ -7,7 +7,7 @@ use rlf_http::{FetchError, HttpClient};
 use tokio::task::JoinSet;
 
 use crate::names::Busy;
-use crate::{PATIENCE, client, denied, exhausted, get, rules};
+use crate::{MAX_WAIT, client, denied, exhausted, get, rules};
 
 #[tokio::test]
 async fn no_more_fetches_run_at_once_than_the_rules_say() {
@@ -19,7 +19,7 @@ async fn no_more_fetches_run_at_once_than_the_rules_say() {
     let mut fetches = JoinSet::new();
     // Two calls of one plugin share its limit of concurrent fetches.
     for _ in 0..2 {
-        let call = Arc::new(client.call(Instant::now() + PATIENCE));
+        let call = Arc::new(client.call(Instant::now() + MAX_WAIT));
         for _ in 0..6 {
             let call = call.clone();
             fetches.spawn(async move { call.fetch(get("http://api.test/")).await });
@@ -37,7 +37,7 @@ async fn a_call_asks_for_no_more_than_its_share() {
     let mut rules = rules(80);
     rules.max_requests_per_call = 2;
     let client = client(&rules);
-    let call = client.call(Instant::now() + PATIENCE);
+    let call = client.call(Instant::now() + MAX_WAIT);
     for _ in 0..2 {
         // Refused fetches count, because each of them is an attempt and costs work.
         denied(call.fetch(get("https://elsewhere.test/")).await);
@@ -52,7 +52,7 @@ async fn a_call_asks_for_no_more_than_its_share() {
     // Another call has its own quota.
     denied(
         client
-            .call(Instant::now() + PATIENCE)
+            .call(Instant::now() + MAX_WAIT)
             .fetch(get("https://elsewhere.test/"))
             .await,
     );

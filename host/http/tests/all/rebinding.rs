@@ -7,7 +7,7 @@ use rlf_http::HttpClient;
 
 use crate::names::Names;
 use crate::server::{Answer, Server};
-use crate::{LOOPBACK, PATIENCE, denied, get, rules};
+use crate::{LOOPBACK, MAX_WAIT, denied, get, rules};
 
 #[tokio::test]
 async fn an_answer_that_changes_is_asked_for_once() {
@@ -17,7 +17,7 @@ async fn an_answer_that_changes_is_asked_for_once() {
         vec!["169.254.169.254".parse().unwrap()],
     ]));
     let client = HttpClient::open_with(&rules(server.port), names.clone()).unwrap();
-    let call = client.call(Instant::now() + PATIENCE);
+    let call = client.call(Instant::now() + MAX_WAIT);
     let url = format!("http://api.test:{}/", server.port);
 
     let answer = call.fetch(get(&url)).await.unwrap();
@@ -40,7 +40,7 @@ async fn the_next_address_is_tried_where_one_does_not_answer() {
     // Nothing listens at 127.0.0.2: the server is bound to 127.0.0.1 alone.
     let names = Names::in_turn([vec!["127.0.0.2".parse().unwrap(), LOOPBACK]]);
     let client = HttpClient::open_with(&rules(server.port), Arc::new(names)).unwrap();
-    let call = client.call(Instant::now() + PATIENCE);
+    let call = client.call(Instant::now() + MAX_WAIT);
     let answer = call
         .fetch(get(format!("http://api.test:{}/", server.port)))
         .await

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{interval, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::PATIENCE;
+use crate::MAX_WAIT;
 
 #[derive(Clone)]
 pub(crate) enum Answer {
@@ -109,7 +109,7 @@ impl Server {
 
     /// Waits for the next event.
     pub(crate) async fn next(&mut self) -> Event {
-        let next = timeout(PATIENCE, self.events.recv()).await;
+        let next = timeout(MAX_WAIT, self.events.recv()).await;
         next.expect("nothing happened at the server").unwrap()
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn task(row: &Row, context: &RowContext) -> Result<Task, RowError> {
         prompt,
         tools: None,
         reference,
-        environment: Some(context.environment("worlds")),
+        environment: Some(context.environment("servers")),
         setup: json!({"servers": begin}),
         extra,
     })

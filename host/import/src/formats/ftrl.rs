@@ -59,7 +59,10 @@ impl Unsolved {
     pub(crate) fn solve(&mut self, tool: &str, output: &str) {
         let said = plain(output);
         for (_, answers) in self.0.iter_mut().filter(|(name, _)| name == tool) {
-            if let Some(at) = answers.iter().position(|answer| holds(&said, answer)) {
+            if let Some(at) = answers
+                .iter()
+                .position(|answer| contains_parts(&said, answer))
+            {
                 answers.remove(at);
                 return;
             }
@@ -68,7 +71,7 @@ impl Unsolved {
 }
 
 /// Whether the output contains every part of a sub-answer. Parts are separated by commas.
-fn holds(said: &str, answer: &str) -> bool {
+fn contains_parts(said: &str, answer: &str) -> bool {
     answer.split(", ").all(|part| said.contains(&plain(part)))
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rlf_dialogue::trajectory::{ModelSegment, Segment};
 use rlf_dialogue::{
-    CallOutcome, ChatTemplate, Dialogue, DialogueConfig, Ended, Episode, Fault, Finish, History,
-    NextInput, Observation, RenderInput, Step, Task, TrainingSequence, Trajectory,
+    CallOutcome, ChatTemplate, Dialogue, DialogueConfig, Episode, Finish, History, NextInput,
+    Observation, RenderInput, Step, Task, TrainingSequence, Trajectory,
 };
 use rlf_import::{Demonstration, Options, play};
 use serde_json::{Value, json};
@@ -99,17 +99,9 @@ fn rollout(
         };
         assert_ne!(episode.next_input(), NextInput::Finished);
         if let Step::Act(calls) = episode.push_sampled(ids.clone(), vec![0.0; ids.len()]) {
-            let said = calls.into_iter().map(|call| CallOutcome {
-                call_id: call.call_id,
-                name: call.name,
-                ended: Ended::Ok,
-                fault: Fault::Model,
-                observation: outcomes.next().unwrap().observation.clone(),
-                step_reward: None,
-                state: None,
-                detail: None,
-                wall_us: 0,
-                component: String::new(),
+            let said = calls.into_iter().map(|call| {
+                let observation = outcomes.next().unwrap().observation.clone().unwrap();
+                CallOutcome::from_observation(call.call_id, call.name, observation)
             });
             episode.push_outcomes(said.collect());
         }

@@ -164,7 +164,7 @@ fn all_rows_of_the_ftrl_sample_are_read() {
 #[test]
 fn an_envfactory_row_is_calls_to_make_in_an_environment() {
     let read = task(&envfactory(), &Options::default());
-    assert_eq!(read.environment.as_deref(), Some("worlds"));
+    assert_eq!(read.environment.as_deref(), Some("servers"));
     assert_eq!(
         read.setup,
         json!({"servers": {"Notes": {"notes": ["milk"]}}})

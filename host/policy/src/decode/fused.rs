@@ -48,7 +48,7 @@ pub(super) struct CacheShape {
 }
 
 /// `len` numbers of any value.
-fn sized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
+fn resized(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
     if buffer.len() < len {
         buffer.resize(len, 0.0);
     }
@@ -68,13 +68,13 @@ impl Network<'_> {
         let heads = &shape.heads;
         let hidden = self.norm.len();
         let ids = jobs.iter().flat_map(|job| job.entry.tokens.iter().copied());
-        let x = sized(&mut scratch.x, rows * hidden);
+        let x = resized(&mut scratch.x, rows * hidden);
         embed_into(self.embedding, self.embedding_columns, ids, x);
-        let normed = sized(&mut scratch.normed, rows * hidden);
-        let packed = sized(&mut scratch.packed, rows * heads.packed_width());
-        let mixed = sized(&mut scratch.mixed, rows * heads.out_width());
-        let wide = sized(&mut scratch.wide, rows * 2 * self.inner);
-        let gated = sized(&mut scratch.gated, rows * self.inner);
+        let normed = resized(&mut scratch.normed, rows * hidden);
+        let packed = resized(&mut scratch.packed, rows * heads.packed_width());
+        let mixed = resized(&mut scratch.mixed, rows * heads.out_width());
+        let wide = resized(&mut scratch.wide, rows * 2 * self.inner);
+        let gated = resized(&mut scratch.gated, rows * self.inner);
         for (number, layer) in self.layers.iter().enumerate() {
             rms_norm_into(x, layer.input_norm, self.eps, normed);
             linear_into(normed, layer.qkv, packed, false);
@@ -101,7 +101,7 @@ impl Network<'_> {
             swiglu_into(wide, self.inner, gated);
             linear_into(gated, layer.down, x, true);
         }
-        let last = sized(&mut scratch.last, jobs.len() * hidden);
+        let last = resized(&mut scratch.last, jobs.len() * hidden);
         let mut row = 0;
         for (job, last) in jobs.iter_mut().zip(last.chunks_exact_mut(hidden)) {
             row += job.entry.tokens.len();
@@ -110,7 +110,7 @@ impl Network<'_> {
         }
         let normed = &mut normed[..jobs.len() * hidden];
         rms_norm_into(last, self.norm, self.eps, normed);
-        let logits = sized(&mut scratch.logits, jobs.len() * self.head.n);
+        let logits = resized(&mut scratch.logits, jobs.len() * self.head.n);
         linear_into(normed, self.head, logits, false);
         jobs.iter()
             .zip(logits.chunks_exact(self.head.n))
@@ -140,7 +140,7 @@ impl Network<'_> {
             let tiles = &mut job.slot.keys[place * tiles_len..(place + 1) * tiles_len];
             let values = &mut job.slot.values
                 [place * shape.context * dim..(place + 1) * shape.context * dim];
-            let keys = sized(prepared, count * dim);
+            let keys = resized(prepared, count * dim);
             prepare_head(
                 heads,
                 self.table,
@@ -163,7 +163,7 @@ impl Network<'_> {
             let first = head * group;
             if count == 1 {
                 // The heads of the group share keys and values, and are computed together.
-                let queries = sized(prepared, group * dim);
+                let queries = resized(prepared, group * dim);
                 for (query, out) in queries.chunks_exact_mut(dim).enumerate() {
                     let column = (first + query) * dim;
                     prepare_head(
@@ -181,7 +181,7 @@ impl Network<'_> {
                 attend_cached(queries, tiles, values, dim, start + 1, 0, weights, out, dim);
             } else {
                 for query in first..first + group {
-                    let queries = sized(prepared, count * dim);
+                    let queries = resized(prepared, count * dim);
                     prepare_head(
                         heads,
                         self.table,

@@ -175,20 +175,11 @@ impl Attention {
         d_packed: &mut [f32],
         (dq_norm, dk_norm): (&mut [f32], &mut [f32]),
     ) {
-        let Self { heads, table, .. } = self;
+        let heads = &self.heads;
         let (dim, width, out_width) = (heads.dim, heads.packed_width(), heads.out_width());
         let len = packed.len() / width;
         let keys = room(&mut scratch.keys, len * dim);
-        prepare_head(
-            heads,
-            table,
-            packed,
-            heads.key_column(head),
-            k_norm,
-            0,
-            1.0,
-            keys,
-        );
+        self.prepare(packed, heads.key_column(head), k_norm, 1.0, keys);
         let tiles = room(&mut scratch.tiles, heads.tiles_len(len));
         store_keys(keys, dim, 0, tiles);
         let d_keys = room(&mut scratch.d_keys, len * dim);
@@ -197,16 +188,7 @@ impl Attention {
         for query_head in head * heads.group()..(head + 1) * heads.group() {
             let column = query_head * dim;
             let queries = room(&mut scratch.queries, len * dim);
-            prepare_head(
-                heads,
-                table,
-                packed,
-                column,
-                q_norm,
-                0,
-                heads.scale(),
-                queries,
-            );
+            self.prepare(packed, column, q_norm, heads.scale(), queries);
             let d_queries = room(&mut scratch.d_queries, len * dim);
             for first in (0..len).step_by(BLOCK) {
                 let count = BLOCK.min(len - first);
@@ -287,6 +269,11 @@ impl Attention {
             d_packed,
             dk_norm,
         );
+    }
+
+    /// Norms, rotates and scales the head at `column` of a sequence into `out[len, dim]`.
+    fn prepare(&self, packed: &[f32], column: usize, w: &[f32], scale: f32, out: &mut [f32]) {
+        prepare_head(&self.heads, &self.table, packed, column, w, 0, scale, out);
     }
 
     #[allow(clippy::too_many_arguments)]

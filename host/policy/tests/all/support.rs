@@ -1,23 +1,15 @@
 //! Models and sequences for tests.
 
 use candle_core::Device;
+use rlf_policy::measure::quickstart_shape;
 use rlf_policy::{Key, Model, PackedBatch, Purpose, Qwen3Config, Sequence};
 
-/// The quickstart's shape.
+/// The quickstart's shape, with a larger vocabulary and larger weights.
 pub(crate) fn quickstart() -> Qwen3Config {
     Qwen3Config {
         vocab_size: 461,
-        hidden_size: 96,
-        intermediate_size: 256,
-        num_hidden_layers: 3,
-        num_attention_heads: 4,
-        num_key_value_heads: 2,
-        head_dim: 24,
-        max_position_embeddings: 1024,
-        rms_norm_eps: 1e-6,
-        rope_theta: 10_000.0,
-        tie_word_embeddings: true,
         initializer_range: 0.05,
+        ..quickstart_shape()
     }
 }
 

@@ -9,7 +9,7 @@ use rlf_dialogue::episode::{Episode, Step, Unwritable};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::parser;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, Ended, Fault, Hints, Observation, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, Hints, Observation, ToolCall, ToolDefinition};
 use rlf_dialogue::turn::TurnOutcome;
 use serde_json::{Map, Value, json};
 
@@ -77,17 +77,9 @@ impl TrialConversation {
     pub(crate) fn say(&mut self, turn: &Message) -> Result<(), Unwritable> {
         let text = self.episode.write_turn(turn)?;
         if let Step::Act(calls) = self.episode.push_demonstrated(&text) {
-            let outcomes = calls.into_iter().map(|call| CallOutcome {
-                call_id: call.call_id,
-                name: call.name,
-                ended: Ended::Ok,
-                fault: Fault::Model,
-                observation: Some(Observation::text("ok", false)),
-                step_reward: None,
-                state: None,
-                detail: None,
-                wall_us: 0,
-                component: String::new(),
+            let outcomes = calls.into_iter().map(|call| {
+                let observation = Observation::text("ok", false);
+                CallOutcome::from_observation(call.call_id, call.name, observation)
             });
             self.episode.push_outcomes(outcomes.collect());
         }

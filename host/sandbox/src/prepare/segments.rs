@@ -148,17 +148,17 @@ mod tests {
     use super::{Segment, join, module};
     use proptest::prelude::*;
 
-    fn of(segments: &str) -> Vec<u8> {
+    fn module_with(segments: &str) -> Vec<u8> {
         wat::parse_str(format!("(module (memory 4) (memory 1) {segments})")).unwrap()
     }
 
     #[test]
     fn what_lies_close_is_one_segment() {
-        let apart = of(
+        let apart = module_with(
             r#"(data (i32.const 8) "ab") (data (i32.const 16) "c") (data (i32.const 17) "d")
                (data (i32.const 200000) "e") (data (memory 1) (i32.const 0) "f") (data (i32.const -1) "")"#,
         );
-        let together = of(
+        let together = module_with(
             r#"(data (i32.const 8) "ab\00\00\00\00\00\00cd") (data (i32.const 200000) "e")
                (data (memory 1) (i32.const 0) "f") (data (i32.const -1) "")"#,
         );
@@ -173,14 +173,14 @@ mod tests {
             r#"(data (i32.const 0) "abc") (data (i32.const 2) "d")"#,
             r#"(global i32 (i32.const 4)) (data (i32.const 0) "a") (data (global.get 0) "b") (data (i32.const 8) "c")"#,
         ] {
-            let module_bytes = of(segments);
+            let module_bytes = module_with(segments);
             assert_eq!(module(&module_bytes).unwrap(), module_bytes);
         }
     }
 
     #[test]
     fn segments_that_an_instruction_may_name_keep_their_numbers() {
-        let named = of(
+        let named = module_with(
             r#"(data (i32.const 8) "a") (data (i32.const 9) "b") (data "c") (func (data.drop 2))"#,
         );
         assert_eq!(module(&named).unwrap(), named);
@@ -232,7 +232,7 @@ mod tests {
                 })
                 .collect();
             let wanted: Vec<_> = segments.iter().map(|(place, size, byte)| (*place, vec![*byte; *size])).collect();
-            let joined = module(&of(&texts.concat())).unwrap();
+            let joined = module(&module_with(&texts.concat())).unwrap();
             let mut found = Vec::new();
             for payload in wasmparser::Parser::new(0).parse_all(&joined) {
                 if let wasmparser::Payload::DataSection(section) = payload.unwrap() {

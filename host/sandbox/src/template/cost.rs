@@ -52,7 +52,9 @@ impl Template {
             let mut memory_bytes = 0;
             while times.is_empty() || began.elapsed() < time {
                 let report = self
-                    .call(self.patient(), |_, _| Box::pin(async { Ok(()) }))
+                    .call(self.spec_with_ample_time(), |_, _| {
+                        Box::pin(async { Ok(()) })
+                    })
                     .await;
                 report.outcome?;
                 times.push(report.wall);
@@ -69,7 +71,7 @@ impl Template {
     }
 
     /// A call with more time than one that does work.
-    fn patient(&self) -> CallSpec {
+    fn spec_with_ample_time(&self) -> CallSpec {
         CallSpec {
             label: "measuring".to_owned(),
             limits: Some(Limits {
@@ -88,7 +90,7 @@ impl Template {
         let (made, released) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let mut calls = JoinSet::new();
         for _ in 0..number {
-            let (template, spec) = (self.clone(), self.patient());
+            let (template, spec) = (self.clone(), self.spec_with_ample_time());
             let (made, released) = (Arc::clone(&made), Arc::clone(&released));
             calls.spawn(async move {
                 template

@@ -1,6 +1,6 @@
 //! Virtual time: `wasi:clocks` and the waiting half of `wasi:io/poll`.
 //!
-//! A call starts at a fixed instant. Time moves a little with every look at a clock. If the guest waits
+//! A call starts at a fixed instant. Time moves a little with every reading of a clock. If the guest waits
 //! for nothing but time, it jumps to the next deadline: sleeping is free and deterministic. Virtual time
 //! still counts against the call's deadline, so `sleep(1000)` under a limit of ten seconds is a timeout
 //! at once.
@@ -36,8 +36,8 @@ pub(crate) const START: Duration = Duration::from_secs(START_SECONDS);
 /// The monotonic clock's first reading, in nanoseconds: a day, as on a machine that has been up for
 /// a while, so that "an hour ago" exists.
 const START_MONOTONIC: u64 = 86_400 * 1_000_000_000;
-/// Virtual time of one look at a clock, in nanoseconds. It lets programs that wait by polling a clock make progress.
-const LOOK: u64 = 1_000;
+/// Virtual time of one reading of a clock, in nanoseconds. It lets programs that wait by polling a clock make progress.
+const READING: u64 = 1_000;
 
 /// Time of one call, in nanoseconds since it started: virtual, unless it is made real.
 pub(crate) struct GuestClock {
@@ -76,15 +76,15 @@ impl GuestClock {
         })
     }
 
-    /// Adds one look to virtual time and returns the sum.
-    fn look(&self) -> Result<u64> {
+    /// Adds one reading to virtual time and returns the sum.
+    fn read(&self) -> Result<u64> {
         if self.real.get().is_some() {
             return Ok(self.elapsed());
         }
-        self.jump_to(self.elapsed().saturating_add(LOOK))
+        self.jump_to(self.elapsed().saturating_add(READING))
     }
 
-    /// The wall clock after a look at it, since 1970.
+    /// Reads the wall clock, since 1970.
     pub(crate) fn wall(&self) -> Result<Duration> {
         if self.real.get().is_some() {
             // WASI has no instants before 1970.
@@ -92,12 +92,12 @@ impl GuestClock {
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default());
         }
-        Ok(START + Duration::from_nanos(self.look()?))
+        Ok(START + Duration::from_nanos(self.read()?))
     }
 
-    /// The steady clock after a look at it, in nanoseconds.
+    /// Reads the steady clock, in nanoseconds.
     pub(crate) fn monotonic(&self) -> Result<u64> {
-        Ok(START_MONOTONIC.saturating_add(self.look()?))
+        Ok(START_MONOTONIC.saturating_add(self.read()?))
     }
 
     /// Lets so many nanoseconds pass: at once if time is virtual.
@@ -230,7 +230,7 @@ impl wall_clock::Host for TimeView<'_> {
     fn resolution(&mut self) -> Result<Datetime> {
         Ok(Datetime {
             seconds: 0,
-            nanoseconds: LOOK as u32,
+            nanoseconds: READING as u32,
         })
     }
 }
@@ -241,7 +241,7 @@ impl monotonic_clock::Host for TimeView<'_> {
     }
 
     fn resolution(&mut self) -> Result<u64> {
-        Ok(LOOK)
+        Ok(READING)
     }
 
     fn subscribe_instant(&mut self, when: u64) -> Result<Resource<DynPollable>> {
@@ -331,8 +331,8 @@ impl poll::HostPollable for TimeView<'_> {
     }
 
     async fn ready(&mut self, pollable: Resource<DynPollable>) -> Result<bool> {
-        // Counts as a look, so that a program that polls in a loop makes progress.
-        self.clock.look()?;
+        // Counts as a reading, so that a program that polls in a loop makes progress.
+        self.clock.read()?;
         poll::HostPollable::ready(self.table, pollable).await
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn looker() -> String {
     )
 }
 
-fn look(sandbox: &Sandbox, seed: u64) -> Vec<u64> {
+fn observe(sandbox: &Sandbox, seed: u64) -> Vec<u64> {
     let template = load(sandbox, &looker(), Limits::default());
     let spec = CallSpec {
         seed,
@@ -55,7 +55,7 @@ fn look(sandbox: &Sandbox, seed: u64) -> Vec<u64> {
 
 #[test]
 fn clocks_start_at_a_fixed_instant() {
-    let seen = look(&sandbox(), 1);
+    let seen = observe(&sandbox(), 1);
     // 2024-01-01T00:00:00Z plus one microsecond for one reading; a day of uptime plus two readings.
     assert_eq!(seen[0], 1_704_067_200);
     assert_eq!(seen[1] & 0xffff_ffff, 1_000);
@@ -65,10 +65,10 @@ fn clocks_start_at_a_fixed_instant() {
 #[test]
 fn randomness_depends_on_the_seed_alone() {
     let (one, other) = (sandbox(), sandbox());
-    let seen = look(&one, 7);
-    assert_eq!(seen, look(&one, 7), "two calls of one sandbox");
-    assert_eq!(seen, look(&other, 7), "two sandboxes");
-    let changed = look(&one, 8);
+    let seen = observe(&one, 7);
+    assert_eq!(seen, observe(&one, 7), "two calls of one sandbox");
+    assert_eq!(seen, observe(&other, 7), "two sandboxes");
+    let changed = observe(&one, 8);
     for source in 3..8 {
         assert_ne!(
             seen[source], changed[source],
@@ -84,7 +84,7 @@ fn randomness_depends_on_the_seed_alone() {
 #[test]
 fn randomness_is_the_same_in_every_release() {
     // Recorded from this implementation in 2026-11: a change of these numbers changes every recorded run.
-    assert_eq!(look(&sandbox(), 7)[3..], GOLDEN);
+    assert_eq!(observe(&sandbox(), 7)[3..], GOLDEN);
 }
 
 const GOLDEN: [u64; 5] = [

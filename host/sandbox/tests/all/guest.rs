@@ -133,8 +133,8 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 /// Fails the test unless the pools are as empty as before and the next guest works. A call that was just dropped may
 /// still be ending in a thread of the sandbox.
 pub(crate) fn assert_unharmed(sandbox: &Sandbox) {
-    let patience = Instant::now() + Duration::from_secs(10);
-    while sandbox.in_use() != InUse::default() && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while sandbox.in_use() != InUse::default() && Instant::now() < deadline {
         std::thread::yield_now();
     }
     assert_eq!(

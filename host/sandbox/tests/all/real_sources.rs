@@ -30,7 +30,7 @@ fn granted(sandbox: &Sandbox, text: &str, real: RealSources, limits: Limits) -> 
 }
 
 /// Seconds of the wall clock, the monotonic clock, and five random numbers.
-fn look(sandbox: &Sandbox, real: RealSources) -> (u64, u64, Vec<u64>) {
+fn observe(sandbox: &Sandbox, real: RealSources) -> (u64, u64, Vec<u64>) {
     let template = granted(sandbox, &looker(), real, Limits::default());
     let spec = CallSpec {
         seed: 7,
@@ -49,10 +49,10 @@ fn now() -> u64 {
 #[test]
 fn a_granted_clock_is_the_machines_and_randomness_stays_seeded() {
     let sandbox = sandbox();
-    let (start, uptime, random) = look(&sandbox, RealSources::default());
+    let (start, uptime, random) = observe(&sandbox, RealSources::default());
     assert_eq!((start, uptime), (1_704_067_200, 86_400_000_002_000));
     let before = now();
-    let (wall, _, same) = look(&sandbox, CLOCK);
+    let (wall, _, same) = observe(&sandbox, CLOCK);
     assert!((before..=now()).contains(&wall), "{wall}");
     assert_eq!(same, random);
     assert_unharmed(&sandbox);
@@ -61,8 +61,8 @@ fn a_granted_clock_is_the_machines_and_randomness_stays_seeded() {
 #[test]
 fn granted_entropy_is_the_machines_and_the_clock_stays_virtual() {
     let sandbox = sandbox();
-    let (wall, uptime, one) = look(&sandbox, RANDOM);
-    let (_, _, other) = look(&sandbox, RANDOM);
+    let (wall, uptime, one) = observe(&sandbox, RANDOM);
+    let (_, _, other) = observe(&sandbox, RANDOM);
     assert_eq!((wall, uptime), (1_704_067_200, 86_400_000_002_000));
     for source in 0..5 {
         assert_ne!(one[source], other[source], "source {source} repeats itself");

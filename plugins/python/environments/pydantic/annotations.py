@@ -18,6 +18,7 @@ from .fields import Constraint, FieldInfo
 from .functional import BeforeValidator, DescribedNode, DumpedNode, FunctionNode, InstanceOf, PlainSerializer, RuleNode, WithJsonSchema
 from .node import AnyNode
 from .objects import CallableNode, ClassNode, DecimalNode, InstanceNode, PathNode, UUIDNode
+from .records import DataclassNode, TypedDictNode
 from .scalars import BoolNode, BytesNode, FloatNode, IntNode, NoneNode, StrNode
 from .temporal import DateNode, DateTimeNode, TimeDeltaNode, TimeNode
 
@@ -52,6 +53,13 @@ class Names:
             return eval(text, self.globals, self.local)
         except NameError as error:
             raise PydanticUndefinedAnnotation(getattr(error, "name", None) or text, str(error)) from None
+
+    def inside(self, module, local):
+        """The names of another module, under the same config."""
+        return Names(module, local, self.config)
+
+    def node(self, annotation, metadata, discriminator):
+        return annotated(annotation, metadata, self, discriminator)
 
 
 def node_for(annotation, names):
@@ -153,12 +161,8 @@ def of_class(kind, names):
     if issubclass(kind, enum.Enum):
         return EnumNode(kind, names.config.get("use_enum_values", False))
     if hasattr(kind, "__total__") and issubclass(kind, dict):
-        from .records import TypedDictNode
-
         return TypedDictNode(kind, names)
     if hasattr(kind, "__dataclass_fields__"):
-        from .records import DataclassNode
-
         return DataclassNode(kind, names)
     place = kind.__module__
     if kind.__name__ == "Decimal" and place in ("decimal", "_decimal", "_pydecimal"):

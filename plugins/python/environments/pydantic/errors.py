@@ -2,6 +2,7 @@
 
 import json
 
+from .serialization import PydanticSerializationError, to_json  # noqa: F401
 from .version import ERRORS_URL
 
 # Models are trained on these texts, so they are pydantic's, letter for letter. `{name}` comes from the context.
@@ -196,8 +197,6 @@ class ValidationError(ValueError):
         return found
 
     def json(self, *, indent=None, include_url=True, include_context=True, include_input=True):
-        from .serialization import to_json
-
         found = self.errors(include_url=include_url, include_context=include_context, include_input=include_input)
         return to_json(found, indent=indent, fallback=str).decode()
 
@@ -275,7 +274,3 @@ class PydanticInvalidForJsonSchema(PydanticUserError):
 
     def __init__(self, message):
         super().__init__(message, code="invalid-for-json-schema")
-
-
-class PydanticSerializationError(ValueError):
-    """A value cannot be written as JSON."""

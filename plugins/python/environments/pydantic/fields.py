@@ -1,6 +1,7 @@
 """A field of a model: its type, its default and its rules."""
 
 import inspect
+import typing
 from copy import deepcopy
 
 from .errors import PydanticUserError
@@ -172,3 +173,24 @@ class AliasPath:
 
     def __init__(self, first_arg, *args):
         self.path = [first_arg, *args]
+
+
+def field_of(annotation, default):
+    """A field from its annotation, which may have one in it, and what it is assigned."""
+    metadata = ()
+    if typing.get_origin(annotation) is typing.Final:
+        annotation = typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, *metadata = typing.get_args(annotation)
+    field = FieldInfo()
+    for item in metadata:
+        if isinstance(item, FieldInfo):
+            field = field.overridden(item)
+        else:
+            field.metadata = [*field.metadata, item]
+    if isinstance(default, FieldInfo):
+        field = field.overridden(default)
+    elif default is not PydanticUndefined:
+        field = field.overridden(FieldInfo(default))
+    field.annotation = annotation
+    return field

@@ -3,7 +3,7 @@
 import inspect
 
 from .errors import PydanticInvalidForJsonSchema, PydanticSerializationError
-from .serialization import How
+from .serialization import How, to_jsonable_python
 from .undefined import PydanticUndefined
 
 PREFIX = "#/$defs/"
@@ -105,8 +105,6 @@ def field_schema(field, node, name, schemas):
 
 
 def plain_or_none(value):
-    from .serialization import to_jsonable_python
-
     return to_jsonable_python(value, fallback=str)
 
 
@@ -123,68 +121,6 @@ def fields_schema(fields, schemas):
     if required:
         found["required"] = required
     return found
-
-
-def model_schema(model, schemas):
-    """The definition of a model."""
-    config = model.model_config
-    if model.__pydantic_root_model__:
-        field = model.model_fields["root"]
-        found = dict(model.__pydantic_nodes__["root"].schema(schemas))
-        if field.description is not None:
-            found["description"] = field.description
-        if field.default is not PydanticUndefined:
-            found["default"] = model.__pydantic_nodes__["root"].dump(field.default, How("json"))
-        found.setdefault("title", config.get("title") or model.__name__)
-    else:
-        fields = [
-            (name, field, model.__pydantic_nodes__[name], needed(field, schemas, config))
-            for name, field in model.model_fields.items()
-            if not (schemas.mode == "serialization" and field.exclude)
-        ]
-        found = fields_schema(fields, schemas)
-        found["title"] = config.get("title") or model.__name__
-        if schemas.mode == "serialization":
-            computed_schema(model, found, schemas)
-        extra = config.get("extra")
-        if extra in ("forbid", "allow"):
-            found["additionalProperties"] = extra == "allow"
-    text = model.__dict__.get("__doc__")
-    if text and "description" not in found:
-        found["description"] = inspect.cleandoc(text)
-    more = config.get("json_schema_extra")
-    if callable(more):
-        more(found) if not wants_class(more) else more(found, model)
-    elif more:
-        found.update(more)
-    return found
-
-
-def wants_class(function):
-    return len(inspect.signature(function).parameters) > 1
-
-
-def needed(field, schemas, config):
-    """Whether a field has to be there: in what is dumped, one with a default is too, if the config says so."""
-    if schemas.mode == "serialization" and config.get("json_schema_serialization_defaults_required"):
-        return not field.exclude
-    return field.is_required()
-
-
-def computed_schema(model, found, schemas):
-    from .annotations import Names, node_for
-
-    for name, computed in model.__pydantic_computed__.items():
-        node = node_for(computed.returns, Names(model.__module__))
-        schema = dict(node.schema(schemas))
-        key = computed.alias if schemas.by_alias and computed.alias else name
-        if node.titled:
-            schema["title"] = computed.title or title_of(key)
-        if computed.description:
-            schema["description"] = computed.description
-        schema["readOnly"] = True
-        found["properties"][key] = schema
-        found.setdefault("required", []).append(key)
 
 
 class GenerateJsonSchema:

@@ -5,7 +5,7 @@ import typing
 
 from .annotations import Names, annotated, node_for
 from .errors import PydanticUndefinedAnnotation, PydanticUserError
-from .fields import FieldInfo, ModelPrivateAttr
+from .fields import FieldInfo, ModelPrivateAttr, field_of
 from .functional import ComputedField, Decorated, FunctionNode
 from .undefined import PydanticUndefined
 
@@ -135,27 +135,6 @@ def collect(model, bases, annotations, defaults):
     for name, default in defaults.items():
         fields[name] = field_of(annotations[name], default)
     return fields
-
-
-def field_of(annotation, default):
-    """A field from its annotation, which may have one in it, and what it is assigned."""
-    metadata = ()
-    if typing.get_origin(annotation) is typing.Final:
-        annotation = typing.get_args(annotation)[0]
-    if typing.get_origin(annotation) is typing.Annotated:
-        annotation, *metadata = typing.get_args(annotation)
-    field = FieldInfo()
-    for item in metadata:
-        if isinstance(item, FieldInfo):
-            field = field.overridden(item)
-        else:
-            field.metadata = [*field.metadata, item]
-    if isinstance(default, FieldInfo):
-        field = field.overridden(default)
-    elif default is not PydanticUndefined:
-        field = field.overridden(FieldInfo(default))
-    field.annotation = annotation
-    return field
 
 
 def decorated(model):

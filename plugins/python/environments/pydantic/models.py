@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from .errors import Invalid, Line, ValidationError, invalid
 from .fields import AliasChoices, AliasPath
 from .functional import ValidationInfo, called, used, wants
-from .json_schema import model_schema
+from .model_schema import model_schema
 from .node import LAX, STRICT, Node
 from .serialization import plain
 

@@ -3,7 +3,7 @@
 import typing
 
 from .errors import Invalid, Line, invalid
-from .fields import FieldInfo
+from .fields import FieldInfo, field_of
 from .json_schema import fields_schema
 from .node import LAX, Node
 from .serialization import plain
@@ -25,10 +25,7 @@ class RecordNode(Node):
     def members(self):
         """Name to `(field, node)`."""
         if self.made is None:
-            from .annotations import Names, annotated
-            from .metaclass import field_of
-
-            names = Names(self.kind.__module__, {self.kind.__name__: self.kind}, self.names.config)
+            names = self.names.inside(self.kind.__module__, {self.kind.__name__: self.kind})
             hints = typing.get_type_hints(self.kind, names.globals, names.local, include_extras=True)
             self.made = {}
             for name, annotation in hints.items():
@@ -37,7 +34,7 @@ class RecordNode(Node):
                 default = self.default(name)
                 if default is not None:
                     field = field_of(annotation, default)
-                    self.made[name] = field, annotated(field.annotation, field.metadata, names, field.discriminator)
+                    self.made[name] = field, names.node(field.annotation, field.metadata, field.discriminator)
         return self.made
 
     def each(self, value, data, state):

@@ -6,10 +6,14 @@ import json
 from json.encoder import encode_basestring
 from math import isfinite
 
-from .errors import PydanticSerializationError
-
 # `decimal`, `pathlib`, `uuid` and `dataclasses` are used only when such a value appears, because imports cost time.
 _SCALARS = (str, int, float, bool, type(None))
+
+
+class PydanticSerializationError(ValueError):
+    """A value cannot be written as JSON."""
+
+    __module__ = "pydantic.errors"  # where programs find it
 
 
 class How:

@@ -49,7 +49,7 @@ fn delegate(Delegate { calls, times }: Delegate) -> Json<Vec<Value>> {
     Json(answers.collect())
 }
 
-fn shown(content: Content) -> Value {
+fn to_json(content: Content) -> Value {
     match content {
         Content::Text(text) => json!(text),
         Content::Structured(text) => rlf_plugin::serde_json::from_str(&text).unwrap_or_default(),

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Deed {
+enum Misbehaviour {
     /// Prints on both streams.
     Print,
     /// Makes a file in `/work` and keeps it open.
@@ -40,7 +40,7 @@ enum Deed {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    does: Deed,
+    does: Misbehaviour,
 }
 
 struct State {
@@ -50,11 +50,11 @@ struct State {
 fn init(config: Config) -> Result<State, String> {
     let mut file = None;
     match config.does {
-        Deed::Print => {
+        Misbehaviour::Print => {
             println!("printed by init");
             eprintln!("an error printed by init");
         }
-        Deed::Open => {
+        Misbehaviour::Open => {
             let options = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -67,18 +67,18 @@ fn init(config: Config) -> Result<State, String> {
                 .map_err(|error| error.to_string())?;
             file = Some(RefCell::new(opened));
         }
-        Deed::Panic => panic!("a panic in init"),
-        Deed::Exit => std::process::exit(0),
-        Deed::Loop => loop {
+        Misbehaviour::Panic => panic!("a panic in init"),
+        Misbehaviour::Exit => std::process::exit(0),
+        Misbehaviour::Loop => loop {
             black_box(());
         },
-        Deed::Grow => {
+        Misbehaviour::Grow => {
             let mut kept = Vec::new();
             loop {
                 kept.push(black_box(vec![1_u8; 1 << 16]));
             }
         }
-        Deed::Sleep => std::thread::sleep(Duration::from_hours(24 * 365)),
+        Misbehaviour::Sleep => std::thread::sleep(Duration::from_hours(24 * 365)),
     }
     Ok(State { file })
 }

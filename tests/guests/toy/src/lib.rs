@@ -41,7 +41,7 @@ fn exception(kind: &str, message: &str) -> Exception {
 
 /// The state of a running program.
 #[derive(Default)]
-struct World {
+struct ProgramState {
     arguments: Vec<String>,
     stdin: Vec<u8>,
     modules: Vec<Compiled>,
@@ -54,7 +54,7 @@ fn print(text: &str) {
     process::write(1, format!("{text}\n").as_bytes());
 }
 
-impl World {
+impl ProgramState {
     /// Runs one line; returns the outcome if the program ends here.
     fn command(&mut self, line: &str) -> Option<Outcome> {
         let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -181,15 +181,15 @@ impl Guest for Toy {
         for path in program.fetch.iter().filter(|path| path.starts_with('/')) {
             make_folder(path);
         }
-        let mut world = World {
+        let mut state = ProgramState {
             arguments: program.arguments,
             stdin: program.stdin,
             modules: program.modules,
-            ..World::default()
+            ..ProgramState::default()
         };
         let outcome = match program.code.strip_prefix('!') {
             Some(wrong) => Outcome::Rejected(exception("SyntaxError", wrong)),
-            None => world.run(&program.code),
+            None => state.run(&program.code),
         };
         Ok(Run {
             outcome,
@@ -198,7 +198,7 @@ impl Guest for Toy {
     }
 }
 
-struct Notebook(RefCell<World>);
+struct Notebook(RefCell<ProgramState>);
 
 impl GuestSession for Notebook {
     fn open(
@@ -208,20 +208,20 @@ impl GuestSession for Notebook {
         _seed: u64,
     ) -> Result<Session, Error> {
         put(files)?;
-        Ok(Session::new(Self(RefCell::new(World {
+        Ok(Session::new(Self(RefCell::new(ProgramState {
             modules,
-            ..World::default()
+            ..ProgramState::default()
         }))))
     }
 
     fn execute(&self, code: String, _limits: Limits) -> Result<Cell, Error> {
-        let mut world = self.0.borrow_mut();
-        world.value = None;
-        let outcome = world.run(&code);
+        let mut state = self.0.borrow_mut();
+        state.value = None;
+        let outcome = state.run(&code);
         Ok(Cell {
             outcome,
-            value: world.value.take(),
-            displays: std::mem::take(&mut world.displays),
+            value: state.value.take(),
+            displays: std::mem::take(&mut state.displays),
         })
     }
 

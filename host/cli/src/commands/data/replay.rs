@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
@@ -73,22 +73,22 @@ pub(super) fn run(
             wrong.insert(index);
         }
     }
-    let mut told = vec![format!(
+    let mut lines = vec![format!(
         "{played} of {all} tasks have gold calls; {} of all cannot be right",
         wrong.len()
     )];
     if !idle.is_empty() {
-        let shown = idle.iter().take(MAX_NAMED).map(String::as_str);
-        let shown: Vec<&str> = shown
+        let named = idle.iter().take(MAX_NAMED).map(String::as_str);
+        let named: Vec<&str> = named
             .chain((idle.len() > MAX_NAMED).then_some(".."))
             .collect();
-        told.push(format!(
+        lines.push(format!(
             "{} of all are solved where they begin, by doing nothing: {}",
             idle.len(),
-            shown.join(", ")
+            named.join(", ")
         ));
     }
-    Ok((wrong, told))
+    Ok((wrong, lines))
 }
 
 /// The result of replaying a task's gold calls.
@@ -99,127 +99,125 @@ struct Replayed {
     is_idle: bool,
 }
 
-impl Replayed {
-    fn wrong(problem: String) -> Self {
-        Self {
-            problem: Some(problem),
-            is_idle: false,
-        }
-    }
-}
-
 async fn replay(
     environments: &Environments,
     name: &str,
     task: &mut Task,
     calls: Vec<(String, Value)>,
 ) -> Replayed {
+    let wrong = |problem| Replayed {
+        problem: Some(problem),
+        is_idle: false,
+    };
     let seed = Environments::seed(task);
     let mut session = match environments.open(name, "replay", &task.setup, seed).await {
         Ok(session) => session,
-        Err(error) => return Replayed::wrong(error.to_string()),
+        Err(error) => return wrong(error.to_string()),
     };
     let initial = match state(&session).await {
         Ok(initial) => initial,
-        Err(error) => return Replayed::wrong(format!("{error:#}")),
+        Err(problem) => return wrong(problem),
     };
     let begins = session.verify(None, &task.reference).await;
     let is_idle = begins.is_ok_and(|verdict| verdict.success);
-    let told = |problem: String| Replayed {
-        is_idle,
-        ..Replayed::wrong(problem)
+    let problem = if calls.is_empty() {
+        None
+    } else {
+        let played = play(&mut session, task, initial, calls).await;
+        played.err()
     };
-    if calls.is_empty() {
-        return Replayed {
-            problem: None,
-            is_idle,
-        };
+    Replayed { problem, is_idle }
+}
+
+/// Makes the gold calls, gives the gold answer, and stores the first and the last state in the task's reference. Returns
+/// the reason why the row cannot be right as an error.
+async fn play(
+    session: &mut EnvironmentSession,
+    task: &mut Task,
+    initial: Value,
+    calls: Vec<(String, Value)>,
+) -> Result<(), String> {
+    let answer = gold_answer(&task.reference).map_err(|error| error.to_string())?;
+    let turns = calls.len();
+    let failed = make_calls(session, task.tools.as_deref(), calls).await?;
+    let end = state(session).await?;
+    if let (Some(answer), false) = (&answer, session.is_terminated()) {
+        let reply = session.say(answer, &turn(turns)).await;
+        reply.map_err(|error| error.to_string())?;
     }
-    let said = match gold_answer(&task.reference) {
-        Ok(said) => said,
-        Err(error) => return told(error.to_string()),
-    };
-    let mut turn = 0;
-    let mut context = || {
-        turn += 1;
-        TurnContext {
-            trajectory_id: "replay".into(),
-            turn: turn - 1,
-            seed: 0,
-        }
-    };
-    let mut failed = Vec::new();
-    for (number, (tool, arguments)) in calls.into_iter().enumerate() {
-        if task
-            .tools
-            .as_ref()
-            .is_some_and(|tools| !tools.contains(&tool))
-        {
-            return told(format!(
-                "gold call {} is to `{tool}`, which its `tools` do not allow",
-                number + 1
-            ));
-        }
-        if let Some(problem) = unknown_argument(&session, &tool, &arguments) {
-            return told(format!("gold call {} to `{tool}` {problem}", number + 1));
-        }
-        let call = ToolCall {
-            call_id: format!("replay/{number}/0"),
-            name: tool.clone(),
-            arguments,
-        };
-        let outcome = session.call(call, &context()).await;
-        if outcome.ended == Ended::Ok {
-            continue;
-        }
-        let seen = outcome.observation.as_ref();
-        let seen = seen.map_or_else(String::new, |seen| plain_text(&seen.content));
-        let seen: String = seen.chars().take(MAX_SHOWN).collect();
-        let ended = outcome.ended.as_str();
-        let what = format!(
-            "gold call {} to `{tool}` ended as {ended}: {seen}",
-            number + 1
-        );
-        if outcome.ended != Ended::Failed {
-            return told(what);
-        }
-        failed.push(what);
-    }
-    let end = match state(&session).await {
-        Ok(end) => end,
-        Err(error) => return told(format!("{error:#}")),
-    };
-    if let (Some(said), false) = (&said, session.is_terminated())
-        && let Err(why) = session.say(said, &context()).await
-    {
-        return told(why.to_string());
-    }
-    let verdict = session.verify(said.as_deref(), &task.reference).await;
+    let verdict = session.verify(answer.as_deref(), &task.reference).await;
     let own = task.reference.get("state").cloned();
     let Some(reference) = task.reference.as_object_mut() else {
-        return told("its reference is no object".into());
+        return Err("its reference is no object".into());
     };
     reference.insert("initial".into(), initial);
     reference.entry("state").or_insert_with(|| end.clone());
-    let problem = match (verdict, own) {
-        (Ok(verdict), _) if verdict.success => None,
+    match (verdict, own) {
+        (Ok(verdict), _) if verdict.success => Ok(()),
         (Ok(verdict), _) => {
             let what = format!(
                 "its gold calls do not lead where its row says ({}); mend the one or the other",
                 verdict.reason
             );
-            Some([vec![what], failed].concat().join("; "))
+            Err([vec![what], failed].concat().join("; "))
         }
         // The environment gives no verdict.
-        (Err(_), Some(own)) if own != end => Some(
+        (Err(_), Some(own)) if own != end => Err(
             "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
                 .into(),
         ),
-        (Err(_), Some(_)) => None,
-        (Err(_), None) if failed.is_empty() => None,
-        (Err(_), None) => Some(failed.join("; ")),
-    };
-    Replayed { problem, is_idle }
+        (Err(_), Some(_)) => Ok(()),
+        (Err(_), None) if failed.is_empty() => Ok(()),
+        (Err(_), None) => Err(failed.join("; ")),
+    }
+}
+
+/// Makes calls in turn. `allowed` are the tools that the task allows. Returns a line about each call that ended as
+/// `failed`. Any other end is an error, and so is a call that the tool does not take.
+async fn make_calls(
+    session: &mut EnvironmentSession,
+    allowed: Option<&[String]>,
+    calls: Vec<(String, Value)>,
+) -> Result<Vec<String>, String> {
+    let mut failed = Vec::new();
+    for (index, (tool, arguments)) in calls.into_iter().enumerate() {
+        let number = index + 1;
+        if allowed.is_some_and(|tools| !tools.contains(&tool)) {
+            return Err(format!(
+                "gold call {number} is to `{tool}`, which its `tools` do not allow"
+            ));
+        }
+        if let Some(problem) = unknown_argument(session, &tool, &arguments) {
+            return Err(format!("gold call {number} to `{tool}` {problem}"));
+        }
+        let call = ToolCall {
+            call_id: format!("replay/{index}/0"),
+            name: tool.clone(),
+            arguments,
+        };
+        let outcome = session.call(call, &turn(index)).await;
+        if outcome.ended == Ended::Ok {
+            continue;
+        }
+        let text = outcome.observation.as_ref();
+        let text = text.map_or_else(String::new, |text| plain_text(&text.content));
+        let text: String = text.chars().take(MAX_SHOWN).collect();
+        let ended = outcome.ended.as_str();
+        let what = format!("gold call {number} to `{tool}` ended as {ended}: {text}");
+        if outcome.ended != Ended::Failed {
+            return Err(what);
+        }
+        failed.push(what);
+    }
+    Ok(failed)
+}
+
+fn turn(number: usize) -> TurnContext {
+    TurnContext {
+        trajectory_id: "replay".into(),
+        turn: u32::try_from(number).unwrap_or(u32::MAX),
+        seed: 0,
+    }
 }
 
 /// The first argument of a call that the tool does not know. Most tools ignore such arguments.
@@ -248,7 +246,8 @@ fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value)
     ))
 }
 
-async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
-    let text = session.state().await.map_err(anyhow::Error::msg)?;
-    rlf_json::from_str(&text).context("the environment's state is not JSON")
+async fn state(session: &EnvironmentSession) -> Result<Value, String> {
+    let text = session.state().await.map_err(|error| error.to_string())?;
+    rlf_json::from_str(&text)
+        .map_err(|error| format!("the environment's state is not JSON: {error}"))
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use console::style;
 use rlf_plugins::registry::PluginIdentity;
 use serde_json::json;
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 /// Pins `plugin` to its present component in the configuration at `file`, and opens `gates` to it. The rest of the
 /// file, comments included, is unchanged.
@@ -19,25 +19,63 @@ pub(super) fn run(
     gates: &[String],
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let PluginIdentity {
-        path,
-        component,
-        manifest,
-    } = identity;
-    let asked: Vec<&str> = manifest.gates.iter().map(|gate| gate.as_str()).collect();
-    if let Some(other) = gates.iter().find(|gate| !asked.contains(&gate.as_str())) {
-        let asked = if asked.is_empty() {
-            "none".to_owned()
-        } else {
-            asked.join(", ")
-        };
-        bail!("`{plugin}` does not ask for the gate `{other}`; it asks for: {asked}");
-    }
+    let asked: Vec<&str> = (identity.manifest.gates.iter())
+        .map(|gate| gate.as_str())
+        .collect();
+    refuse_unasked(plugin, &asked, gates)?;
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut document: DocumentMut = text
         .parse()
         .with_context(|| format!("{} is not TOML", file.display()))?;
+    let entry = entry(&mut document, file, plugin)?;
+    let granted = grant(entry, &identity.component.hash, gates);
+    rlf_files::write(file, document.to_string().as_bytes())
+        .with_context(|| format!("cannot write {}", file.display()))?;
+
+    let not_granted: Vec<&str> = asked
+        .into_iter()
+        .filter(|gate| granted.gates.iter().all(|open| open != gate))
+        .collect();
+    if as_json {
+        let report = json!({
+            "plugin": plugin,
+            "file": file,
+            "component": identity.path,
+            "hash": identity.component.hash,
+            "hash_before": granted.hash_before,
+            "granted": granted.gates,
+            "closed": granted.closed,
+            "still_to_be_written": granted.to_write,
+            "asked_not_granted": not_granted,
+            "data": identity.manifest.data,
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(file, plugin, identity, &granted, &not_granted);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if the plugin does not ask for one of the gates.
+fn refuse_unasked(plugin: &str, asked: &[&str], gates: &[String]) -> anyhow::Result<()> {
+    let Some(other) = gates.iter().find(|gate| !asked.contains(&gate.as_str())) else {
+        return Ok(());
+    };
+    let asked = if asked.is_empty() {
+        "none".to_owned()
+    } else {
+        asked.join(", ")
+    };
+    bail!("`{plugin}` does not ask for the gate `{other}`; it asks for: {asked}");
+}
+
+/// The table `[plugins.<plugin>]`, which is added if it is missing.
+fn entry<'a>(
+    document: &'a mut DocumentMut,
+    file: &Path,
+    plugin: &str,
+) -> anyhow::Result<&'a mut dyn TableLike> {
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     let plugins = document
@@ -45,13 +83,28 @@ pub(super) fn run(
         .or_insert(Item::Table(implicit))
         .as_table_mut()
         .with_context(|| format!("{}: `plugins` is not a table", file.display()))?;
-    let entry = plugins
+    plugins
         .entry(plugin)
         .or_insert(Item::Table(Table::new()))
         .as_table_like_mut()
-        .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))?;
-    let before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
-    entry.insert("hash", value(&component.hash));
+        .with_context(|| format!("{}: `plugins.{plugin}` is not a table", file.display()))
+}
+
+/// The change of an entry.
+struct Granted {
+    hash_before: Option<String>,
+    /// All gates that are open now.
+    gates: Vec<String>,
+    /// Gates that were open to the previous component, and are not open now.
+    closed: Vec<String>,
+    /// Keys that the operator must add before the open gates are of use, each with an example.
+    to_write: Vec<&'static str>,
+}
+
+/// Writes the hash of the component and its gates into the entry.
+fn grant(entry: &mut dyn TableLike, hash: &str, gates: &[String]) -> Granted {
+    let hash_before = entry.get("hash").and_then(Item::as_str).map(str::to_owned);
+    entry.insert("hash", value(hash));
     let open_before: Vec<String> = entry
         .get("grants")
         .and_then(Item::as_array)
@@ -62,95 +115,87 @@ pub(super) fn run(
         })
         .unwrap_or_default();
     // Gates opened to the previous component stay closed to this one unless they are named again.
-    let same = before
-        .as_ref()
-        .is_some_and(|before| *before == component.hash);
-    let mut open: Vec<String> = gates.to_vec();
-    if same {
+    let mut open = gates.to_vec();
+    if hash_before.as_deref() == Some(hash) {
         open.splice(..0, open_before.iter().cloned());
     }
     let mut seen = BTreeSet::new();
     open.retain(|gate| seen.insert(gate.clone()));
-    let gates = open;
-    let closed: Vec<&String> = open_before
-        .iter()
-        .filter(|gate| !gates.contains(gate))
-        .collect();
-    if gates.is_empty() {
+    if open.is_empty() {
         entry.remove("grants");
-    } else if gates != open_before {
-        entry.insert("grants", value(gates.iter().collect::<Array>()));
+    } else if open != open_before {
+        entry.insert("grants", value(open.iter().collect::<Array>()));
     }
-    let unsaid: Vec<&str> = [
-        (
-            "tools",
-            "`tools = [\"calculate\"]`: the tools that it may call",
-        ),
-        (
-            "execute",
-            "`execute = [\"python\"]`: the interpreters that it may run programs in",
-        ),
-        (
-            "http",
-            "`http.hosts.\"api.example.com\" = {}`: the hosts that it may reach",
-        ),
-    ]
-    .into_iter()
-    .filter(|(gate, _)| gates.iter().any(|open| open == gate) && entry.get(gate).is_none())
-    .map(|(_, what)| what)
-    .collect();
-    rlf_files::write(file, document.to_string().as_bytes())
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    Granted {
+        hash_before,
+        closed: (open_before.into_iter())
+            .filter(|gate| !open.contains(gate))
+            .collect(),
+        to_write: EXAMPLES
+            .into_iter()
+            .filter(|(gate, _)| open.iter().any(|open| open == gate) && entry.get(gate).is_none())
+            .map(|(_, example)| example)
+            .collect(),
+        gates: open,
+    }
+}
 
-    let shut: Vec<&str> = asked
-        .into_iter()
-        .filter(|gate| gates.iter().all(|open| open != gate))
-        .collect();
-    if as_json {
-        let report = json!({
-            "plugin": plugin,
-            "file": file,
-            "component": path,
-            "hash": component.hash,
-            "hash_before": before,
-            "granted": gates,
-            "closed": closed,
-            "still_to_be_written": unsaid,
-            "asked_not_granted": shut,
-            "data": manifest.data,
-        });
-        say!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(ExitCode::SUCCESS);
-    }
+/// The keys that a gate needs besides being open, each with an example.
+const EXAMPLES: [(&str, &str); 3] = [
+    (
+        "tools",
+        "`tools = [\"calculate\"]`: the tools that it may call",
+    ),
+    (
+        "execute",
+        "`execute = [\"python\"]`: the interpreters that it may run programs in",
+    ),
+    (
+        "http",
+        "`http.hosts.\"api.example.com\" = {}`: the hosts that it may reach",
+    ),
+];
+
+/// Prints the change for people. `not_granted` are the gates that it asks for and that are not open.
+fn print(
+    file: &Path,
+    plugin: &str,
+    identity: &PluginIdentity,
+    granted: &Granted,
+    not_granted: &[&str],
+) {
+    let hash = &identity.component.hash;
     say!(
         "{} [plugins.{plugin}] in {} is about {}",
         style("granted").green().bold(),
         file.display(),
-        path.display()
+        identity.path.display()
     );
-    match before {
-        Some(before) if before == component.hash => say!("hash    {before}, as before"),
-        Some(before) => say!("hash    was {before}\n        is  {}", component.hash),
-        None => say!("hash    {}", component.hash),
+    match &granted.hash_before {
+        Some(before) if before == hash => say!("hash    {before}, as before"),
+        Some(before) => say!("hash    was {before}\n        is  {hash}"),
+        None => say!("hash    {hash}"),
     }
-    if !gates.is_empty() {
-        say!("gates   {}", gates.join(", "));
+    if !granted.gates.is_empty() {
+        say!("gates   {}", granted.gates.join(", "));
     }
-    if !closed.is_empty() {
-        let closed: Vec<&str> = closed.into_iter().map(String::as_str).collect();
+    if !granted.closed.is_empty() {
         say!(
             "closed, because they were open to another component: {}",
-            closed.join(", ")
+            granted.closed.join(", ")
         );
     }
-    for what in unsaid {
+    for what in &granted.to_write {
         say!("still to be written in [plugins.{plugin}]: {what}");
     }
-    if !shut.is_empty() {
-        say!("not opened here, though it asks for: {}", shut.join(", "));
+    if !not_granted.is_empty() {
+        say!(
+            "not opened here, though it asks for: {}",
+            not_granted.join(", ")
+        );
     }
-    if !manifest.data.is_empty() {
-        say!("data slots it wants filled: {}", manifest.data.join(", "));
+    if !identity.manifest.data.is_empty() {
+        let slots = identity.manifest.data.join(", ");
+        say!("data slots it wants filled: {slots}");
     }
-    Ok(ExitCode::SUCCESS)
 }

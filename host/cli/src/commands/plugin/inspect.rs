@@ -1,11 +1,14 @@
 //! `rlf-host plugin inspect` and `check`: print one plugin on one screen.
 
+mod quantity;
+mod screen;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use console::{Term, style};
+use console::style;
 use rlf_plugins::manifest::{GateName, PluginKind, PluginManifest};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::problem::Problem;
@@ -16,16 +19,14 @@ use rlf_sandbox::{ComponentInfo, InitMode, InstanceCost, Limits};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::quantity::{bytes, grouped, limit};
+use self::screen::{Screen, line};
 use super::signature::signature;
 use crate::display::printable;
 use crate::operator::PluginSettings;
 
 /// Time spent making instances to measure their cost.
 const MEASURING: Duration = Duration::from_millis(50);
-/// Width of the first column.
-const LABEL: usize = 11;
-/// Width of the output if it does not go to a terminal.
-const USUAL_WIDTH: usize = 100;
 /// Limits of calls that `programs` replaces by its own.
 const NOT_OF_PROGRAMS: [&str; 4] = ["wall_ms", "cpu_ms", "memory_bytes", "output_bytes"];
 /// Longer lists of tools are shown without descriptions.
@@ -66,79 +67,19 @@ pub(super) fn loaded(
         &report.description,
     );
     tools(&screen, &report);
-    if let Some(servers) = &report.servers {
-        let servers = if servers.is_empty() {
-            "an environment of what each task brings".to_owned()
-        } else {
-            format!("an environment of {}", servers.join(", "))
-        };
-        screen.row("is", &servers);
-    }
+    servers(&screen, &report);
     asked(&screen, plugin.template().info(), plugin.manifest());
     granted(&screen, &configured);
     reaches(&screen, &report);
-    let config = report
-        .config
-        .as_object()
-        .filter(|config| !config.is_empty());
-    if let Some(config) = config {
-        let keys = config.iter().map(|(key, value)| format!("{key} = {value}"));
-        screen.row("config", &keys.collect::<Vec<_>>().join(", "));
-    }
-    if let Some(programs) = &report.programs {
-        limits(
-            &screen,
-            "programs",
-            &program_limits(programs),
-            &program_limits(&ProgramGrants::default()),
-            &[],
-        );
-        limits(
-            &screen,
-            "limits",
-            &report.limits,
-            &Limits::default(),
-            &NOT_OF_PROGRAMS,
-        );
-    } else {
-        limits(&screen, "limits", &report.limits, &Limits::default(), &[]);
-    }
-    let preparation = &report.preparation;
+    config(&screen, &report);
+    all_limits(&screen, &report);
     component(
         &screen,
         &report.component,
         plugin.template().info(),
         &pinned(&configured, &report.hash),
     );
-    screen.row(
-        "size",
-        &format!(
-            "{}; {} with the memory that calls start from",
-            bytes(report.bytes),
-            bytes(preparation.prepared_bytes)
-        ),
-    );
-    let took = preparation.prepare_ms + preparation.compile_ms;
-    screen.row(
-        "ready in",
-        &format!(
-            "{} ms, {}",
-            grouped(took.ceil() as u64),
-            if preparation.from_cache {
-                "compiled before"
-            } else {
-                "checking and compiling included"
-            },
-        ),
-    );
-    screen.row(
-        "init",
-        &match &report.init {
-            InitMode::None => "there is none".to_owned(),
-            InitMode::Snapshot => "ran once; every call starts from the memory it left".to_owned(),
-            InitMode::PerCall { reason } => format!("runs in every call, because {reason}"),
-        },
-    );
+    preparation(&screen, &report);
     screen.row(
         "instance",
         &cost.map_or_else(|stopped| stopped.to_string(), |cost| instance(&cost)),
@@ -222,6 +163,18 @@ fn tools(screen: &Screen, report: &PluginReport) {
                 screen.row("", &format!("says it is {}", promised.join(", ")));
             }
         }
+    }
+}
+
+/// Says which environment an interpreter has loaded, if it has.
+fn servers(screen: &Screen, report: &PluginReport) {
+    if let Some(servers) = &report.servers {
+        let servers = if servers.is_empty() {
+            "an environment of what each task brings".to_owned()
+        } else {
+            format!("an environment of {}", servers.join(", "))
+        };
+        screen.row("is", &servers);
     }
 }
 
@@ -377,6 +330,27 @@ fn reaches(screen: &Screen, report: &PluginReport) {
     }
 }
 
+fn config(screen: &Screen, report: &PluginReport) {
+    let config = report.config.as_object();
+    if let Some(config) = config.filter(|config| !config.is_empty()) {
+        let keys = config.iter().map(|(key, value)| format!("{key} = {value}"));
+        screen.row("config", &keys.collect::<Vec<_>>().join(", "));
+    }
+}
+
+/// Prints the limits of calls. For an interpreter, prints those of programs first.
+fn all_limits(screen: &Screen, report: &PluginReport) {
+    let usual = Limits::default();
+    if let Some(programs) = &report.programs {
+        let usual_programs = program_limits(&ProgramGrants::default());
+        let programs = program_limits(programs);
+        limits(screen, "programs", &programs, &usual_programs, &[]);
+        limits(screen, "limits", &report.limits, &usual, &NOT_OF_PROGRAMS);
+    } else {
+        limits(screen, "limits", &report.limits, &usual, &[]);
+    }
+}
+
 /// Prints the keys of a table of limits, except those in `hidden`. Values that differ from `usual` are marked.
 fn limits<L: Serialize>(screen: &Screen, label: &str, limits: &L, usual: &L, hidden: &[&str]) {
     let values = |limits: &L| match serde_json::to_value(limits) {
@@ -450,6 +424,40 @@ fn component(screen: &Screen, path: &Path, info: &ComponentInfo, pinned: &str) {
     }
 }
 
+/// Prints the size of the prepared component, and how it was prepared.
+fn preparation(screen: &Screen, report: &PluginReport) {
+    let preparation = &report.preparation;
+    screen.row(
+        "size",
+        &format!(
+            "{}; {} with the memory that calls start from",
+            bytes(report.bytes),
+            bytes(preparation.prepared_bytes)
+        ),
+    );
+    let took = preparation.prepare_ms + preparation.compile_ms;
+    screen.row(
+        "ready in",
+        &format!(
+            "{} ms, {}",
+            grouped(took.ceil() as u64),
+            if preparation.from_cache {
+                "compiled before"
+            } else {
+                "checking and compiling included"
+            },
+        ),
+    );
+    screen.row(
+        "init",
+        &match &report.init {
+            InitMode::None => "there is none".to_owned(),
+            InitMode::Snapshot => "ran once; every call starts from the memory it left".to_owned(),
+            InitMode::PerCall { reason } => format!("runs in every call, because {reason}"),
+        },
+    );
+}
+
 fn instance(cost: &InstanceCost) -> String {
     let own = match cost.own_bytes {
         Some(own) => format!(", {} of them its own", bytes(own)),
@@ -463,144 +471,10 @@ fn instance(cost: &InstanceCost) -> String {
     )
 }
 
-/// Formats a limit in its unit, which the end of its key names.
-fn limit(key: &str, value: &Value) -> String {
-    match (value, value.as_u64()) {
-        (_, Some(number)) if key.ends_with("_ms") => format!("{} ms", grouped(number)),
-        (_, Some(number)) if key.ends_with("bytes") => bytes(number),
-        (_, Some(number)) => grouped(number),
-        (Value::String(text), _) => text.clone(),
-        (other, _) => other.to_string(),
-    }
-}
-
-fn bytes(value: u64) -> String {
-    let exact = |unit: u64| value >= unit && value.is_multiple_of(unit);
-    match value {
-        _ if exact(1 << 20) => format!("{} MiB", grouped(value >> 20)),
-        _ if exact(1 << 10) && value < 1 << 20 => format!("{} KiB", value >> 10),
-        _ if value >= 1 << 20 => format!("{:.1} MiB", value as f64 / f64::from(1 << 20)),
-        _ if value >= 1 << 10 => format!("{:.1} KiB", value as f64 / 1024.0),
-        _ => format!("{} bytes", grouped(value)),
-    }
-}
-
-/// Formats a number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 fn list<T: AsRef<str>>(items: &[T]) -> String {
     if items.is_empty() {
         return "nothing".to_owned();
     }
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     items.join(", ")
-}
-
-/// Prints rows of a name and a text, wrapped at the width of the terminal.
-struct Screen {
-    width: usize,
-}
-
-impl Screen {
-    fn from_terminal() -> Self {
-        let terminal = Term::stdout();
-        let columns = terminal.size_checked().map(|(_, columns)| columns.into());
-        Self {
-            width: columns
-                .filter(|_| terminal.is_term())
-                .unwrap_or(USUAL_WIDTH),
-        }
-    }
-
-    fn text_width(&self) -> usize {
-        self.width.saturating_sub(LABEL).max(40)
-    }
-
-    fn title(
-        &self,
-        name: &str,
-        version: Option<&str>,
-        kind: Option<PluginKind>,
-        description: &str,
-    ) {
-        let mut title = style(printable(name)).cyan().bold().to_string();
-        if let Some(version) = version {
-            let _ = write!(title, " {}", printable(version));
-        }
-        if let Some(kind) = kind {
-            let _ = write!(title, ", {} (world {})", kind.with_article(), kind.world());
-        }
-        say!("{title}");
-        if !description.is_empty() {
-            self.row("", &printable(description));
-        }
-    }
-
-    fn row(&self, label: &str, text: &str) {
-        for (index, part) in wrapped(text, self.text_width()).iter().enumerate() {
-            line(if index == 0 { label } else { "" }, part);
-        }
-    }
-}
-
-fn line(label: &str, text: &str) {
-    say!("{}{text}", style(format!("{label:<LABEL$}")).bold());
-}
-
-/// Splits text into lines of at most `width` characters, broken at spaces. A longer word gets its own line.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("never empty");
-        let length = console::measure_text_width(last);
-        if length > 0 && length + 1 + console::measure_text_width(word) > width {
-            lines.push(word.to_owned());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_at_a_glance_and_exact_ones_stay_exact() {
-        for (value, expected) in [
-            (0, "0 bytes"),
-            (4_096, "4 KiB"),
-            (999, "999 bytes"),
-            (9_999, "9.8 KiB"),
-            (364_345, "355.8 KiB"),
-            (128 << 20, "128 MiB"),
-            ((128 << 20) + 1, "128.0 MiB"),
-        ] {
-            assert_eq!(bytes(value), expected);
-        }
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(limit("wall_ms", &json!(10_000)), "10,000 ms");
-        assert_eq!(limit("log_level", &json!("info")), "info");
-    }
-
-    #[test]
-    fn long_texts_are_broken_at_spaces() {
-        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
-        assert_eq!(wrapped("a toolong b", 4), ["a", "toolong", "b"]);
-        assert_eq!(wrapped("", 4), [""]);
-    }
 }

@@ -20,7 +20,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use super::handle::{NodeHandle, Scratch};
 use super::path::Opening;
 use super::stream::{CHUNK, Reader, Writer};
-use super::tree::{Instant, Stat};
+use super::tree::{Inode, Instant, Stat, Tree};
 use crate::wasi::clock::GuestClock;
 
 /// The value of a guest's `descriptor`.
@@ -51,7 +51,7 @@ impl HasData for HasScratch {
 }
 
 /// The same table entry under the type that the bindings have for it.
-fn shown<Ours: 'static, Theirs: 'static>(resource: &Resource<Ours>) -> Resource<Theirs> {
+fn retyped<Ours: 'static, Theirs: 'static>(resource: &Resource<Ours>) -> Resource<Theirs> {
     Resource::new_own(resource.rep())
 }
 
@@ -61,12 +61,24 @@ impl ScratchView<'_> {
     }
 
     fn push(&mut self, handle: Handle) -> Result<Resource<Descriptor>, ResourceTableError> {
-        self.table.push(handle).map(|resource| shown(&resource))
+        self.table.push(handle).map(|resource| retyped(&resource))
     }
 
     /// The time of a change. Every change looks at the clock.
     fn now(&self) -> FsResult<Instant> {
         self.clock.wall().map_err(FsError::trap)
+    }
+
+    /// Changes names below a directory.
+    fn change(
+        &self,
+        descriptor: &Resource<Descriptor>,
+        change: impl FnOnce(&mut Tree, Inode, Instant) -> Result<(), ErrorCode>,
+    ) -> FsResult<()> {
+        let now = self.now()?;
+        let base = &self.handle(descriptor)?.held;
+        change(&mut base.tree(), base.inode(), now)?;
+        Ok(())
     }
 
     /// The new value of a time; `None` leaves it.
@@ -281,7 +293,7 @@ impl HostDescriptor for ScratchView<'_> {
             return Err(ErrorCode::NotDirectory.into());
         }
         let listing = self.table.push(Listing { held, after: None })?;
-        Ok(shown(&listing))
+        Ok(retyped(&listing))
     }
 
     async fn create_directory_at(
@@ -289,10 +301,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().create_directory_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.create_directory_at(base, &path, now)
+        })
     }
 
     async fn stat(&mut self, descriptor: Resource<Descriptor>) -> FsResult<DescriptorStat> {
@@ -381,10 +392,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().remove_directory_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.remove_directory_at(base, &path, now)
+        })
     }
 
     async fn rename_at(
@@ -417,10 +427,9 @@ impl HostDescriptor for ScratchView<'_> {
         descriptor: Resource<Descriptor>,
         path: String,
     ) -> FsResult<()> {
-        let now = self.now()?;
-        let held = &self.handle(&descriptor)?.held;
-        held.tree().unlink_file_at(held.inode(), &path, now)?;
-        Ok(())
+        self.change(&descriptor, |tree, base, now| {
+            tree.unlink_file_at(base, &path, now)
+        })
     }
 
     async fn is_same_object(

@@ -160,7 +160,7 @@ fn apply(tree: &mut Tree, operation: &Operation) -> bool {
 }
 
 /// Everything that listing and reading finds.
-fn seen(tree: &Tree) -> Model {
+fn contents(tree: &Tree) -> Model {
     let mut model = Model::default();
     let mut directories = vec![(String::new(), ROOT)];
     while let Some((prefix, directory)) = directories.pop() {
@@ -197,7 +197,7 @@ proptest! {
             let expected = model.after(&operation);
             prop_assert_eq!(apply(&mut tree, &operation), expected.is_some(), "{:?} on {:?}", operation, model);
             model = expected.unwrap_or(model);
-            prop_assert_eq!(&seen(&tree), &model, "after {:?}", operation);
+            prop_assert_eq!(&contents(&tree), &model, "after {:?}", operation);
         }
         let files = tree.take(|_| true);
         let wanted: BTreeMap<_, _> = model.0.into_iter().filter_map(|(path, content)| Some((path, content?))).collect();

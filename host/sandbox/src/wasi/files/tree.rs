@@ -103,7 +103,7 @@ impl Tree {
         self.refused = Some(LimitReached::new(name, value, used));
     }
 
-    pub(super) fn most(&self) -> TreeLimits {
+    pub(super) fn limits(&self) -> TreeLimits {
         self.most
     }
 

@@ -125,7 +125,7 @@ impl Plan {
     }
 
     /// Loads everything; some plugins may be refused.
-    pub(crate) fn try_open(self) -> Arena {
+    pub(crate) fn try_open(self) -> TestHost {
         let sandbox = Sandbox::new(&SandboxConfig {
             instances: Some(self.instances),
             workers: Some(2),
@@ -139,7 +139,7 @@ impl Plan {
         let registry = Registry::load(self.folder.path(), &grants_by_name, KINDS, &sandbox);
         let tools = ToolManager::new(&registry, &ToolManagerConfig::default())
             .expect("the settings are the defaults");
-        Arena {
+        TestHost {
             sandbox,
             registry,
             tools,
@@ -148,22 +148,22 @@ impl Plan {
     }
 
     /// Loads everything; fails the test if a plugin is refused.
-    pub(crate) fn open(self) -> Arena {
-        let arena = self.try_open();
-        assert_eq!(arena.registry.problems(), []);
-        arena
+    pub(crate) fn open(self) -> TestHost {
+        let host = self.try_open();
+        assert_eq!(host.registry.problems(), []);
+        host
     }
 }
 
 /// The loaded plugins that attack, and their neighbour.
-pub(crate) struct Arena {
+pub(crate) struct TestHost {
     pub(crate) sandbox: Sandbox,
     pub(crate) registry: Registry,
     pub(crate) tools: ToolManager,
     _folder: TempDir,
 }
 
-impl Arena {
+impl TestHost {
     /// Makes all these calls at once, and calls the neighbour repeatedly while they run. Asserts the facts that hold
     /// after every attack. Returns the outcomes of `calls`.
     pub(crate) async fn attack(&self, calls: Vec<ToolCall>) -> Vec<CallOutcome> {
@@ -209,7 +209,7 @@ impl Arena {
         let call = call("calculate", json!({"expression": "(2+3)*4"}));
         let outcome = self.tools.invoke(vec![call], &turn()).await.remove(0);
         assert_eq!(
-            (outcome.ended, shown(&outcome).as_str()),
+            (outcome.ended, observed(&outcome).as_str()),
             (Ended::Ok, "20"),
             "{outcome:?}"
         );
@@ -217,8 +217,8 @@ impl Arena {
 
     /// Waits until abandoned calls have returned everything that they held.
     pub(crate) async fn settle(&self) {
-        let patience = Instant::now() + Duration::from_secs(30);
-        while self.sandbox.in_use() != InUse::default() && Instant::now() < patience {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.sandbox.in_use() != InUse::default() && Instant::now() < deadline {
             tokio::task::yield_now().await;
         }
         assert_eq!(
@@ -256,7 +256,7 @@ pub(crate) fn turn() -> TurnContext {
 }
 
 /// The text that the model is shown.
-pub(crate) fn shown(outcome: &CallOutcome) -> String {
+pub(crate) fn observed(outcome: &CallOutcome) -> String {
     outcome
         .observation
         .as_ref()
@@ -271,7 +271,7 @@ pub(crate) fn assert_ended(outcome: &CallOutcome, ended: Ended, fault: Fault, to
         (ended, fault),
         "{outcome:?}"
     );
-    let text = shown(outcome);
+    let text = observed(outcome);
     assert!(text.contains(told), "{outcome:?}");
     assert_eq!(text.lines().count(), 1, "{text}");
     for inside in ["wasm", "backtrace", "panicked", ".rs", "/", "0x", "thread"] {

@@ -40,7 +40,7 @@ pub(crate) fn definition(name: &str) -> Result<ToolDefinition, Error> {
         "print" => tool::<Print>(name, "Prints to standard output.", none),
         "flip" => tool::<NoArguments>(name, "Traps in the first attempt only.", none),
         _ => Err(Error::InvalidArguments(format!(
-            "the world has no tool `{name}` to offer"
+            "the environment has no tool `{name}` to offer"
         ))),
     }
 }

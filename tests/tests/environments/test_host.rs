@@ -1,4 +1,4 @@
-//! The environment of `tests/guests/world`, loaded, and helpers that call its sessions.
+//! The environment of `tests/guests/counter`, loaded, and helpers that call its sessions.
 
 use crate::KINDS;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use xtask::guests::Family;
 use xtask::project::Project;
 
 /// A sandbox with the environment, a tool and a reward.
-pub(crate) struct Scene {
+pub(crate) struct TestHost {
     pub(crate) sandbox: Sandbox,
     pub(crate) registry: Registry,
     pub(crate) environments: Environments,
@@ -30,14 +30,14 @@ pub(crate) struct Scene {
 }
 
 pub(crate) const GRANTS: &str =
-    "[world.limits]\ncpu_ms = 300\nmemory_bytes = 16777216\noutput_stop_bytes = 1048576\n";
+    "[counter.limits]\ncpu_ms = 300\nmemory_bytes = 16777216\noutput_stop_bytes = 1048576\n";
 
 /// A sandbox with room for this many live sessions. A session may be idle for this long.
-pub(crate) fn scene_for(sessions: u32, idle: Duration, grants_by_name: &str) -> Scene {
+pub(crate) fn host_for(sessions: u32, idle: Duration, grants_by_name: &str) -> TestHost {
     let project = Project::find().expect("tests run inside a checkout");
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (family, name) in [
-        (Family::Test, "world"),
+        (Family::Test, "counter"),
         (Family::FirstParty, "calculator"),
         (Family::FirstParty, "reward-verdict"),
     ] {
@@ -60,7 +60,7 @@ pub(crate) fn scene_for(sessions: u32, idle: Duration, grants_by_name: &str) -> 
     assert_eq!(registry.problems(), []);
     let environments = Environments::new(&registry, &sandbox, &EnvironmentConfig { idle });
     let tools = ToolManager::new(&registry, &ToolManagerConfig::default()).expect("the defaults");
-    Scene {
+    TestHost {
         sandbox,
         registry,
         environments,
@@ -69,8 +69,8 @@ pub(crate) fn scene_for(sessions: u32, idle: Duration, grants_by_name: &str) -> 
     }
 }
 
-pub(crate) fn scene() -> Scene {
-    scene_for(16, Duration::from_mins(10), GRANTS)
+pub(crate) fn host() -> TestHost {
+    host_for(16, Duration::from_mins(10), GRANTS)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -82,14 +82,25 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-impl Scene {
+impl TestHost {
+    /// Waits until the condition holds. Fails the test if it never does.
+    pub(crate) async fn wait_until(&self, condition: impl Fn(&Self) -> bool) {
+        let wait = async {
+            while !condition(self) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let done = tokio::time::timeout(Duration::from_secs(20), wait).await;
+        assert!(done.is_ok(), "{:?}", self.sandbox.in_use());
+    }
+
     pub(crate) async fn open(&self, task: Value) -> EnvironmentSession {
         self.open_seeded(task, 7).await
     }
 
     pub(crate) async fn open_seeded(&self, task: Value, seed: u64) -> EnvironmentSession {
         self.environments
-            .open("world", "test", &task, seed)
+            .open("counter", "test", &task, seed)
             .await
             .expect("the task is a good one")
     }
@@ -117,7 +128,7 @@ pub(crate) async fn call(
 }
 
 /// The text that the model would read.
-pub(crate) fn shown(outcome: &CallOutcome) -> String {
+pub(crate) fn observed(outcome: &CallOutcome) -> String {
     let observation = outcome.observation.as_ref();
     observation.map_or_else(String::new, |seen| plain_text(&seen.content))
 }

@@ -1,0 +1,63 @@
+//! Decoding of a made-up batch, for programs that measure how fast a machine decodes.
+
+use crate::config::Qwen3Config;
+use crate::decode::{Decoder, Entry};
+use crate::error::Result;
+use crate::model::Model;
+use crate::sample::{DrawKey, Sampler};
+
+/// The shape of the quickstart's policy.
+pub fn quickstart_shape() -> Qwen3Config {
+    Qwen3Config {
+        vocab_size: 421,
+        hidden_size: 96,
+        intermediate_size: 256,
+        num_hidden_layers: 3,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim: 24,
+        max_position_embeddings: 1024,
+        rms_norm_eps: 1e-6,
+        rope_theta: 10_000.0,
+        tie_word_embeddings: true,
+        initializer_range: 0.036,
+    }
+}
+
+/// Decodes `new_tokens` tokens after each prompt, all prompts together. The prompts have one length. The decoder needs a
+/// slot for each of them.
+pub fn decode_together(
+    model: &Model,
+    decoder: &mut Decoder,
+    sampler: &Sampler,
+    prompts: &[Vec<u32>],
+    new_tokens: usize,
+) -> Result<()> {
+    let mut last = prompts.to_vec();
+    let mut start = 0;
+    for _ in 0..new_tokens {
+        let entries: Vec<Entry<'_>> = last
+            .iter()
+            .enumerate()
+            .map(|(slot, tokens)| Entry {
+                slot,
+                start,
+                tokens,
+            })
+            .collect();
+        start += last.first().map_or(0, Vec::len);
+        let drawn = decoder.step_with(model, &entries, |entry, logits| {
+            let key = DrawKey {
+                step: 0,
+                task: entry as u64,
+                sample: 0,
+                position: start as u64,
+            };
+            sampler.sample(logits, key)
+        })?;
+        for (last, drawn) in last.iter_mut().zip(drawn) {
+            *last = vec![drawn?.id];
+        }
+    }
+    Ok(())
+}
