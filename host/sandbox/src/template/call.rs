@@ -119,9 +119,7 @@ impl Template {
         });
         let report = self.call_any(spec, body).await;
         CallReport {
-            outcome: report
-                .outcome
-                .map(|value| *value.downcast().expect("the body's own value")),
+            outcome: report.outcome.map(typed),
             stdout: report.stdout,
             stderr: report.stderr,
             logs: report.logs,
@@ -209,6 +207,11 @@ impl Template {
             memory_peak: record.memory_peak(),
         }
     }
+}
+
+/// The value of a body that returns an `R`.
+fn typed<R: 'static>(value: AnyValue) -> R {
+    *value.downcast().expect("the body returns this type")
 }
 
 /// Stops a guest when its caller is dropped.

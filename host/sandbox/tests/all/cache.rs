@@ -297,6 +297,7 @@ fn a_process_that_maps_an_entry_is_ended_before_anyone_writes_to_it() {
             root.path().display()
         );
         child.kill().unwrap();
+        child.wait().unwrap();
         return;
     }
     // Reading, replacing and removing it change nothing for the process.
