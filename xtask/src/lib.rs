@@ -7,7 +7,7 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | a command | [`quickstart`], [`test`], [`plugins`], [`python`], [`bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
+//! | a command | [`quickstart`], [`mod@test`], [`plugins`], [`python`], [`mod@bench`], [`conformance`], [`clients`], [`cuda`], [`gpu_check`], [`modules`] |
 //! | the steps of a command, and what they print | [`steps`] |
 //! | paths of the repository; requirements of a machine | [`project`], [`machine`] |
 //! | building the host; one set of features for everything | [`host`], [`features`], [`metadata`] |

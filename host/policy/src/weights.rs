@@ -109,7 +109,7 @@ impl Parameter {
         );
     }
 
-    /// The opposite of [`Self::put`].
+    /// The opposite of [`Self::copy_into`]: the numbers of a stored tensor.
     pub(crate) fn take(&self, stored: &Stored, numbers: &[f32]) -> Vec<f32> {
         let [outputs, inputs] = stored.shape[..] else {
             return numbers.to_vec();
