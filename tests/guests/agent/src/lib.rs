@@ -41,7 +41,7 @@ fn delegate(Delegate { calls, times }: Delegate) -> Json<Vec<Value>> {
     let answers = answers.map(|answer| match answer {
         Ok(response) => {
             let content = response.observation.map(|seen| seen.content);
-            let shown: Vec<Value> = content.into_iter().flatten().map(shown).collect();
+            let shown: Vec<Value> = content.into_iter().flatten().map(to_json).collect();
             json!({ "ended": format!("{:?}", response.ended), "shown": shown })
         }
         Err(error) => json!({ "refused": error_message(&error) }),
