@@ -11,7 +11,7 @@ use rlf_plugins::turn::TurnContext;
 
 use crate::user::{
     Persona, STOP, Speaker, TaskUserError, User, UserTurn, Utterance, check, instruction_of,
-    is_wanted,
+    is_played_by_model,
 };
 
 /// The messages between the agent and its user so far, and the player of the user.
@@ -30,7 +30,7 @@ impl Conversation {
         trajectory: &str,
     ) -> Result<Option<Self>, TaskUserError> {
         check(task, user)?;
-        let Some(user) = user.filter(|_| is_wanted(task)) else {
+        let Some(user) = user.filter(|_| is_played_by_model(task)) else {
             return Ok(None);
         };
         Ok(Some(Self {

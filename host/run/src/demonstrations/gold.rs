@@ -36,7 +36,7 @@ impl GoldDemonstration {
         tool_view: &ToolView,
     ) -> anyhow::Result<Option<Self>> {
         let calls = gold_calls(&task.reference)?;
-        if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
+        if calls.is_empty() || task.environment.is_none() || user::is_played_by_model(task) {
             return Ok(None);
         }
         let shown: Option<Vec<&str>> = calls

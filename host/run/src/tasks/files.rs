@@ -176,7 +176,7 @@ impl Files {
             })?;
             gold.extend(written);
         }
-        if gold.is_empty() && self.train.iter().any(|task| user::is_wanted(task)) {
+        if gold.is_empty() && self.train.iter().any(|task| user::is_played_by_model(task)) {
             bail!(
                 "[sft] needs demonstrations, and the gold calls of tasks whose user a model plays are none: nobody knows what \
                  that user would say; name a file as `tasks.demonstrations`, or remove [sft]"
