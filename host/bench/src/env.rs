@@ -18,10 +18,10 @@ use rlf_plugins::python_environment::PythonEnvironment;
 use rlf_plugins::python_environment::Scenario;
 use tokio::runtime::Runtime;
 
-use self::memory::Reached;
+use self::memory::MostSessions;
 use self::process::Processes;
 use self::rounds::{AT_ONCE, Figures, Samples, Way, figures, together};
-use self::sandboxed::{Acting, InSandbox, MeasuredEnvironment};
+use self::sandboxed::{InSandbox, MeasuredEnvironment, SandboxedSession};
 
 /// Name of the native component.
 const RETAIL: &str = "tau-retail";
@@ -158,7 +158,7 @@ fn speed(measured: &Measured) -> Option<f64> {
     retail_us
 }
 
-fn memory(measured: &Measured) -> Vec<Reached> {
+fn memory(measured: &Measured) -> Vec<MostSessions> {
     let alive = measured.alive;
     println!();
     memory::heading();
@@ -206,10 +206,10 @@ fn few_places(measured: &Measured) {
 }
 
 /// Prints the goals and whether they are reached.
-fn goals(reached: &[Reached], retail_us: Option<f64>) {
+fn goals(reached: &[MostSessions], retail_us: Option<f64>) {
     let verdict = |is: bool| if is { "reached" } else { "not reached" };
     println!("\ngoals");
-    for Reached {
+    for MostSessions {
         name,
         live,
         own_bytes,
@@ -289,7 +289,7 @@ async fn come_back(title: &str, way: &InSandbox, time: Duration) -> anyhow::Resu
     }
     for at_once in AT_ONCE {
         let before = way.environments.sessions();
-        let mut shares: Vec<Vec<Acting>> = (0..at_once).map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<SandboxedSession>> = (0..at_once).map(|_| Vec::new()).collect();
         for (number, session) in sessions.into_iter().enumerate() {
             shares[number % at_once].push(session);
         }

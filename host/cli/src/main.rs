@@ -62,7 +62,7 @@ fn unwritten(error: std::io::Error) {
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return unparsed(&error),
+        Err(error) => return print_parse_error(&error),
     };
     let quiet = match arguments.command {
         // These commands print themselves how a call ended.
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints the error of a command line, or the help that it asks for, and returns the exit code.
-fn unparsed(error: &clap::Error) -> ExitCode {
+fn print_parse_error(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     let runs_a_program = std::env::args_os()
         .nth(1)

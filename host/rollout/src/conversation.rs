@@ -12,7 +12,7 @@ use rlf_plugins::turn::TurnContext;
 
 use crate::user::{
     Persona, STOP, Speaker, TaskUserError, User, UserError, UserTurn, Utterance, check,
-    instruction_of, is_wanted,
+    instruction_of, is_played_by_model,
 };
 
 /// The reason why an agent got no reply, which excludes the trajectory.
@@ -42,7 +42,7 @@ impl Conversation {
         trajectory: &str,
     ) -> Result<Option<Self>, TaskUserError> {
         check(task, user)?;
-        let Some(user) = user.filter(|_| is_wanted(task)) else {
+        let Some(user) = user.filter(|_| is_played_by_model(task)) else {
             return Ok(None);
         };
         Ok(Some(Self {

@@ -138,14 +138,14 @@ pub enum TaskUserError {
 }
 
 /// Whether a model plays the user of `task`.
-pub fn is_wanted(task: &Task) -> bool {
+pub fn is_played_by_model(task: &Task) -> bool {
     task.environment.is_some()
         && task.setup.get("user").and_then(serde_json::Value::as_str) == Some("model")
 }
 
 /// Refuses a task whose user `user` cannot play.
 pub fn check(task: &Task, user: Option<&Arc<dyn User>>) -> Result<(), TaskUserError> {
-    if !is_wanted(task) {
+    if !is_played_by_model(task) {
         return Ok(());
     }
     if user.is_none() {
@@ -193,7 +193,7 @@ impl UsersMode {
         let (mut environments, mut wanted) = (0, 0);
         for task in tasks {
             environments += usize::from(task.environment.is_some());
-            wanted += usize::from(is_wanted(task));
+            wanted += usize::from(is_played_by_model(task));
         }
         let model = || user.map_or_else(String::new, |user| user.model().to_owned());
         match (environments, wanted) {

@@ -31,7 +31,7 @@ pub(crate) fn open<'a>(
     let mut user: Option<Arc<dyn User>> = None;
     for task in tasks
         .into_iter()
-        .filter(|t| rlf_rollout::user::is_wanted(t))
+        .filter(|t| rlf_rollout::user::is_played_by_model(t))
     {
         if let (None, Some(config)) = (&user, config) {
             user = Some(Arc::new(ModelUser::open(config, seed)?));

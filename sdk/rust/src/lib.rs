@@ -43,7 +43,7 @@
 //! | to | see |
 //! |---|---|
 //! | write a tool | [`tool`](mod@tool), [`IntoObservation`] |
-//! | write a reward | [`reward`](mod@reward), [`Terms`] |
+//! | write a reward | [`reward`](mod@reward), [`Terms`]; the answers that a task accepts: [`accepted_answers`] |
 //! | write an environment | [`environment`], [`Environment`] |
 //! | read configuration and data once, before all calls | [`lifecycle`], [`data`] |
 //! | write to the operator's log | [`log`] |

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::process::Processes;
-use super::rounds::{Act, Player, Way};
+use super::rounds::{Operation, Player, Way};
 
 /// Numbers of live sessions.
 const LIVE: [usize; 4] = [10, 100, 1_000, 10_000];
@@ -76,7 +76,7 @@ impl Memory {
 }
 
 /// Largest number of live sessions that was reached, and their memory.
-pub(super) struct Reached {
+pub(super) struct MostSessions {
     pub(super) name: String,
     pub(super) live: usize,
     /// Private memory and page tables, per session.
@@ -118,14 +118,18 @@ fn numbers(most: usize) -> Vec<usize> {
 
 /// Measures up to `most` sessions in this process. Some other sessions are opened before the first measurement, so that
 /// shared memory exists by then and memory used for loading is released.
-pub(super) async fn sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::Result<Reached> {
+pub(super) async fn sessions(
+    name: &str,
+    way: &dyn Way,
+    most: usize,
+) -> anyhow::Result<MostSessions> {
     let mut first = Vec::new();
     for _ in 0..FIRST {
         first.push(played(way).await?);
     }
     tokio::time::sleep(SETTLING).await;
     let before = Memory::from_process("self")?;
-    let mut reached = Reached {
+    let mut reached = MostSessions {
         name: name.to_owned(),
         live: 0,
         own_bytes: 0,
@@ -158,7 +162,7 @@ pub(super) async fn sessions(name: &str, way: &dyn Way, most: usize) -> anyhow::
 
 async fn played(way: &dyn Way) -> anyhow::Result<Box<dyn Player>> {
     let mut player = way.open().await?;
-    player.turn(Act::Call).await?;
+    player.turn(Operation::Call).await?;
     Ok(player)
 }
 

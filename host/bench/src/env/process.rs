@@ -13,7 +13,7 @@ use rlf_plugins::python_environment::Scenario;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use super::rounds::{Act, Player, Way};
+use super::rounds::{Operation, Player, Way};
 
 /// Seconds after which a process ends by itself.
 const LONGEST_S: u64 = 1_800;
@@ -212,13 +212,13 @@ impl Player for Server {
         block_in_place(|| self.load(&self.start.clone()))
     }
 
-    async fn turn(&mut self, act: Act) -> anyhow::Result<Vec<f64>> {
+    async fn turn(&mut self, operation: Operation) -> anyhow::Result<Vec<f64>> {
         block_in_place(|| {
             let began = Instant::now();
-            match act {
-                Act::Call => return self.play(),
-                Act::Snapshot => self.last = self.save()?,
-                Act::Restore => self.load(&self.last.clone())?,
+            match operation {
+                Operation::Call => return self.play(),
+                Operation::Snapshot => self.last = self.save()?,
+                Operation::Restore => self.load(&self.last.clone())?,
             }
             Ok(vec![began.elapsed().as_secs_f64()])
         })

@@ -17,7 +17,7 @@ pub(super) const IN_A_ROW: usize = 4;
 
 /// An operation that is repeated on a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Act {
+pub(super) enum Operation {
     /// Makes the scenario's calls one after the other.
     Call,
     Snapshot,
@@ -38,7 +38,7 @@ pub(super) trait Way: Send + Sync {
 #[async_trait]
 pub(super) trait Player: Send {
     /// Does the operation, and returns the seconds that each part took.
-    async fn turn(&mut self, act: Act) -> anyhow::Result<Vec<f64>>;
+    async fn turn(&mut self, operation: Operation) -> anyhow::Result<Vec<f64>>;
 
     /// Restores the state in which this was first called.
     async fn again(&mut self) -> anyhow::Result<()>;
@@ -81,7 +81,7 @@ pub(super) async fn figures(
     time: Duration,
 ) -> anyhow::Result<Figures> {
     let mut player = way.open().await?;
-    player.turn(Act::Call).await?;
+    player.turn(Operation::Call).await?;
     let state = player.state().await?;
     ensure!(
         scenario.expect.as_ref() == Some(&state),
@@ -125,15 +125,15 @@ async fn measure(
     }
     let all = |elapsed: f64| (at_once > 1).then_some(elapsed);
     found.push(("open", Samples::new(seconds, all(elapsed))));
-    for (act, what, times) in [
-        (Act::Call, "call", 1),
-        (Act::Snapshot, "snapshot", IN_A_ROW),
-        (Act::Restore, "restore", IN_A_ROW),
+    for (operation, what, times) in [
+        (Operation::Call, "call", 1),
+        (Operation::Snapshot, "snapshot", IN_A_ROW),
+        (Operation::Restore, "restore", IN_A_ROW),
     ] {
         let (mut seconds, mut elapsed) = (Vec::new(), 0.0);
         let began = Instant::now();
         while seconds.is_empty() || began.elapsed() < time {
-            if act == Act::Call {
+            if operation == Operation::Call {
                 // Not timed: it makes every round of calls begin in the same state.
                 players = together(players.into_iter().map(|mut player| async move {
                     player.again().await?;
@@ -145,7 +145,7 @@ async fn measure(
             let turns = players.into_iter().map(|mut player| async move {
                 let mut seconds = Vec::new();
                 for _ in 0..times {
-                    seconds.extend(player.turn(act).await?);
+                    seconds.extend(player.turn(operation).await?);
                 }
                 Ok((seconds, player))
             });

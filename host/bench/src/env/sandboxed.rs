@@ -20,7 +20,7 @@ use rlf_run::plugins::KINDS;
 use rlf_sandbox::{Sandbox, SandboxConfig, SandboxError};
 use serde_json::Value;
 
-use super::rounds::{Act, IN_A_ROW, Player, Way};
+use super::rounds::{IN_A_ROW, Operation, Player, Way};
 use super::{Options, RETAIL};
 
 /// Longest wait for an earlier sandbox to be freed.
@@ -167,10 +167,10 @@ pub(super) struct InSandbox {
 }
 
 impl InSandbox {
-    pub(super) async fn begin(&self) -> anyhow::Result<Acting> {
+    pub(super) async fn begin(&self) -> anyhow::Result<SandboxedSession> {
         let Scenario { task, seed, .. } = &*self.scenario;
         let opened = self.environments.open(&self.name, "bench", task, *seed);
-        Ok(Acting {
+        Ok(SandboxedSession {
             session: opened.await?,
             scenario: Arc::clone(&self.scenario),
             start: None,
@@ -192,7 +192,7 @@ impl Way for InSandbox {
 }
 
 /// One session in the sandbox.
-pub(super) struct Acting {
+pub(super) struct SandboxedSession {
     session: EnvironmentSession,
     scenario: Arc<Scenario>,
     start: Option<SessionSnapshot>,
@@ -200,7 +200,7 @@ pub(super) struct Acting {
     calls: usize,
 }
 
-impl Acting {
+impl SandboxedSession {
     /// Makes the scenario's next call, starting over after the last. Returns its seconds. A refused call counts as
     /// answered.
     pub(super) async fn call(&mut self) -> anyhow::Result<f64> {
@@ -231,22 +231,22 @@ impl Acting {
 }
 
 #[async_trait]
-impl Player for Acting {
-    async fn turn(&mut self, act: Act) -> anyhow::Result<Vec<f64>> {
+impl Player for SandboxedSession {
+    async fn turn(&mut self, operation: Operation) -> anyhow::Result<Vec<f64>> {
         let began = Instant::now();
-        match act {
-            Act::Call => {
+        match operation {
+            Operation::Call => {
                 let mut seconds = Vec::new();
                 for _ in 0..self.scenario.calls.len() {
                     seconds.push(self.call().await?);
                 }
                 return Ok(seconds);
             }
-            Act::Snapshot => {
+            Operation::Snapshot => {
                 let snapshot = self.session.snapshot().await;
                 self.last = Some(snapshot.map_err(anyhow::Error::msg)?);
             }
-            Act::Restore => {
+            Operation::Restore => {
                 let last = self.last.as_ref().context("nothing to restore")?;
                 self.session.restore(last).await?;
             }

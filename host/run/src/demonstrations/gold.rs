@@ -37,7 +37,7 @@ impl GoldDemonstration {
         tool_view: &ToolView,
     ) -> Result<Option<Self>, GoldError> {
         let calls = gold_calls(&task.reference)?;
-        if calls.is_empty() || task.environment.is_none() || user::is_wanted(task) {
+        if calls.is_empty() || task.environment.is_none() || user::is_played_by_model(task) {
             return Ok(None);
         }
         let shown: Option<Vec<&str>> = calls

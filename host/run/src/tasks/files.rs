@@ -171,7 +171,7 @@ impl Files {
                 source,
             })?);
         }
-        if gold.is_empty() && self.train.iter().any(|task| user::is_wanted(task)) {
+        if gold.is_empty() && self.train.iter().any(|task| user::is_played_by_model(task)) {
             return Err(TasksError::UsersUnknown.into());
         }
         if gold.is_empty() {

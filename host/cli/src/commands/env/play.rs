@@ -45,7 +45,7 @@ const COMMANDS: [&str; 10] = [
 
 /// An action that can be undone.
 #[derive(Clone)]
-enum Act {
+enum Action {
     Call(String, Value),
     Say(String),
 }
@@ -57,7 +57,7 @@ struct Play<'a> {
     session: EnvironmentSession,
     /// The snapshot that the actions started from, if they did not start from the task.
     base: Option<SessionSnapshot>,
-    acts: Vec<Act>,
+    actions: Vec<Action>,
     /// The state now, and the state before the last action.
     now: Value,
     before: Value,
@@ -81,7 +81,7 @@ pub(super) async fn run(
         begin,
         session,
         base: None,
-        acts: Vec::new(),
+        actions: Vec::new(),
         now: Value::Null,
         before: Value::Null,
         as_json,
@@ -114,7 +114,7 @@ pub(super) async fn run(
         if line == "quit" || line == "exit" {
             break;
         }
-        if let Err(error) = play.obey(line).await {
+        if let Err(error) = play.run_command(line).await {
             failed = true;
             let error = if interactive {
                 error
@@ -155,7 +155,7 @@ async fn open(
 }
 
 impl Play<'_> {
-    async fn obey(&mut self, line: &str) -> anyhow::Result<()> {
+    async fn run_command(&mut self, line: &str) -> anyhow::Result<()> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match command {
@@ -167,7 +167,7 @@ impl Play<'_> {
                 let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
                 self.call(name, arguments).await?;
             }
-            "say" => self.act(Act::Say(rest.to_owned())).await?,
+            "say" => self.act(Action::Say(rest.to_owned())).await?,
             "undo" => self.undo().await?,
             "snapshot" => {
                 let snapshot = self.session.snapshot().await.map_err(anyhow::Error::msg)?;
@@ -188,7 +188,7 @@ impl Play<'_> {
                 self.now = self.state().await?;
                 self.before.clone_from(&self.now);
                 self.base = Some(snapshot);
-                self.acts.clear();
+                self.actions.clear();
             }
             "verify" => {
                 let reference = rlf_json::from_str(rest).context("the reference is not JSON")?;
@@ -258,12 +258,12 @@ impl Play<'_> {
         };
         let arguments: Value =
             rlf_json::from_str(arguments).context("the arguments are not JSON")?;
-        self.act(Act::Call(name.to_owned(), arguments)).await
+        self.act(Action::Call(name.to_owned(), arguments)).await
     }
 
     /// Does an action, shows its result, and records it.
-    async fn act(&mut self, act: Act) -> anyhow::Result<()> {
-        let number = self.acts.len();
+    async fn act(&mut self, act: Action) -> anyhow::Result<()> {
+        let number = self.actions.len();
         match perform(&mut self.session, &act, number).await? {
             Done::Called(outcome) => {
                 self.stopped |= !matches!(outcome.ended, Ended::Ok | Ended::Failed);
@@ -280,7 +280,7 @@ impl Play<'_> {
                 }
             }
         }
-        self.acts.push(act);
+        self.actions.push(act);
         if self.session.take_tools_changed() {
             say!("{}", style("the tools have changed:").yellow());
             self.list();
@@ -329,29 +329,29 @@ impl Play<'_> {
     }
 
     async fn undo(&mut self) -> anyhow::Result<()> {
-        let Some((undone, acts)) = self.acts.split_last() else {
+        let Some((undone, actions)) = self.actions.split_last() else {
             bail!("there is nothing to undo");
         };
-        let (undone, acts) = (undone.clone(), acts.to_vec());
+        let (undone, actions) = (undone.clone(), actions.to_vec());
         // The session is replayed from its start, so that added tools and a reached end are undone too.
         let mut session = open(self.environments, self.name, &self.begin).await?;
         if let Some(base) = &self.base {
             session.restore(base).await?;
         }
-        for (number, act) in acts.iter().enumerate() {
+        for (number, act) in actions.iter().enumerate() {
             perform(&mut session, act, number).await?;
         }
         session.take_tools_changed();
         self.session = session;
-        self.acts = acts;
+        self.actions = actions;
         let now = self.state().await?;
         self.before = std::mem::replace(&mut self.now, now);
         self.show_difference();
         say!(
             "undone: {}",
             match undone {
-                Act::Call(name, arguments) => format!("{name} {arguments}"),
-                Act::Say(text) => format!("say {}", printable(&text)),
+                Action::Call(name, arguments) => format!("{name} {arguments}"),
+                Action::Say(text) => format!("say {}", printable(&text)),
             }
         );
         Ok(())
@@ -370,7 +370,7 @@ enum Done {
 
 async fn perform(
     session: &mut EnvironmentSession,
-    act: &Act,
+    act: &Action,
     number: usize,
 ) -> anyhow::Result<Done> {
     let context = TurnContext {
@@ -379,7 +379,7 @@ async fn perform(
         seed: 0,
     };
     Ok(match act {
-        Act::Call(name, arguments) => {
+        Action::Call(name, arguments) => {
             let call = ToolCall {
                 call_id: format!("command-line/{number}/0"),
                 name: name.clone(),
@@ -387,7 +387,7 @@ async fn perform(
             };
             Done::Called(Box::new(session.call(call, &context).await))
         }
-        Act::Say(text) => {
+        Action::Say(text) => {
             let heard = session.say(text, &context).await;
             let (reply, heard) = heard.map_err(anyhow::Error::msg)?;
             Done::Heard(reply, heard)
