@@ -82,6 +82,7 @@ pub fn run(project: &Project, data: Option<PathBuf>) -> Result<()> {
         // A test that prints its line of the table.
         let mut command = host::cargo(project, "test");
         command.args(["--test", "code_tests", "--", "mbpp", "--nocapture"]);
+        command.env("RLF_WHOLE_DATA", "1");
         all_good &= command
             .status()
             .context("cargo cannot be started")?

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use rlf_run::{ConfigurationError, FolderError, PluginsError, RunFailure};
 
-/// The error with the options of `train`, `eval` and `rollout` that it is about.
+/// Adds the options of `train`, `eval` and `rollout` that mend the error, if there are any.
 pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
     let failure = failure.into();
     let (before, after) = match &failure {

@@ -133,7 +133,7 @@ impl From<TrainingSequence> for Vec<Segment> {
     }
 }
 
-/// A sampled segment that has not one log-probability for each id: they would be out of step with the mask.
+/// The error of a sampled segment whose numbers of ids and log-probabilities differ. They would not match the mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sampled segment has {ids} ids and {log_probs} log-probabilities")]
 pub struct UnevenSegment {

@@ -169,7 +169,7 @@ impl Environments {
                 });
             }
             let mut tried: BTreeSet<String> = BTreeSet::new();
-            let idle = self.idle_scenarios(name, &scenarios)?;
+            let idle = self.scenarios_of_unused_servers(name, &scenarios)?;
             let played = scenarios.iter().map(|scenario| (scenario, true));
             for (scenario, is_played) in played.chain(idle.iter().map(|server| (server, false))) {
                 let opened = self.open(name, &scenario.id, &scenario.task, scenario.seed);
@@ -201,7 +201,7 @@ impl Environments {
     }
 
     /// Scenarios for the servers of an environment in Python that no scenario uses, in their initial state.
-    fn idle_scenarios(
+    fn scenarios_of_unused_servers(
         &self,
         name: &str,
         scenarios: &[Scenario],
@@ -212,15 +212,15 @@ impl Environments {
             environment: name.to_owned(),
             reason: error.to_string(),
         })?;
-        let is_told = |server: &String| {
+        let is_used = |server: &String| {
             let mut tasks = scenarios.iter().map(|scenario| &scenario.task["servers"]);
             tasks.any(|servers| servers.get(server).is_some())
         };
-        let idle = servers
+        let unused = servers
             .unwrap_or_default()
             .into_iter()
-            .filter(|server| !is_told(server));
-        Ok(idle
+            .filter(|server| !is_used(server));
+        Ok(unused
             .map(|server| Scenario {
                 task: json!({ "servers": { server.as_str(): null } }),
                 id: server,

@@ -10,8 +10,7 @@ use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::registry::Registry;
 use rlf_plugins::seed;
-use rlf_sandbox::BoxFuture;
-use rlf_sandbox::Sandbox;
+use rlf_sandbox::{BoxFuture, Sandbox};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -31,7 +31,7 @@ pub enum SessionError {
     },
 }
 
-/// The reason why what an environment offers at the start of a session cannot be used.
+/// The reason why the tools or messages at the start of a session cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OfferError {
     #[error("its `setup` names no `servers` with tools, and brings no `functions`")]

@@ -44,7 +44,7 @@ pub enum SnapshotError {
     #[error("the environment does not take the snapshot: {0}")]
     Refused(String),
     /// The tools of the snapshot are no longer accepted.
-    #[error("the environment does not take the snapshot: {0}")]
+    #[error("the tools of the snapshot cannot be used: {0}")]
     Tools(OfferedToolsError),
 }
 

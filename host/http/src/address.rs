@@ -93,7 +93,7 @@ const V6: &[([u16; 8], u32, NetworkKind)] = &[
 ];
 
 impl NetworkKind {
-    /// Looks up `address`. An IPv6 address that carries an IPv4 address has the reach of the latter.
+    /// Looks up `address`. An IPv6 address that carries an IPv4 address is of the kind of the latter.
     pub fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::from_v4(v4),

@@ -8,8 +8,7 @@ use rlf_plugins::bindings::{code, types};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
-use rlf_sandbox::BoxFuture;
-use rlf_sandbox::{CallReport, CallSpec, Clock, Ending, Stopped, Tee};
+use rlf_sandbox::{BoxFuture, CallReport, CallSpec, Clock, Ending, Stopped, Tee};
 
 use crate::language::{Language, indices, languages};
 use crate::program::{

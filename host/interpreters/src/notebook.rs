@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use rlf_plugins::bindings::{code, interpreter, types};
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
-use rlf_sandbox::BoxFuture;
-use rlf_sandbox::{CallReport, Output, State, Stopped};
+use rlf_sandbox::{BoxFuture, CallReport, Output, State, Stopped};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use wasmtime::Store;

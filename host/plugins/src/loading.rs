@@ -160,7 +160,7 @@ fn one_line(text: &str) -> String {
     rlf_sandbox::safe_text(lines.join("; ").as_bytes())
 }
 
-fn refusal_for(error: &LoadError) -> LoadRefusal {
+pub(crate) fn refusal_for(error: &LoadError) -> LoadRefusal {
     let kind = match error {
         LoadError::Init { .. } => ProblemKind::Init,
         LoadError::Data(_) => ProblemKind::Data,

@@ -228,11 +228,11 @@ impl RewardPlugin {
             let score = match answer {
                 Ok(mut scores) => scores
                     .pop()
-                    .unwrap_or_else(|| Err(GradeError::Call("it returned no score".to_owned()))),
+                    .unwrap_or_else(|| Err(GradeError::Trajectory("it returned no score".into()))),
                 Err(why) => self
                     .beyond_limits(&alone, (ended, fault), tools, &mut gradable)
                     .await
-                    .unwrap_or(Err(why)),
+                    .unwrap_or_else(|| Err(GradeError::Trajectory(why.to_string()))),
             };
             scores.push(score);
         }

@@ -141,19 +141,13 @@ fn set(table: &mut toml::Table, setting: &str) -> Result<(), ConfigurationError>
 }
 
 /// Refuses keys of `[rl]` that people expect and that do not exist, and says why not.
-fn refuse_absent_keys(table: &toml::Table, origin: &str) -> Result<(), ConfigurationError> {
+fn absent_key(table: &toml::Table) -> Option<String> {
     let rl = table.get("rl").and_then(toml::Value::as_table);
     let set = |(key, reason): &(&str, &str)| {
         let value = rl?.get(*key)?;
         Some(format!("`rl.{key} = {value}`: {reason}"))
     };
-    match ABSENT_RL_KEYS.iter().find_map(set) {
-        None => Ok(()),
-        Some(problem) => Err(ConfigurationError::Unusable {
-            origin: origin.to_owned(),
-            source: ConfigurationError::Value(problem).into(),
-        }),
-    }
+    ABSENT_RL_KEYS.iter().find_map(set)
 }
 
 fn cpu() -> String {
@@ -244,10 +238,16 @@ impl RunConfig {
         let text = rlf_config::read(path)?;
         let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
         let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
-        refuse_absent_keys(&table, &origin)?;
+        if let Some(problem) = absent_key(&table) {
+            let source = ConfigurationError::Value(problem).into();
+            return Err(ConfigurationError::Unusable { origin, source });
+        }
         for setting in settings {
             set(&mut table, setting)?;
-            refuse_absent_keys(&table, &origin)?;
+            if let Some(problem) = absent_key(&table) {
+                let setting = setting.clone();
+                return Err(ConfigurationError::Setting { setting, problem });
+            }
             match rlf_config::parse(&toml::to_string(&table)?, &origin) {
                 Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
                     return Err(ConfigurationError::Setting {

@@ -71,7 +71,7 @@ pub enum RunFailure {
     },
     /// A part of this program broke a promise.
     #[error("{0}; this is a bug, please report it")]
-    Bug(&'static str),
+    Bug(String),
 }
 
 impl RunFailure {

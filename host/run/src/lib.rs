@@ -25,7 +25,8 @@
 //! | the metrics and trajectories that a run wrote | `history.rs`: [`RunHistory`] |
 //! | counts of how plugins' calls end | `health.rs`: [`PluginHealth`] |
 //! | the hash of the program that trained the run | `provenance.rs` |
-//! | reports to the caller | `reporter.rs`: [`RunReporter`]; [`RunFailure`], [`FolderError`] |
+//! | reports to the caller | `reporter.rs`: [`RunReporter`] |
+//! | the reasons why a run fails | `error.rs`: [`RunFailure`] and the enums in it; `folder.rs`: [`FolderError`] |
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -101,7 +101,8 @@ impl SavedRun {
             let settings = (self.parts).settings(params, Purpose::Evaluation, split, step)?;
             let (engine, _generator) = self.parts.rollout_engine(&self.model)?;
             let groups = rollout(&engine, &[task], samples, &settings).await?;
-            (groups.into_iter().next()).ok_or(RunFailure::Bug("the rollout returned no group"))
+            (groups.into_iter().next())
+                .ok_or_else(|| RunFailure::Bug("the rollout returned no group".into()))
         })
     }
 }

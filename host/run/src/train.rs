@@ -191,8 +191,9 @@ async fn try_parts(
             .map_err(|error| TasksError::Rehearsal(error.into()))?;
         phase = Phase::Sft;
     }
-    let moment = "at the start";
-    (observer.test(moment, model, phase, 0, run.metrics())).await?;
+    observer
+        .test("at the start", model, phase, 0, run.metrics())
+        .await?;
     Ok(())
 }
 

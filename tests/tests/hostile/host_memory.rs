@@ -25,7 +25,7 @@ const IMPORTS: &str = r#"
     (core func $bytes (canon lower (func $random "get-random-bytes")
         (memory (core memory $other "memory")) (realloc (core func $other "realloc"))))"#;
 
-fn host() -> Plan {
+fn plan() -> Plan {
     let beside = Beside {
         component: IMPORTS,
         with: r#"(with "h" (instance (export "subscribe" (func $subscribe)) (export "bytes" (func $bytes))))"#,
@@ -64,7 +64,7 @@ fn host() -> Plan {
 
 #[tokio::test]
 async fn a_million_handles_end_at_the_limit() {
-    let host = host().open();
+    let host = plan().open();
     let outcome = host.attack_with("handles", json!({})).await;
     assert_ended(&outcome, Ended::MemoryLimit, Fault::Model, "ask for less");
     assert_limit(&outcome, "resources", 1_000);
@@ -72,7 +72,7 @@ async fn a_million_handles_end_at_the_limit() {
 
 #[tokio::test]
 async fn a_giant_random_request_is_refused_unmade() {
-    let host = host().open();
+    let host = plan().open();
     for tool in ["random", "more"] {
         let outcome = host.attack_with(tool, json!({})).await;
         assert_ended(&outcome, Ended::MemoryLimit, Fault::Model, "ask for less");
@@ -82,7 +82,7 @@ async fn a_giant_random_request_is_refused_unmade() {
 
 #[tokio::test]
 async fn a_result_of_two_gigabytes_is_never_copied() {
-    let host = host().open();
+    let host = plan().open();
     // The text is longer than the guest's memory: the guest's own fault.
     let outcome = host.attack_with("text", json!({})).await;
     assert_ended(&outcome, Ended::Trap, Fault::Plugin, "the tool broke");

@@ -35,7 +35,8 @@ pub enum Step {
     /// Like [`Step::Act`], in the last turn under `last_turn_calls = "grade"`: the outcomes are for the rewards only, and
     /// nothing is appended.
     Grade(Vec<ToolCall>),
-    /// The model wrote this without calling a tool: pass it to its environment, then [`Episode::push_reply`](super::Episode::push_reply). Only after
+    /// The model wrote this without calling a tool: pass it to its environment, then
+    /// [`Episode::push_reply`](super::Episode::push_reply). Only after
     /// [`Episode::enter_environment`](super::Episode::enter_environment).
     Say(String),
     /// Continue with [`Episode::next_input`](super::Episode::next_input).

@@ -12,7 +12,7 @@ use rlf_dialogue::split::Split;
 use super::draws::Draws;
 use super::facts::Country;
 
-/// Deals the countries: one split for each, in their order. `shares` are those of validation and test.
+/// Assigns a split to each country, in the order of `countries`. `shares` are those of validation and test.
 pub(crate) fn assign_splits(countries: &[Country], seed: u64, shares: [f64; 2]) -> Vec<Split> {
     let order = shuffled(countries, seed);
     let mut group: Vec<usize> = (0..countries.len()).collect();

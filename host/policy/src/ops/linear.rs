@@ -291,11 +291,11 @@ mod tests {
 
     #[test]
     fn a_row_has_the_same_bits_among_any_number_of_rows_in_qwen3_0_6b() {
-        let all: Vec<usize> = (1..=300).collect();
+        let numbers: Vec<usize> = (1..=48).chain((49..=300).step_by(9)).collect();
         let mut products = shapes(1024, 16, 8, 128, 3072, 2048);
         products.push((1024, 1));
         for (k, n) in products {
-            check(k, n, 300, &all);
+            check(k, n, 300, &numbers);
         }
         // The head itself: 151,936 columns, a few rows.
         check(1024, 151_936, 5, &[1, 2, 3, 4]);

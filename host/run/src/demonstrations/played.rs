@@ -90,7 +90,7 @@ impl DemonstrationSource for PlayedDemonstrations {
             }
         };
         let batch = tokio::task::block_in_place(|| making.1.blocking_recv())
-            .ok_or(RunFailure::Bug("the demonstrations' task ended"))?;
+            .ok_or(RunFailure::Bug("the demonstrations' task ended".into()))?;
         making.0 = step + 1;
         self.making = Some(making);
         Ok(batch?)
@@ -147,7 +147,11 @@ async fn play(
     }
     let mut done = Vec::with_capacity(plays.len());
     while let Some(joined) = plays.join_next().await {
-        done.push(joined.map_err(|_| RunFailure::Bug("a demonstration's task failed"))?);
+        done.push(
+            joined.map_err(|error| {
+                RunFailure::Bug(format!("a demonstration's task failed: {error}"))
+            })?,
+        );
     }
     done.sort_by_key(|(number, _)| *number);
     done.into_iter().map(|(_, played)| played).collect()

@@ -257,7 +257,7 @@ impl TaskSource for Files {
             });
             checked
                 .join()
-                .unwrap_or(Err(RunFailure::Bug("checking the tasks failed")))
+                .unwrap_or(Err(RunFailure::Bug("checking the tasks failed".into())))
         })
     }
 

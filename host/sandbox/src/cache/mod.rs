@@ -33,9 +33,9 @@ use self::folder::{KEY_BYTES, write_new};
 use self::sealed::CompiledCode;
 pub(crate) use self::sealed::trusted;
 
-/// Length of the header's length.
+/// Number of bytes that hold the header's length.
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// Length of the header's length and of the authentication code, at the end of an entry.
+/// Number of bytes after the header: its length and the authentication code.
 const TAIL_BYTES: usize = LENGTH_BYTES + blake3::OUT_LEN;
 
 /// Compiled components, by name.

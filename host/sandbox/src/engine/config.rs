@@ -64,10 +64,10 @@ pub struct SandboxConfig {
     /// sets it if it handles that argument.
     #[serde(skip)]
     pub prepare_elsewhere: bool,
-    /// This process ends soon and has nothing to lose, so it starts faster: compiled code is mapped from the cache
-    /// instead of copied first. If anyone then opens such a file of the cache for writing, the kernel ends this process
-    /// with SIGKILL before it lets them. rlf-host itself never writes to an existing file of the cache. Not a key of a
-    /// configuration. Default: false.
+    /// Whether compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only for
+    /// processes that end soon and may be killed: if anyone opens such a file of the cache for writing, the kernel ends
+    /// this process with SIGKILL before it lets them. rlf-host itself never writes to an existing file of the cache.
+    /// Not a key of a configuration. Default: false.
     #[serde(skip)]
     pub is_short_lived: bool,
 }

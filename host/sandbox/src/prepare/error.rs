@@ -36,9 +36,7 @@ pub enum LoadError {
         reason: String,
     },
     /// The file is too large to be read.
-    #[error(
-        "{size} bytes; components of more than {limit} are refused (the sandbox's max_component_bytes)"
-    )]
+    #[error("{size} bytes; components of more than {limit} bytes are refused")]
     TooLarge {
         /// Its size.
         size: u64,

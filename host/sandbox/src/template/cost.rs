@@ -4,12 +4,11 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::call::BoxFuture;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::call::CallSpec;
+use super::call::{BoxFuture, CallSpec};
 use super::loaded::Template;
 use crate::limits::Limits;
 use crate::report::Stopped;
