@@ -220,7 +220,7 @@ impl Registry {
         let found = discovery::read(&open, &job.directory, &job.place, &job.own_name())?;
         let component = ComponentFile::read(found.component, MAX_COMPONENT_BYTES);
         let component = component.map_err(|error| {
-            let refusal = loading::refusal_for(&error);
+            let refusal = crate::loading::refusal_for(&error);
             problem(
                 &found.component_path,
                 refusal.kind,
