@@ -19,7 +19,8 @@ impl Rate {
     /// The mean of `per_task` (each in 0..=1) and its 95 % normal interval **by task**.
     ///
     /// Samples of one task are not independent, so the standard error is that of the tasks' means,
-    /// `s / sqrt(n)` with the unbiased deviation `s`. Without tasks the interval is 0 to 1.
+    /// `s / sqrt(n)` with the unbiased deviation `s`. Without tasks the interval is 0 to 1. If all tasks failed, or all
+    /// succeeded, that error would be 0, so the interval is the exact one of Clopper and Pearson (1934) for `n` tasks.
     pub fn by_task(per_task: &[f64]) -> Self {
         let n = per_task.len();
         if n == 0 {
@@ -37,10 +38,16 @@ impl Rate {
             let squares: f64 = per_task.iter().map(|x| (x - mean).powi(2)).sum();
             1.96 * (squares / (n - 1) as f64).sqrt() / (n as f64).sqrt()
         };
+        let (mut low, mut high) = ((mean - half).max(0.0), (mean + half).min(1.0));
+        if n >= 2 && mean == 0.0 {
+            high = 1.0 - 0.025_f64.powf(1.0 / n as f64);
+        } else if n >= 2 && mean == 1.0 {
+            low = 0.025_f64.powf(1.0 / n as f64);
+        }
         Self {
             mean: Some(mean),
-            low: (mean - half).max(0.0),
-            high: (mean + half).min(1.0),
+            low,
+            high,
             tasks: n,
         }
     }
@@ -112,6 +119,17 @@ mod tests {
         let many: Vec<f64> = (0..400).map(|i| f64::from(i % 2)).collect();
         let rate = Rate::by_task(&many);
         assert!((rate.high - 0.5 - 1.96 * (100.0_f64 / 399.0).sqrt() / 20.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn tasks_that_all_fail_or_all_succeed_leave_room_for_others() {
+        // The rule of three: about 3.7 / n. Clopper and Pearson: 1 - 0.025^(1/8) = 0.3694.
+        let failed = Rate::by_task(&[0.0; 8]);
+        assert_eq!(failed.low, 0.0);
+        assert!((failed.high - 0.3694).abs() < 1e-4);
+        let succeeded = Rate::by_task(&[1.0; 8]);
+        assert!((succeeded.low - 0.6306).abs() < 1e-4);
+        assert_eq!(succeeded.high, 1.0);
     }
 
     #[test]

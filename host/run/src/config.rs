@@ -150,6 +150,23 @@ fn absent_key(table: &toml::Table) -> Option<String> {
     ABSENT_RL_KEYS.iter().find_map(set)
 }
 
+/// Refuses keys of `[model.init]` that the shape does not have. A checkpoint's config.json may have others.
+fn refuse_unknown_keys(init: &toml::Table, shape: &Qwen3Config) -> Result<(), ConfigurationError> {
+    let known = toml::Table::try_from(shape)?;
+    let Some(unknown) = init.keys().find(|key| !known.contains_key(*key)) else {
+        return Ok(());
+    };
+    let mend = match rlf_config::nearest(unknown, known.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "there are: {}",
+            known.keys().cloned().collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let problem = format!("[model.init]: unknown key `{unknown}`; {mend}");
+    Err(ConfigurationError::Value(problem))
+}
+
 fn cpu() -> String {
     "cpu".into()
 }
@@ -393,6 +410,7 @@ impl RunConfig {
                 }
                 other @ ConfigError::Read { .. } => other.into(),
             })?;
+        refuse_unknown_keys(&table, &shape)?;
         (shape.validate()).map_err(ConfigurationError::table("model.init"))?;
         Ok(Some(shape))
     }

@@ -13,6 +13,9 @@ use rlf_train::run::{LOCK_FILE, RunError, RunLock, is_run};
 
 use crate::reporter::RunReporter;
 
+/// Marks a folder in which a run is about to start. If the attempt is killed, the next one may clear the folder.
+const STARTING_FILE: &str = ".starting";
+
 /// The folder for data inside a run's folder.
 pub(crate) fn data_path(run: &Path) -> PathBuf {
     run.join("data")
@@ -93,7 +96,7 @@ impl NewRunFolder {
         overwrite: bool,
         reporter: Arc<dyn RunReporter>,
     ) -> Result<Self, FolderError> {
-        let aside = if overwrite && path.exists() {
+        let aside = if overwrite && path.exists() && !is_abandoned(path) {
             Some(set_aside(path)?)
         } else {
             None
@@ -126,13 +129,19 @@ impl NewRunFolder {
             return Err(FolderError::HoldsARun { path });
         }
         folder.lock = Some(RunLock::take(&path)?);
+        if is_abandoned(&path) {
+            let _ = fs::remove_dir_all(data_path(&path));
+        }
         let foreign = fs::read_dir(&path)
             .map_err(FolderError::io(format!("cannot list {}", path.display())))?
             .filter_map(Result::ok)
-            .any(|entry| entry.file_name() != LOCK_FILE);
+            .any(|entry| entry.file_name() != LOCK_FILE && entry.file_name() != STARTING_FILE);
         if foreign {
             return Err(FolderError::NotEmpty { path });
         }
+        let marker = path.join(STARTING_FILE);
+        let failed = FolderError::io(format!("cannot write {}", marker.display()));
+        fs::write(&marker, "").map_err(failed)?;
         folder.kept = false;
         Ok(folder)
     }
@@ -145,6 +154,9 @@ impl NewRunFolder {
     /// Keeps the folder because the run has started, and removes the replaced run.
     pub fn keep(mut self) -> Result<(), FolderError> {
         self.kept = true;
+        let marker = self.path.join(STARTING_FILE);
+        let failed = FolderError::io(format!("cannot remove {}", marker.display()));
+        fs::remove_file(&marker).map_err(failed)?;
         match self.aside.take() {
             None => Ok(()),
             Some(aside) => fs::remove_dir_all(&aside).map_err(FolderError::io(format!(
@@ -176,6 +188,11 @@ impl Drop for NewRunFolder {
             ));
         }
     }
+}
+
+/// Whether an attempt to start a run here was killed before there was a run.
+fn is_abandoned(path: &Path) -> bool {
+    path.join(STARTING_FILE).is_file() && !is_run(path)
 }
 
 /// Moves the run that is to be replaced out of the way.
@@ -248,6 +265,24 @@ mod tests {
         drop(started);
         assert_eq!(config(&path).as_deref(), Some("old"));
         assert!(!folder.path().join("run.replaced").exists());
+    }
+
+    #[test]
+    fn a_start_that_was_killed_leaves_a_folder_that_the_next_one_clears() {
+        for overwrite in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("run");
+            let mut killed = create(&path, false).unwrap();
+            fs::create_dir(data_path(&path)).unwrap();
+            drop(killed.take_lock().unwrap());
+            // As after SIGKILL, nothing is cleaned up.
+            std::mem::forget(killed);
+            let next = create(&path, overwrite).unwrap();
+            assert!(!data_path(&path).exists());
+            begin(&path);
+            next.keep().unwrap();
+            assert!(is_run(&path) && !path.join(STARTING_FILE).exists());
+        }
     }
 
     #[test]

@@ -67,6 +67,26 @@ fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
     config.user.as_mut()?.prompt.as_mut()
 }
 
+/// Reports problems of plugins that the run may need. `rlf-host plugin list` shows all problems.
+fn report_problems(
+    registry: &Registry,
+    config: &RunConfig,
+    tasks: &dyn TaskSource,
+    reporter: &dyn RunReporter,
+) {
+    let rewards = config.rewards.stack.iter().map(|entry| &entry.plugin);
+    let environments = tasks.environments();
+    let named = config.plugins.keys().chain(rewards);
+    let named: BTreeSet<&String> = named.chain(&environments).collect();
+    // If tasks may use all loaded tools, a missing tool changes what the model is offered.
+    let all = tasks.tools().is_none();
+    for problem in registry.problems() {
+        if all || named.contains(&problem.plugin) || problem.plugin == "*" {
+            reporter.warn(&problem.to_string());
+        }
+    }
+}
+
 fn open_tasks(
     config: &RunConfig,
     reporter: &dyn RunReporter,
@@ -146,6 +166,8 @@ impl RunParts {
             return Err(PluginsError::NoDirectory(missing).into());
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
+        // Before anything that may fail because a plugin is missing.
+        report_problems(&registry, &config, &*tasks, reporter);
         let tools = ToolManager::new(&registry, &config.tools)
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&run.join("outputs"));
@@ -188,21 +210,6 @@ impl RunParts {
             tasks,
             demonstrations,
         })
-    }
-
-    /// Reports problems of plugins that the run may need. `rlf-host plugin list` shows all problems.
-    pub fn report_problems(&self, reporter: &dyn RunReporter) {
-        let rewards = self.config.rewards.stack.iter().map(|entry| &entry.plugin);
-        let environments = self.tasks.environments();
-        let named = self.config.plugins.keys().chain(rewards);
-        let named: BTreeSet<&String> = named.chain(&environments).collect();
-        // If tasks may use all loaded tools, a missing tool changes what the model is offered.
-        let all = self.tasks.tools().is_none();
-        for problem in self.registry.problems() {
-            if all || named.contains(&problem.plugin) || problem.plugin == "*" {
-                reporter.warn(&problem.to_string());
-            }
-        }
     }
 
     /// The files besides the weights that make a checkpoint loadable elsewhere.

@@ -47,7 +47,6 @@ impl SavedRun {
         let checkpoint =
             Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
         let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
-        parts.report_problems(reporter);
         let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
         for change in changes {
             reporter.warn(&format!("since the run was made, {change}"));

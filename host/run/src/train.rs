@@ -108,7 +108,6 @@ pub fn train(
                 RunParts::new(config, &options.plugins, &path, &*reporter)?
             }
         });
-        parts.report_problems(&*reporter);
 
         let spec = RunSpec {
             config_toml,

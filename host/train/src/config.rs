@@ -162,6 +162,8 @@ impl Default for RlConfig {
 
 /// Maximum number of trajectories of one step; no machine plays as many.
 const MAX_TRAJECTORIES: usize = 1_000_000;
+/// Maximum number of times that a step learns from its rollouts.
+const MAX_EPOCHS: u64 = 1000;
 
 /// Keys that `[rl]` does not have although people expect them, and the reason.
 pub const ABSENT_RL_KEYS: [(&str, &str); 2] = [("top_p", TRUNCATION), ("top_k", TRUNCATION)];
@@ -205,7 +207,12 @@ impl RlConfig {
             &self.mini_batches,
             at_least_one,
         )?;
-        InvalidSetting::require(self.epochs >= 1, "rl.epochs", &self.epochs, at_least_one)?;
+        InvalidSetting::require(
+            (1..=MAX_EPOCHS).contains(&self.epochs),
+            "rl.epochs",
+            &self.epochs,
+            "write 1 to 1000; a step cannot be interrupted between its epochs",
+        )?;
         InvalidSetting::require(
             self.micro_batch_tokens >= 1,
             "rl.micro_batch_tokens",
@@ -243,7 +250,8 @@ impl RlConfig {
             "must be above 0 and at most 1",
         )?;
         InvalidSetting::require(
-            self.temperature.is_finite() && self.temperature > 0.0,
+            // As sampling uses it: a tiny value is 0 there.
+            (self.temperature as f32).is_finite() && self.temperature as f32 > 0.0,
             "rl.temperature",
             &self.temperature,
             "must be above 0: greedy rollouts explore nothing and have no probabilities; 1.0 is usual",

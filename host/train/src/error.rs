@@ -69,8 +69,8 @@ pub enum TrainError {
     },
     /// Training diverged. The weights are those before the update.
     #[error(
-        "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, and continue \
-         from the last checkpoint"
+        "{phase} step {step}: the loss is {loss}; lower `{phase}.optimizer.learning_rate`, or another setting of the loss or \
+         the optimiser that is very large, and continue from the last checkpoint"
     )]
     NotFinite {
         /// The phase.

@@ -2,6 +2,7 @@
 
 mod source;
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::mem::ManuallyDrop;
@@ -17,7 +18,7 @@ use rlf_dialogue::tool::{Ended, Fault};
 use rlf_interpreters::interpreter::{Interpreter, Interpreters, ProgramOptions};
 use rlf_interpreters::program::{File, Program, ProgramError, ProgramReport};
 use rlf_plugins::manifest::PluginKind;
-use rlf_sandbox::{Stream, Tee};
+use rlf_sandbox::{Stream, Tee, safe_text};
 
 use self::source::Source;
 use crate::arguments;
@@ -130,15 +131,26 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     Ok(exit_code(&report))
 }
 
-/// Passes on what the program prints.
+/// Passes on what the program prints. A terminal gets text that cannot control it; everything else gets the bytes as
+/// they are.
 fn pass_on(stream: Stream, bytes: &[u8]) {
-    let written = match stream {
+    let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr().lock());
+    let (out, is_terminal): (&mut dyn Write, bool) = match stream {
         Stream::Stdout => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(bytes).and_then(|()| out.flush())
+            let is_terminal = stdout.is_terminal();
+            (&mut stdout, is_terminal)
         }
-        Stream::Stderr => std::io::stderr().lock().write_all(bytes),
+        Stream::Stderr => {
+            let is_terminal = stderr.is_terminal();
+            (&mut stderr, is_terminal)
+        }
     };
+    let shown = if is_terminal {
+        Cow::Owned(safe_text(bytes).into_bytes())
+    } else {
+        Cow::Borrowed(bytes)
+    };
+    let written = out.write_all(&shown).and_then(|()| out.flush());
     match written {
         Ok(()) => {}
         // As with `| head`: the program might otherwise print for ever.

@@ -78,6 +78,16 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
     Ok(path)
 }
 
+/// Opens a regular file. A pipe in its place is an error at once, instead of a wait for whoever writes to it.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok(file)
+}
+
 /// The folder's key. If two processes create one at once, both use the first one.
 fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let path = folder.join("key");
@@ -93,7 +103,7 @@ fn read_or_make_key(folder: &Path) -> io::Result<[u8; KEY_BYTES]> {
             _ => {}
         }
     }
-    let file = File::open(&path)?;
+    let file = open_file(&path)?;
     let metadata = file.metadata()?;
     if metadata.uid() != rustix::process::geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
         return Err(io::Error::other(

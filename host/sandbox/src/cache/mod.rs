@@ -100,7 +100,7 @@ impl Cache {
         engine: &Engine,
         name: &str,
     ) -> Option<(H, Component)> {
-        let file = File::open(self.path(name)).ok()?;
+        let file = folder::open_file(&self.path(name)).ok()?;
         let loaded = self.read(engine, name, &file);
         match loaded {
             Ok(loaded) => {
