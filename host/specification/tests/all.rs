@@ -1,0 +1,4 @@
+//! What specifications promise: see the module of each promise.
+
+#[path = "all/examples.rs"]
+mod examples;
