@@ -2,3 +2,5 @@
 
 #[path = "all/examples.rs"]
 mod examples;
+#[path = "all/python.rs"]
+mod python;

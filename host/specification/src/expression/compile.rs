@@ -373,6 +373,9 @@ impl<'a> Scope<'a> {
             ));
         };
         let name = parsed.iter_var.clone();
+        if let Some(problem) = crate::names::problem(&name) {
+            return Err(Trouble::unknown(problem, "rename the variable"));
+        }
         let slot = self.declare(&name, item.clone());
         let made = self.body(&shape, &name, &item);
         self.forget();

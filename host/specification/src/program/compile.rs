@@ -248,6 +248,10 @@ impl<'a> Compiler<'a> {
                 (None, ValueType::Unknown)
             }
         };
+        if let Some(message) = crate::names::problem(&each.name) {
+            let finding = Finding::new(Kind::BadName, format!("{place}/name"), message, "rename it");
+            self.findings.push(finding);
+        }
         if scope.has_local(&each.name) {
             self.findings.push(Finding::new(
                 Kind::DuplicateName,
