@@ -6,7 +6,9 @@ use serde_json::{Map, Value as Json};
 
 use crate::expression::{Expr, Fault, MAX_ITEMS, MAX_STEPS, Machine};
 use crate::model::Operation;
-use crate::program::{Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, within};
+use crate::program::{
+    Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, within,
+};
 use crate::state::{State, read};
 use crate::value::Value;
 
@@ -46,7 +48,9 @@ impl Program {
     ) -> Result<Vec<Value>, Refusal> {
         let known = |name: &String| operation.parameters.iter().any(|one| one.name == *name);
         if let Some(unknown) = given.keys().find(|name| !known(name)) {
-            return Err(Refusal::Arguments(format!("there is no parameter `{unknown}`")));
+            return Err(Refusal::Arguments(format!(
+                "there is no parameter `{unknown}`"
+            )));
         }
         let mut locals = Vec::with_capacity(operation.parameters.len() + 8);
         for (parameter, kind) in operation.parameters.iter().zip(&compiled.parameters) {
@@ -60,8 +64,14 @@ impl Program {
             };
             let value = read(&self.schema, kind, json)
                 .map_err(|why| Refusal::Arguments(format!("`{name}`: {why}")))?;
-            if !within(&value, parameter.minimum.as_ref(), parameter.maximum.as_ref()) {
-                return Err(Refusal::Arguments(format!("`{name}` is outside of its limits")));
+            if !within(
+                &value,
+                parameter.minimum.as_ref(),
+                parameter.maximum.as_ref(),
+            ) {
+                return Err(Refusal::Arguments(format!(
+                    "`{name}` is outside of its limits"
+                )));
             }
             locals.push(value);
         }
@@ -98,7 +108,11 @@ impl Run<'_> {
         }
     }
 
-    fn all(&mut self, operation: &Operation, compiled: &CompiledOperation) -> Result<Json, Refusal> {
+    fn all(
+        &mut self,
+        operation: &Operation,
+        compiled: &CompiledOperation,
+    ) -> Result<Json, Refusal> {
         for binding in &compiled.bindings {
             let value = match binding {
                 CompiledBinding::Compute(expr) => self.value(expr)?,
@@ -185,7 +199,9 @@ impl Run<'_> {
                 }
                 if table.contains_key(&key) {
                     let entity = &self.program.schema.entities[*entity].name;
-                    return Err(Refusal::Undone(format!("there is a {entity} {key} already")));
+                    return Err(Refusal::Undone(format!(
+                        "there is a {entity} {key} already"
+                    )));
                 }
                 table.insert(Arc::clone(&key), record.into());
                 if *named {

@@ -45,15 +45,20 @@ pub fn check(specification: &Specification) -> Checked {
     let schema = Schema::of(specification);
     let mut compiler = Compiler::new(specification, &schema);
     let program = compiler.program();
-    let compiles = compiler.findings.is_empty();
     findings.append(&mut compiler.findings);
     effects(specification, &mut findings);
     sources::check(specification, &mut findings);
     descriptions::check(specification, &mut findings);
-    if compiles && findings.iter().all(|finding| finding.severity == Severity::Warning) {
+    // With an error, parts of the program are missing.
+    if findings
+        .iter()
+        .all(|finding| finding.severity == Severity::Warning)
+    {
         possible::check(&program, &mut findings);
     }
-    let is_sound = findings.iter().all(|finding| finding.severity == Severity::Warning);
+    let is_sound = findings
+        .iter()
+        .all(|finding| finding.severity == Severity::Warning);
     Checked {
         program: is_sound.then_some(program),
         findings,
@@ -70,7 +75,9 @@ pub fn check_text(text: &str, format: Format) -> Checked {
         },
     };
     for finding in &mut checked.findings {
-        finding.line = finding.line.or_else(|| read::line(text, format, &finding.place));
+        finding.line = finding
+            .line
+            .or_else(|| read::line(text, format, &finding.place));
     }
     checked
 }
@@ -106,22 +113,54 @@ fn sizes(specification: &Specification, findings: &mut Vec<Finding>) {
     };
     limit("/values".into(), specification.values.len(), MAX_PARTS);
     limit("/entities".into(), specification.entities.len(), MAX_PARTS);
-    limit("/operations".into(), specification.operations.len(), MAX_PARTS);
-    limit("/invariants".into(), specification.invariants.len(), MAX_PARTS);
+    limit(
+        "/operations".into(),
+        specification.operations.len(),
+        MAX_PARTS,
+    );
+    limit(
+        "/invariants".into(),
+        specification.invariants.len(),
+        MAX_PARTS,
+    );
     for (index, entity) in specification.entities.iter().enumerate() {
-        limit(format!("/entities/{index}/fields"), entity.fields.len(), MAX_PARTS);
+        limit(
+            format!("/entities/{index}/fields"),
+            entity.fields.len(),
+            MAX_PARTS,
+        );
     }
     for (index, operation) in specification.operations.iter().enumerate() {
         let at = format!("/operations/{index}");
-        limit(format!("{at}/parameters"), operation.parameters.len(), MAX_PARTS);
-        limit(format!("{at}/bindings"), operation.bindings.len(), MAX_PARTS);
-        limit(format!("{at}/preconditions"), operation.preconditions.len(), MAX_PARTS);
+        limit(
+            format!("{at}/parameters"),
+            operation.parameters.len(),
+            MAX_PARTS,
+        );
+        limit(
+            format!("{at}/bindings"),
+            operation.bindings.len(),
+            MAX_PARTS,
+        );
+        limit(
+            format!("{at}/preconditions"),
+            operation.preconditions.len(),
+            MAX_PARTS,
+        );
         limit(format!("{at}/effects"), operation.effects.len(), MAX_PARTS);
-        limit(format!("{at}/result/fields"), operation.result.fields.len(), MAX_PARTS);
+        limit(
+            format!("{at}/result/fields"),
+            operation.result.fields.len(),
+            MAX_PARTS,
+        );
     }
     for (index, scenario) in specification.scenarios.iter().enumerate() {
         for (name, count) in &scenario.counts {
-            limit(format!("/scenarios/{index}/counts/{name}"), count.range().1 as usize, 500);
+            limit(
+                format!("/scenarios/{index}/counts/{name}"),
+                count.range().1 as usize,
+                500,
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Days of the Gregorian calendar, from year 1 to 9999, as `YYYY-MM-DD`.
 
 /// Day number of the text, counted from 1970-01-01. None if it is not a day.
-pub(crate) fn parse(text: &str) -> Option<i64> {
+pub fn parse(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let digits = |from: usize, to: usize| {
         let part = bytes.get(from..to)?;
@@ -20,7 +20,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
 }
 
 /// The text of a day number. None outside of the years 1 to 9999.
-pub(crate) fn format(number: i64) -> Option<String> {
+pub fn format(number: i64) -> Option<String> {
     // Within 20,000 years of 1970, so that nothing below overflows.
     if !(-800_000..=3_000_000).contains(&number) {
         return None;
@@ -68,7 +68,15 @@ mod tests {
             assert_eq!(format(number).and_then(|text| parse(&text)), Some(number));
         }
         for wrong in [
-            "", "2023-02-29", "2024-13-01", "2024-1-1", "0000-01-01", "2024-00-10", "2024-01-00", "20240101", "2024-01-0x",
+            "",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-1-1",
+            "0000-01-01",
+            "2024-00-10",
+            "2024-01-00",
+            "20240101",
+            "2024-01-0x",
             "\u{fc}024-01-0",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");

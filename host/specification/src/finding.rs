@@ -38,8 +38,8 @@ pub enum Kind {
     ImpossibleOperation,
     /// Nobody can know the value of a parameter.
     UnfillableParameter,
-    /// An operation does not use a parameter.
-    UnusedParameter,
+    /// An operation does not use a parameter or a computed value.
+    Unused,
     /// An effect changes what does not exist, or contradicts `read_only`.
     BadEffect,
     /// A description says what the state should say.
@@ -53,15 +53,27 @@ pub enum Kind {
 impl Kind {
     /// All kinds.
     pub const ALL: [Self; 15] = [
-        Self::Unreadable, Self::TooLarge, Self::BadName, Self::DuplicateName, Self::UnknownReference, Self::BadExpression,
-        Self::TypeMismatch, Self::BadRange, Self::ImpossibleOperation, Self::UnfillableParameter, Self::UnusedParameter,
-        Self::BadEffect, Self::LeakingDescription, Self::MissingDescription, Self::BadScenario,
+        Self::Unreadable,
+        Self::TooLarge,
+        Self::BadName,
+        Self::DuplicateName,
+        Self::UnknownReference,
+        Self::BadExpression,
+        Self::TypeMismatch,
+        Self::BadRange,
+        Self::ImpossibleOperation,
+        Self::UnfillableParameter,
+        Self::Unused,
+        Self::BadEffect,
+        Self::LeakingDescription,
+        Self::MissingDescription,
+        Self::BadScenario,
     ];
 
     /// The severity of findings of this kind.
     pub fn severity(self) -> Severity {
         match self {
-            Self::UnusedParameter | Self::MissingDescription => Severity::Warning,
+            Self::Unused | Self::MissingDescription => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -109,7 +121,11 @@ impl fmt::Display for Finding {
         if let Some(line) = self.line {
             write!(f, "line {line}, ")?;
         }
-        let place = if self.place.is_empty() { "/" } else { &self.place };
+        let place = if self.place.is_empty() {
+            "/"
+        } else {
+            &self.place
+        };
         write!(f, "{place}: {}; {}", self.message, self.mend)
     }
 }

@@ -24,7 +24,9 @@ impl Program {
         let scenario = scenarios
             .find(|scenario| scenario.size == size)
             .ok_or_else(|| format!("there is no scenario `{}`", size.name()))?;
-        let key = Key::from_value(seed).named(&self.specification.name).named(size.name());
+        let key = Key::from_value(seed)
+            .named(&self.specification.name)
+            .named(size.name());
         let mut state = State {
             values: Vec::new(),
             tables: vec![Arc::default(); self.schema.entities.len()],
@@ -32,13 +34,23 @@ impl Program {
         };
         for (index, field) in self.specification.values.iter().enumerate() {
             let key = key.named("values").at(index as u64);
-            let generator = scenario.generate.get(&field.name).or(field.generate.as_ref());
+            let generator = scenario
+                .generate
+                .get(&field.name)
+                .or(field.generate.as_ref());
             let kind = &self.schema.values[index].1;
             let value = self.draw(field, kind, generator, key, &state, None);
-            state.values.push(value.map_err(|why| format!("`{}`: {why}", field.name))?);
+            state
+                .values
+                .push(value.map_err(|why| format!("`{}`: {why}", field.name))?);
         }
         for entity in 0..self.schema.entities.len() {
-            self.fill(&mut state, scenario, entity, key.named("entities").at(entity as u64))?;
+            self.fill(
+                &mut state,
+                scenario,
+                entity,
+                key.named("entities").at(entity as u64),
+            )?;
         }
         match self.broken_rule(&state) {
             None => Ok(state),
@@ -65,7 +77,13 @@ impl Program {
             for draw in 0..MAX_DRAWS {
                 let number = state.next[entity];
                 let name: Arc<str> = format!("{}{number}", declared.key.prefix).into();
-                let record = self.record(state, scenario, entity, &name, key.at(u64::from(row)).at(draw))?;
+                let record = self.record(
+                    state,
+                    scenario,
+                    entity,
+                    &name,
+                    key.at(u64::from(row)).at(draw),
+                )?;
                 let table: &mut Table = Arc::make_mut(&mut state.tables[entity]);
                 table.insert(Arc::clone(&name), record.into());
                 match self.broken_rule(state) {
@@ -108,7 +126,14 @@ impl Program {
             let key = key.at(position as u64);
             let mut tries = 0;
             let value = loop {
-                let drawn = self.draw(field, kind, generator, key.at(tries), state, Some((entity, &mut record)));
+                let drawn = self.draw(
+                    field,
+                    kind,
+                    generator,
+                    key.at(tries),
+                    state,
+                    Some((entity, &mut record)),
+                );
                 let drawn = drawn.map_err(|why| format!("`{place}`: {why}"))?;
                 tries += 1;
                 let is_taken = |other: &Arc<[Value]>| other[position + 1] == drawn;
@@ -156,7 +181,8 @@ impl Program {
                 Ok(number_between(kind, minimum, maximum, key))
             }
             Some(Generator::Dates { from, to }) => {
-                let day = |text: &str| date::parse(text).ok_or_else(|| format!("{text} is no date"));
+                let day =
+                    |text: &str| date::parse(text).ok_or_else(|| format!("{text} is no date"));
                 let (from, to) = (day(from)?, day(to)?);
                 let number = from + key.below(0, to.abs_diff(from) + 1) as i64;
                 Ok(Value::text(&date::format(number).unwrap_or_default()))
@@ -190,14 +216,19 @@ impl Program {
             ValueType::Boolean => Ok(Value::Boolean(key.below(0, 2) == 1)),
             ValueType::Enumeration(values) => {
                 let chosen = values.get(key.below(0, values.len() as u64) as usize);
-                chosen.map(|text| Value::text(text)).ok_or_else(|| "it has no values".to_owned())
+                chosen
+                    .map(|text| Value::text(text))
+                    .ok_or_else(|| "it has no values".to_owned())
             }
             ValueType::Key(entity) => {
                 let keys = &state.tables[*entity];
                 let position = key.below(0, keys.len().max(1) as u64) as usize;
                 let chosen = keys.keys().nth(position).cloned().map(Value::Text);
                 chosen.ok_or_else(|| {
-                    format!("there is no {} to refer to", self.schema.entities[*entity].name)
+                    format!(
+                        "there is no {} to refer to",
+                        self.schema.entities[*entity].name
+                    )
                 })
             }
             ValueType::List(_) => Ok(Value::List(Arc::new([]))),

@@ -13,6 +13,7 @@
 //! | findings and their kinds | [`finding`] |
 //! | reading TOML and JSON, lines of places | [`read`](mod@read) |
 //! | the static checks | `check` |
+//! | days of the calendar | [`date`] |
 //! | expressions in CEL: types, compilation, evaluation | `expression` |
 //! | a compiled specification and its rules | [`program`] |
 //! | generating initial states; carrying out operations | `generate`; `call` |
@@ -58,7 +59,7 @@
 
 mod call;
 mod check;
-mod date;
+pub mod date;
 mod expression;
 pub mod finding;
 mod generate;

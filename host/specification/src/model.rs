@@ -166,7 +166,10 @@ pub struct Invariant {
     pub require: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }

@@ -2,12 +2,84 @@
 
 /// Words that are no names: they mean something in expressions or in the exported Python file.
 const RESERVED: [&str; 78] = [
-    "and", "api", "as", "assert", "async", "await", "bool", "break", "class", "const", "continue", "copy", "datetime", "def",
-    "del", "dict", "elif", "else", "except", "false", "finally", "float", "for", "from", "function", "global", "if", "import",
-    "in", "int", "is", "json", "lambda", "len", "let", "list", "load_scenario", "loop", "math", "max", "mcp", "min", "model",
-    "model_dump", "namespace", "nonlocal", "not", "null", "object", "or", "package", "pass", "print", "raise", "return",
-    "save_scenario", "scenario", "self", "set", "sorted", "sorted_by", "state", "str", "sum", "true", "try", "type", "var",
-    "void", "while", "with", "yield", "all", "any", "abs", "next", "schema", "validate",
+    "and",
+    "api",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "bool",
+    "break",
+    "class",
+    "const",
+    "continue",
+    "copy",
+    "datetime",
+    "def",
+    "del",
+    "dict",
+    "elif",
+    "else",
+    "except",
+    "false",
+    "finally",
+    "float",
+    "for",
+    "from",
+    "function",
+    "global",
+    "if",
+    "import",
+    "in",
+    "int",
+    "is",
+    "json",
+    "lambda",
+    "len",
+    "let",
+    "list",
+    "load_scenario",
+    "loop",
+    "math",
+    "max",
+    "mcp",
+    "min",
+    "model",
+    "model_dump",
+    "namespace",
+    "nonlocal",
+    "not",
+    "null",
+    "object",
+    "or",
+    "package",
+    "pass",
+    "print",
+    "raise",
+    "return",
+    "save_scenario",
+    "scenario",
+    "self",
+    "set",
+    "sorted",
+    "sorted_by",
+    "state",
+    "str",
+    "sum",
+    "true",
+    "try",
+    "type",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+    "all",
+    "any",
+    "abs",
+    "next",
+    "schema",
+    "validate",
 ];
 
 /// Maximum length of a name.
@@ -16,7 +88,9 @@ pub(crate) const MAX_NAME: usize = 40;
 /// Why a text is no name of a thing, parameter or operation.
 pub(crate) fn problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|first| first.is_ascii_lowercase());
+    let starts = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase());
     let rest = characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
     if !starts || !rest || name.len() > MAX_NAME {
         return Some(format!(
@@ -31,7 +105,9 @@ pub(crate) fn problem(name: &str) -> Option<String> {
 /// Why a text is no name of an environment.
 pub(crate) fn environment_problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|first| first.is_ascii_uppercase());
+    let starts = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_uppercase());
     let fits = starts && characters.all(|one| one.is_ascii_alphanumeric()) && name.len() <= 20;
     (!fits).then(|| {
         format!("`{name}` is no name of an environment: use a capital letter, then letters and digits, at most 20")

@@ -30,7 +30,11 @@ impl Program {
         let mut models = Vec::new();
         for (index, entity) in specification.entities.iter().enumerate() {
             let class = self.class(index);
-            let _ = writeln!(out, "\n\nclass {class}(BaseModel):\n    {}\n", docstring(&entity.description));
+            let _ = writeln!(
+                out,
+                "\n\nclass {class}(BaseModel):\n    {}\n",
+                docstring(&entity.description)
+            );
             let key = described(&entity.key.description);
             let _ = writeln!(out, "    {}: str = Field(...{key})", entity.key.name);
             for field in &entity.fields {
@@ -38,7 +42,10 @@ impl Program {
             }
             models.push(class);
         }
-        let _ = writeln!(out, "\n\nclass {name}Scenario(BaseModel):\n    \"\"\"Everything that {name} knows.\"\"\"\n");
+        let _ = writeln!(
+            out,
+            "\n\nclass {name}Scenario(BaseModel):\n    \"\"\"Everything that {name} knows.\"\"\"\n"
+        );
         for value in &specification.values {
             let _ = writeln!(out, "    {}", declaration(value));
         }
@@ -60,8 +67,13 @@ impl Program {
         }
         models.push(format!("{name}Scenario"));
         let _ = writeln!(out, "\n\nScenario_Schema = [{}]\n", models.join(", "));
-        let first = specification.scenarios.first().map_or(Size::Simple, |one| one.size);
-        let initial = self.open(first, 0).map_or(Json::Null, |state| self.state_json(&state));
+        let first = specification
+            .scenarios
+            .first()
+            .map_or(Size::Simple, |one| one.size);
+        let initial = self
+            .open(first, 0)
+            .map_or(Json::Null, |state| self.state_json(&state));
         let _ = writeln!(out, "INITIAL = {}\n", literal(&initial));
         self.tables(&mut out);
         self.class_body(&mut out);
@@ -89,7 +101,16 @@ impl Program {
         }
         let is_taken = class == specification.name
             || class == format!("{}Scenario", specification.name)
-            || ["BaseModel", "Dict", "List", "Literal", "Optional", "Annotated", "Field"].contains(&class.as_str());
+            || [
+                "BaseModel",
+                "Dict",
+                "List",
+                "Literal",
+                "Optional",
+                "Annotated",
+                "Field",
+            ]
+            .contains(&class.as_str());
         if is_taken { class + "Record" } else { class }
     }
 
@@ -98,10 +119,15 @@ impl Program {
         let specification = &self.specification;
         let rule = |field: &Field| {
             let limit = |limit: &Option<serde_json::Number>| {
-                limit.as_ref().map_or("None".to_owned(), ToString::to_string)
+                limit
+                    .as_ref()
+                    .map_or("None".to_owned(), ToString::to_string)
             };
             let target = field.kind.referenced().and_then(|name| {
-                let entity = specification.entities.iter().find(|entity| entity.name == name)?;
+                let entity = specification
+                    .entities
+                    .iter()
+                    .find(|entity| entity.name == name)?;
                 Some(format!("\"{}\"", entity.collection))
             });
             format!(
@@ -118,17 +144,27 @@ impl Program {
         }
         out.push_str("]\n# Collection, entity, key, and the same for each field.\n_FIELDS = [\n");
         for entity in &specification.entities {
-            let _ = writeln!(out, "    (\"{}\", \"{}\", \"{}\", [", entity.collection, entity.name, entity.key.name);
+            let _ = writeln!(
+                out,
+                "    (\"{}\", \"{}\", \"{}\", [",
+                entity.collection, entity.name, entity.key.name
+            );
             for field in &entity.fields {
                 let _ = writeln!(out, "        (\"{}\", {}),", field.name, rule(field));
             }
             out.push_str("    ]),\n");
         }
-        out.push_str("]\n# Entity, collection, prefix of the keys that are counted.\n_COUNTED = [\n");
+        out.push_str(
+            "]\n# Entity, collection, prefix of the keys that are counted.\n_COUNTED = [\n",
+        );
         for (entity, counted) in specification.entities.iter().zip(&self.counted) {
             if *counted {
                 let prefix = literal(&Json::from(entity.key.prefix.as_str()));
-                let _ = writeln!(out, "    (\"{}\", \"{}\", {prefix}),", entity.name, entity.collection);
+                let _ = writeln!(
+                    out,
+                    "    (\"{}\", \"{}\", {prefix}),",
+                    entity.name, entity.collection
+                );
             }
         }
         out.push_str("]\n");
@@ -153,7 +189,11 @@ impl Program {
         for rule in &self.rules {
             let mut names = Names::new(&self.schema);
             let rule_name = literal(&Json::from(rule.name.as_str()));
-            let _ = writeln!(out, "        yield {rule_name}, lambda: {}", names.python(&rule.holds));
+            let _ = writeln!(
+                out,
+                "        yield {rule_name}, lambda: {}",
+                names.python(&rule.holds)
+            );
         }
         out.push_str(
             "\n    def _check(self):\n        broken = _broken_rule(self.state, _VALUES, _FIELDS, self._invariants())\n        \
@@ -168,8 +208,16 @@ impl Program {
 /// A field of a model. Limits are rules of the state, checked after each operation.
 fn declaration(field: &Field) -> String {
     let kind = annotation(&field.kind, field.optional);
-    let default = if field.optional { "default=None" } else { "..." };
-    format!("{}: {kind} = Field({default}{})", field.name, described(&field.description))
+    let default = if field.optional {
+        "default=None"
+    } else {
+        "..."
+    };
+    format!(
+        "{}: {kind} = Field({default}{})",
+        field.name,
+        described(&field.description)
+    )
 }
 
 /// The annotation of a type.
@@ -180,7 +228,10 @@ fn annotation(kind: &Type, optional: bool) -> String {
         Type::Number => "float".to_owned(),
         Type::Boolean => "bool".to_owned(),
         Type::Enumeration(values) => {
-            let values: Vec<String> = values.iter().map(|one| literal(&Json::from(one.as_str()))).collect();
+            let values: Vec<String> = values
+                .iter()
+                .map(|one| literal(&Json::from(one.as_str())))
+                .collect();
             format!("Literal[{}]", values.join(", "))
         }
         Type::List(item) => format!("List[{}]", annotation(item, false)),
@@ -215,7 +266,13 @@ fn literal(json: &Json) -> String {
         Json::Object(fields) => {
             let fields: Vec<String> = fields
                 .iter()
-                .map(|(name, value)| format!("{}: {}", literal(&Json::from(name.as_str())), literal(value)))
+                .map(|(name, value)| {
+                    format!(
+                        "{}: {}",
+                        literal(&Json::from(name.as_str())),
+                        literal(value)
+                    )
+                })
                 .collect();
             format!("{{{}}}", fields.join(", "))
         }

@@ -48,8 +48,10 @@ impl Program {
                         .zip(record.iter())
                         .map(|((name, _), value)| (name.as_str(), value.to_json()))
                         .collect();
-                    let fields: Map<String, Json> =
-                        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+                    let fields: Map<String, Json> = fields
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect();
                     (key.to_string(), Json::Object(fields))
                 })
                 .collect();
@@ -76,7 +78,9 @@ impl Program {
             let missing = || format!("`{name}` is missing");
             let value = given.get(name).ok_or_else(missing)?;
             let read = read(&self.schema, kind, value);
-            state.values.push(read.map_err(|why| format!("`{name}`: {why}"))?);
+            state
+                .values
+                .push(read.map_err(|why| format!("`{name}`: {why}"))?);
             known.push(name.clone());
         }
         for (index, entity) in self.schema.entities.iter().enumerate() {
@@ -88,7 +92,10 @@ impl Program {
                 Some(_) => return Err(format!("`{}` is not an object", entity.collection)),
             };
             if rows.len() > MAX_ITEMS {
-                return Err(format!("`{}` has more than {MAX_ITEMS} items", entity.collection));
+                return Err(format!(
+                    "`{}` has more than {MAX_ITEMS} items",
+                    entity.collection
+                ));
             }
             for (key, row) in rows {
                 let place = |why: String| format!("`{}.{key}`: {why}", entity.collection);
@@ -164,11 +171,13 @@ pub(crate) fn read(schema: &Schema, kind: &ValueType, json: &Json) -> Result<Val
         (ValueType::Optional(inner), _) => return read(schema, inner, json),
         (ValueType::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),
         // JSON Schema takes 3.0 for an integer.
-        (ValueType::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer).or_else(|| {
-            let number = number.as_f64()?;
-            let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
-            is_whole.then_some(Value::Integer(number as i64))
-        }),
+        (ValueType::Integer, Json::Number(number)) => {
+            number.as_i64().map(Value::Integer).or_else(|| {
+                let number = number.as_f64()?;
+                let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+                is_whole.then_some(Value::Integer(number as i64))
+            })
+        }
         (ValueType::Number, Json::Number(number)) => {
             let number = number.as_f64().filter(|number| number.is_finite());
             number.map(Value::Number)

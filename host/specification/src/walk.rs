@@ -29,11 +29,13 @@ pub fn arguments(
 fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, key: Key) -> Json {
     match kind {
         Type::Reference(entity) => {
-            let table = program.schema.entity(entity).map(|entity| &state.tables[entity]);
+            let table = program
+                .schema
+                .entity(entity)
+                .map(|entity| &state.tables[entity]);
             let table = table.filter(|table| !table.is_empty());
-            let chosen = table.and_then(|table| {
-                table.keys().nth(key.below(0, table.len() as u64) as usize)
-            });
+            let chosen =
+                table.and_then(|table| table.keys().nth(key.below(0, table.len() as u64) as usize));
             match chosen {
                 // One in sixteen does not exist.
                 Some(chosen) if key.below(1, 16) > 0 => json!(&**chosen),
@@ -55,26 +57,45 @@ fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, k
             json!(drawn)
         }
         Type::Integer => {
-            let least = parameter.minimum.as_ref().and_then(serde_json::Number::as_i64);
-            let most = parameter.maximum.as_ref().and_then(serde_json::Number::as_i64);
+            let least = parameter
+                .minimum
+                .as_ref()
+                .and_then(serde_json::Number::as_i64);
+            let most = parameter
+                .maximum
+                .as_ref()
+                .and_then(serde_json::Number::as_i64);
             let least = least.unwrap_or(-2);
             let most = most.unwrap_or(least.saturating_add(1_000)).max(least);
             let span = most.abs_diff(least);
             // Small ones are more often possible.
-            let span = if key.below(1, 3) > 0 { span.min(10) } else { span };
+            let span = if key.below(1, 3) > 0 {
+                span.min(10)
+            } else {
+                span
+            };
             json!(least.saturating_add_unsigned(key.below(0, span.saturating_add(1))))
         }
         Type::Number => {
-            let least = parameter.minimum.as_ref().and_then(serde_json::Number::as_f64).unwrap_or(0.0);
-            let most = parameter.maximum.as_ref().and_then(serde_json::Number::as_f64);
+            let least = parameter
+                .minimum
+                .as_ref()
+                .and_then(serde_json::Number::as_f64)
+                .unwrap_or(0.0);
+            let most = parameter
+                .maximum
+                .as_ref()
+                .and_then(serde_json::Number::as_f64);
             let most = most.unwrap_or(least + 150.0);
             json!((least + key.uniform(0) * (most - least)).clamp(least, most))
         }
         Type::Boolean => json!(key.below(0, 2) == 1),
-        Type::Enumeration(values) => match values.get(key.below(0, values.len().max(1) as u64) as usize) {
-            Some(value) => json!(value),
-            None => Json::Null,
-        },
+        Type::Enumeration(values) => {
+            match values.get(key.below(0, values.len().max(1) as u64) as usize) {
+                Some(value) => json!(value),
+                None => Json::Null,
+            }
+        }
         Type::List(item) => (0..key.below(8, 5))
             .map(|index| value(program, state, parameter, item, key.at(index)))
             .collect(),

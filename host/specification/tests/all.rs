@@ -2,5 +2,11 @@
 
 #[path = "all/examples.rs"]
 mod examples;
+#[path = "all/findings.rs"]
+mod findings;
+#[path = "all/mutants.rs"]
+mod mutants;
 #[path = "all/python.rs"]
 mod python;
+#[path = "all/running.rs"]
+mod running;

@@ -34,7 +34,9 @@ impl Environment for Session {
             let seed = Key::from_value(seed).named(&name).value();
             let state = initial(program, &given, seed)
                 .map_err(|why| Error::InvalidArguments(format!("the task: {name}: {why}")))?;
-            start.tools.extend(world.tools.get(&name).into_iter().flatten().cloned());
+            start
+                .tools
+                .extend(world.tools.get(&name).into_iter().flatten().cloned());
             instructions.extend(program.specification().instructions.clone());
             states.insert(name, state);
         }
@@ -66,8 +68,15 @@ impl Environment for Session {
         _context: &CallContext,
     ) -> Result<Step, Error> {
         let (environment, operation) = name.split_once('-').ok_or_else(|| no_tool(name))?;
-        let state = self.states.get_mut(environment).ok_or_else(|| no_tool(name))?;
-        match self.world.program(environment)?.call(state, operation, &arguments) {
+        let state = self
+            .states
+            .get_mut(environment)
+            .ok_or_else(|| no_tool(name))?;
+        match self
+            .world
+            .program(environment)?
+            .call(state, operation, &arguments)
+        {
             Ok(result) => Ok(Step::observed(result)),
             Err(Refusal::NoOperation(_)) => Err(no_tool(name)),
             Err(refusal) => Ok(Step::failed(refusal.to_string())),
@@ -79,7 +88,11 @@ impl Environment for Session {
             let program = self.world.programs.get(name)?;
             Some((name.clone(), program.state_json(state)))
         };
-        self.states.iter().filter_map(json).collect::<Map<_, _>>().into()
+        self.states
+            .iter()
+            .filter_map(json)
+            .collect::<Map<_, _>>()
+            .into()
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, Error> {
@@ -98,7 +111,9 @@ impl Environment for Session {
         for (name, wanted) in wanted {
             match found.get(name) {
                 None => faults.push(format!("{name} is not part of the task")),
-                Some(found) => faults.extend(difference(wanted, found).map(|place| format!("{name}: {place} differs"))),
+                Some(found) => faults.extend(
+                    difference(wanted, found).map(|place| format!("{name}: {place} differs")),
+                ),
             }
         }
         let score = (wanted.len() - faults.len()) as f64 / wanted.len() as f64;
@@ -129,7 +144,9 @@ fn initial(program: &Program, given: &Value, seed: u64) -> Result<State, String>
     match given.get("scenario") {
         None => program.load(given),
         Some(size) => {
-            let found = Size::ALL.into_iter().find(|one| Some(one.name()) == size.as_str());
+            let found = Size::ALL
+                .into_iter()
+                .find(|one| Some(one.name()) == size.as_str());
             let size = found.ok_or_else(|| {
                 let names = Size::ALL.map(Size::name).join(", ");
                 format!("there is no scenario {size}; there are {names}")
@@ -146,7 +163,11 @@ fn difference(wanted: &Value, found: &Value) -> Option<String> {
             let missing = found.keys().find(|key| !wanted.contains_key(*key));
             let inside = wanted.iter().find_map(|(key, wanted)| {
                 let inner = difference(wanted, found.get(key).unwrap_or(&Value::Null))?;
-                Some(if inner.is_empty() { key.clone() } else { format!("{key}.{inner}") })
+                Some(if inner.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{key}.{inner}")
+                })
             });
             inside.or_else(|| missing.cloned())
         }

@@ -63,7 +63,9 @@ impl World {
         });
         self.tools.insert(name.clone(), tools.collect());
         if self.programs.insert(name.clone(), program).is_some() {
-            return Err(format!("two specifications are called `{name}`: rename one of them"));
+            return Err(format!(
+                "two specifications are called `{name}`: rename one of them"
+            ));
         }
         Ok(())
     }
@@ -87,13 +89,22 @@ pub(crate) fn servers(world: &World, task: &Value) -> Result<BTreeMap<String, Va
         return Err(invalid("it is not an object"));
     };
     if let Some(unknown) = task.keys().find(|key| *key != "servers") {
-        return Err(invalid(&format!("unknown key `{unknown}`; its only key is `servers`")));
+        return Err(invalid(&format!(
+            "unknown key `{unknown}`; its only key is `servers`"
+        )));
     }
     match task.get("servers") {
-        None => Ok(world.programs.keys().map(|name| (name.clone(), Value::Null)).collect()),
-        Some(Value::Object(servers)) if !servers.is_empty() => {
-            Ok(servers.iter().map(|(name, given)| (name.clone(), given.clone())).collect())
-        }
-        Some(_) => Err(invalid("`servers` is an object of at least one environment")),
+        None => Ok(world
+            .programs
+            .keys()
+            .map(|name| (name.clone(), Value::Null))
+            .collect()),
+        Some(Value::Object(servers)) if !servers.is_empty() => Ok(servers
+            .iter()
+            .map(|(name, given)| (name.clone(), given.clone()))
+            .collect()),
+        Some(_) => Err(invalid(
+            "`servers` is an object of at least one environment",
+        )),
     }
 }

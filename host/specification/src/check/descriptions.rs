@@ -10,8 +10,11 @@ const SHORTEST: usize = 4;
 
 pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) {
     let secrets = secrets(specification);
-    let prefixes: Vec<&str> =
-        specification.entities.iter().map(|entity| entity.key.prefix.as_str()).collect();
+    let prefixes: Vec<&str> = specification
+        .entities
+        .iter()
+        .map(|entity| entity.key.prefix.as_str())
+        .collect();
     let mut look = |text: &str, place: String, wanted: bool| {
         if text.trim().is_empty() {
             if wanted {
@@ -42,26 +45,49 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
         let at = format!("/operations/{index}");
         look(&operation.description, format!("{at}/description"), true);
         for (number, parameter) in operation.parameters.iter().enumerate() {
-            look(&parameter.description, format!("{at}/parameters/{number}/description"), true);
+            look(
+                &parameter.description,
+                format!("{at}/parameters/{number}/description"),
+                true,
+            );
         }
         for (number, field) in operation.result.fields.iter().enumerate() {
-            look(&field.description, format!("{at}/result/fields/{number}/description"), false);
+            look(
+                &field.description,
+                format!("{at}/result/fields/{number}/description"),
+                false,
+            );
         }
     }
 }
 
 /// The texts of generated states that are no values of enumerations.
 fn secrets(specification: &Specification) -> BTreeSet<String> {
-    let mut secrets: BTreeSet<String> = specification.vocabularies.values().flatten().cloned().collect();
-    let fields = specification.values.iter().chain(specification.entities.iter().flat_map(|e| &e.fields));
-    let plain = fields.filter(|field| field.kind == Type::Text).filter_map(|field| field.generate.as_ref());
+    let mut secrets: BTreeSet<String> = specification
+        .vocabularies
+        .values()
+        .flatten()
+        .cloned()
+        .collect();
+    let fields = specification
+        .values
+        .iter()
+        .chain(specification.entities.iter().flat_map(|e| &e.fields));
+    let plain = fields
+        .filter(|field| field.kind == Type::Text)
+        .filter_map(|field| field.generate.as_ref());
     for generator in plain {
         match generator {
             Generator::Constant(serde_json::Value::String(text)) => {
                 secrets.insert(text.clone());
             }
             Generator::Choice(values) => {
-                secrets.extend(values.iter().filter_map(|value| value.as_str()).map(str::to_owned));
+                secrets.extend(
+                    values
+                        .iter()
+                        .filter_map(|value| value.as_str())
+                        .map(str::to_owned),
+                );
             }
             _ => {}
         }

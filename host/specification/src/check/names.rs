@@ -28,7 +28,10 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             fields.add(&field.name, format!("{at}/fields/{number}/name"), findings);
         }
         let prefix = &entity.key.prefix;
-        if prefix.is_empty() || prefix.len() > 20 || prefix.ends_with(|last: char| last.is_ascii_digit()) {
+        if prefix.is_empty()
+            || prefix.len() > 20
+            || prefix.ends_with(|last: char| last.is_ascii_digit())
+        {
             findings.push(Finding::new(
                 Kind::BadName,
                 format!("{at}/key/prefix"),
@@ -45,14 +48,22 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             known: state.known.clone(),
         };
         for (number, parameter) in operation.parameters.iter().enumerate() {
-            locals.add(&parameter.name, format!("{at}/parameters/{number}/name"), findings);
+            locals.add(
+                &parameter.name,
+                format!("{at}/parameters/{number}/name"),
+                findings,
+            );
         }
         for (number, binding) in operation.bindings.iter().enumerate() {
             let kind = match binding {
                 Binding::Find(_) => "find",
                 Binding::Compute { .. } => "compute",
             };
-            locals.add(binding.name(), format!("{at}/bindings/{number}/{kind}/name"), findings);
+            locals.add(
+                binding.name(),
+                format!("{at}/bindings/{number}/{kind}/name"),
+                findings,
+            );
         }
         for (number, effect) in operation.effects.iter().enumerate() {
             if let Effect::Insert(insert) = effect
@@ -63,13 +74,21 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
         }
         let mut fields = Names::default();
         for (number, field) in operation.result.fields.iter().enumerate() {
-            fields.add(&field.name, format!("{at}/result/fields/{number}/name"), findings);
+            fields.add(
+                &field.name,
+                format!("{at}/result/fields/{number}/name"),
+                findings,
+            );
         }
     }
     let mut invariants = BTreeSet::new();
     for (index, invariant) in specification.invariants.iter().enumerate() {
         if !invariants.insert(&invariant.name) {
-            duplicate(&invariant.name, format!("/invariants/{index}/name"), findings);
+            duplicate(
+                &invariant.name,
+                format!("/invariants/{index}/name"),
+                findings,
+            );
         }
     }
     types(specification, findings);
@@ -101,7 +120,11 @@ fn duplicate(name: &str, place: String, findings: &mut Vec<Finding>) {
 
 /// The entities that types refer to.
 fn types(specification: &Specification, findings: &mut Vec<Finding>) {
-    let names: Vec<&str> = specification.entities.iter().map(|entity| entity.name.as_str()).collect();
+    let names: Vec<&str> = specification
+        .entities
+        .iter()
+        .map(|entity| entity.name.as_str())
+        .collect();
     let mut look = |kind: &Type, place: String, before: &[&str]| {
         let Some(entity) = kind.referenced() else {
             return;
@@ -130,15 +153,27 @@ fn types(specification: &Specification, findings: &mut Vec<Finding>) {
         for (number, field) in entity.fields.iter().enumerate() {
             let free = field.optional || matches!(field.kind, Type::List(_));
             let before = if free { &names[..] } else { &names[..index] };
-            look(&field.kind, format!("/entities/{index}/fields/{number}/type"), before);
+            look(
+                &field.kind,
+                format!("/entities/{index}/fields/{number}/type"),
+                before,
+            );
         }
     }
     for (index, operation) in specification.operations.iter().enumerate() {
         for (number, parameter) in operation.parameters.iter().enumerate() {
-            look(&parameter.kind, format!("/operations/{index}/parameters/{number}/type"), &names);
+            look(
+                &parameter.kind,
+                format!("/operations/{index}/parameters/{number}/type"),
+                &names,
+            );
         }
         for (number, field) in operation.result.fields.iter().enumerate() {
-            look(&field.kind, format!("/operations/{index}/result/fields/{number}/type"), &names);
+            look(
+                &field.kind,
+                format!("/operations/{index}/result/fields/{number}/type"),
+                &names,
+            );
         }
     }
 }

@@ -50,10 +50,17 @@ pub(super) fn check(program: &Program, findings: &mut Vec<Finding>) {
 
 fn exists(specification: &Specification, entity: &str) -> bool {
     let counted = specification.scenarios.iter().any(|scenario| {
-        scenario.counts.get(entity).is_some_and(|count| count.range().1 > 0)
+        scenario
+            .counts
+            .get(entity)
+            .is_some_and(|count| count.range().1 > 0)
     });
-    let mut effects = specification.operations.iter().flat_map(|operation| &operation.effects);
-    counted || effects.any(|effect| matches!(effect, Effect::Insert(insert) if insert.entity == entity))
+    let mut effects = specification
+        .operations
+        .iter()
+        .flat_map(|operation| &operation.effects);
+    counted
+        || effects.any(|effect| matches!(effect, Effect::Insert(insert) if insert.entity == entity))
 }
 
 fn parts<'a>(condition: &'a Expr, known: &mut Vec<&'a Expr>) {
@@ -71,7 +78,10 @@ fn contradiction(program: &Program, operation: &Operation, known: &[&Expr]) -> O
         return Some("a condition is always false".to_owned());
     }
     let opposite = |one: &Expr, other: &Expr| matches!(one, Expr::Not(inner) if **inner == *other);
-    if known.iter().any(|one| opposite(one, latest) || opposite(latest, one)) {
+    if known
+        .iter()
+        .any(|one| opposite(one, latest) || opposite(latest, one))
+    {
         return Some("two conditions contradict each other".to_owned());
     }
     let (subject, ..) = comparison(latest)?;
@@ -156,7 +166,10 @@ fn limits(program: &Program, operation: &Operation, subject: &Expr) -> (f64, f64
         Expr::Count(_) => return (0.0, f64::INFINITY),
         _ => (None, None),
     };
-    (float(minimum, f64::NEG_INFINITY), float(maximum, f64::INFINITY))
+    (
+        float(minimum, f64::NEG_INFINITY),
+        float(maximum, f64::INFINITY),
+    )
 }
 
 /// The truth of a condition that reads nothing.
@@ -192,7 +205,13 @@ fn reads(expr: &Expr) -> bool {
         | Expr::Item(left, right) => reads(left) || reads(right),
         Expr::Choose(condition, one, other) => reads(condition) || reads(one) || reads(other),
         Expr::List(items) | Expr::Call(_, items) => items.iter().any(reads),
-        Expr::Local(_) | Expr::Global(_) | Expr::Count(_) | Expr::Keys(_) | Expr::Row(..) | Expr::Has(..)
-        | Expr::Field(..) | Expr::Loop(_) => true,
+        Expr::Local(_)
+        | Expr::Global(_)
+        | Expr::Count(_)
+        | Expr::Keys(_)
+        | Expr::Row(..)
+        | Expr::Has(..)
+        | Expr::Field(..)
+        | Expr::Loop(_) => true,
     }
 }

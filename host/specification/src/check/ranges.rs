@@ -12,12 +12,24 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
     let schema = Schema::of(specification);
     for (index, value) in specification.values.iter().enumerate() {
         let at = format!("/values/{index}");
-        limits(&value.kind, value.minimum.as_ref(), value.maximum.as_ref(), &at, findings);
+        limits(
+            &value.kind,
+            value.minimum.as_ref(),
+            value.maximum.as_ref(),
+            &at,
+            findings,
+        );
     }
     for (index, entity) in specification.entities.iter().enumerate() {
         for (number, field) in entity.fields.iter().enumerate() {
             let at = format!("/entities/{index}/fields/{number}");
-            limits(&field.kind, field.minimum.as_ref(), field.maximum.as_ref(), &at, findings);
+            limits(
+                &field.kind,
+                field.minimum.as_ref(),
+                field.maximum.as_ref(),
+                &at,
+                findings,
+            );
         }
     }
     for (index, operation) in specification.operations.iter().enumerate() {
@@ -41,7 +53,10 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             match read(&schema, &schema.resolve(&parameter.kind, false), default) {
                 Err(why) => wrong(why, "use a value of that type"),
                 Ok(value) if !within(&value, minimum, maximum) => {
-                    wrong(format!("{default} is outside of the limits"), "use a value within them");
+                    wrong(
+                        format!("{default} is outside of the limits"),
+                        "use a value within them",
+                    );
                 }
                 Ok(_) => {}
             }
@@ -57,7 +72,12 @@ fn limits(
     findings: &mut Vec<Finding>,
 ) {
     let mut wrong = |place: &str, message: String, mend: &str| {
-        findings.push(Finding::new(Kind::BadRange, format!("{at}{place}"), message, mend));
+        findings.push(Finding::new(
+            Kind::BadRange,
+            format!("{at}{place}"),
+            message,
+            mend,
+        ));
     };
     let is_limit = |limit: &Number| match kind {
         Type::Integer => limit.as_i64().is_some(),
@@ -67,11 +87,17 @@ fn limits(
     for (place, limit) in [("/minimum", minimum), ("/maximum", maximum)] {
         if let Some(limit) = limit.filter(|limit| !is_limit(limit)) {
             let message = format!("{limit} is no limit of {kind}");
-            wrong(place, message, "limits are for integers and numbers, and of their type");
+            wrong(
+                place,
+                message,
+                "limits are for integers and numbers, and of their type",
+            );
         }
     }
-    if let (Some(least), Some(most)) = (minimum.and_then(Number::as_f64), maximum.and_then(Number::as_f64))
-        && least > most
+    if let (Some(least), Some(most)) = (
+        minimum.and_then(Number::as_f64),
+        maximum.and_then(Number::as_f64),
+    ) && least > most
     {
         let message = format!("the minimum {least} is above the maximum {most}");
         wrong("/minimum", message, "exchange them");
@@ -81,11 +107,18 @@ fn limits(
         inner = item;
     }
     if let Type::Enumeration(values) = inner {
-        let repeated = values.iter().enumerate().any(|(at, value)| values[..at].contains(value));
+        let repeated = values
+            .iter()
+            .enumerate()
+            .any(|(at, value)| values[..at].contains(value));
         if values.is_empty() || repeated || values.iter().any(String::is_empty) {
             let shown = Json::from(values.clone());
             let message = format!("{shown} is no enumeration");
-            wrong("/type", message, "list at least one value, each once, none empty");
+            wrong(
+                "/type",
+                message,
+                "list at least one value, each once, none empty",
+            );
         }
     }
 }

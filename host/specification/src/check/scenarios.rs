@@ -10,12 +10,19 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
         findings.push(Finding::new(Kind::BadScenario, place, message, mend));
     };
     if specification.scenarios.is_empty() {
-        bad("/scenarios".into(), "there is no scenario".into(), "write one for each size".into());
+        bad(
+            "/scenarios".into(),
+            "there is no scenario".into(),
+            "write one for each size".into(),
+        );
     }
     let entities = || specification.entities.iter();
     for (index, scenario) in specification.scenarios.iter().enumerate() {
         let at = format!("/scenarios/{index}");
-        if specification.scenarios[..index].iter().any(|other| other.size == scenario.size) {
+        if specification.scenarios[..index]
+            .iter()
+            .any(|other| other.size == scenario.size)
+        {
             let message = format!("there are two scenarios `{}`", scenario.size.name());
             bad(format!("{at}/size"), message, "leave one out".into());
         }
@@ -23,9 +30,17 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
             let place = format!("{at}/counts/{name}");
             if entities().all(|entity| entity.name != *name) {
                 let known = entities().map(|entity| entity.name.as_str());
-                bad(place, format!("there is no entity `{name}`"), suggestion(name, known));
+                bad(
+                    place,
+                    format!("there is no entity `{name}`"),
+                    suggestion(name, known),
+                );
             } else if count.range().0 > count.range().1 {
-                bad(place, "the least is above the most".into(), "exchange them".into());
+                bad(
+                    place,
+                    "the least is above the most".into(),
+                    "exchange them".into(),
+                );
             }
         }
         for (name, generator) in &scenario.generate {
@@ -35,7 +50,10 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
                     .filter(|one| one.name == entity)
                     .flat_map(|one| &one.fields)
                     .find(|one| one.name == field),
-                None => specification.values.iter().find(|value| value.name == *name),
+                None => specification
+                    .values
+                    .iter()
+                    .find(|value| value.name == *name),
             };
             match field {
                 None => bad(
@@ -45,7 +63,9 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
                 ),
                 Some(field) => {
                     let is_value = !name.contains('.');
-                    if let Some((message, mend)) = problem(specification, field, Some(generator), is_value) {
+                    if let Some((message, mend)) =
+                        problem(specification, field, Some(generator), is_value)
+                    {
                         bad(place, message, mend);
                     }
                 }
@@ -53,13 +73,16 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
         }
     }
     for (index, value) in specification.values.iter().enumerate() {
-        if let Some((message, mend)) = problem(specification, value, value.generate.as_ref(), true) {
+        if let Some((message, mend)) = problem(specification, value, value.generate.as_ref(), true)
+        {
             bad(format!("/values/{index}"), message, mend);
         }
     }
     for (index, entity) in specification.entities.iter().enumerate() {
         for (number, field) in entity.fields.iter().enumerate() {
-            if let Some((message, mend)) = problem(specification, field, field.generate.as_ref(), false) {
+            if let Some((message, mend)) =
+                problem(specification, field, field.generate.as_ref(), false)
+            {
                 bad(format!("/entities/{index}/fields/{number}"), message, mend);
             }
         }
@@ -80,7 +103,10 @@ fn problem(
             return None;
         }
         let known = specification.vocabularies.keys().map(String::as_str);
-        Some((format!("there is no vocabulary `{word}` with words"), suggestion(word, known)))
+        Some((
+            format!("there is no vocabulary `{word}` with words"),
+            suggestion(word, known),
+        ))
     };
     let of_kind = |fits: bool, what: &str| {
         let message = format!("`{name}` is {}, and {what} does not fit", field.kind);

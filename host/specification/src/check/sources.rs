@@ -11,12 +11,18 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let fillable = |parameter: &Parameter, known: &BTreeSet<&str>| {
         let entity = parameter.kind.referenced();
-        !parameter.required || parameter.from_user || entity.is_none_or(|entity| known.contains(entity))
+        !parameter.required
+            || parameter.from_user
+            || entity.is_none_or(|entity| known.contains(entity))
     };
     loop {
         let before = known.len();
         for operation in &specification.operations {
-            if operation.parameters.iter().all(|parameter| fillable(parameter, &known)) {
+            if operation
+                .parameters
+                .iter()
+                .all(|parameter| fillable(parameter, &known))
+            {
                 let fields = operation.result.fields.iter();
                 known.extend(fields.filter_map(|field| field.kind.referenced()));
             }

@@ -11,12 +11,18 @@ const FUNCTIONS: &str = "size, contains, startsWith, endsWith, lowerAscii, upper
                          math.least, math.greatest, sum, addDays, daysBetween";
 
 impl Scope<'_> {
-    pub(super) fn no_operator(&self, operator: &str, left: &ValueType, right: &ValueType) -> Trouble {
+    pub(super) fn no_operator(
+        &self,
+        operator: &str,
+        left: &ValueType,
+        right: &ValueType,
+    ) -> Trouble {
         let numbers = matches!(
             (left, right),
             (ValueType::Integer, ValueType::Number) | (ValueType::Number, ValueType::Integer)
         );
-        let optional = matches!(left, ValueType::Optional(_)) || matches!(right, ValueType::Optional(_));
+        let optional =
+            matches!(left, ValueType::Optional(_)) || matches!(right, ValueType::Optional(_));
         Trouble::mismatch(
             format!(
                 "`{operator}` between {} and {}",
@@ -98,9 +104,10 @@ impl Scope<'_> {
         key_kind: &ValueType,
     ) -> Result<Typed, Trouble> {
         match (kind, key_kind) {
-            (ValueType::Collection(entity), key_kind) if self.is_key(key_kind, *entity) => {
-                Ok((Expr::Row(*entity, Box::new(key)), ValueType::Record(*entity)))
-            }
+            (ValueType::Collection(entity), key_kind) if self.is_key(key_kind, *entity) => Ok((
+                Expr::Row(*entity, Box::new(key)),
+                ValueType::Record(*entity),
+            )),
             (ValueType::List(item), ValueType::Integer) => {
                 Ok((Expr::Item(Box::new(of), Box::new(key)), (**item).clone()))
             }
@@ -185,15 +192,18 @@ impl Scope<'_> {
             ("double", [ValueType::Number | ValueType::Integer]) if !method => {
                 Some((Function::ToNumber, ValueType::Number))
             }
-            ("string", [ValueType::Number | ValueType::Integer | ValueType::Boolean]) if !method => {
+            ("string", [ValueType::Number | ValueType::Integer | ValueType::Boolean])
+                if !method =>
+            {
                 Some((Function::ToText, ValueType::Text))
             }
             ("string", [kind]) if !method && kind.is_text() => {
                 Some((Function::ToText, ValueType::Text))
             }
-            ("least" | "greatest", [first @ (ValueType::Integer | ValueType::Number), rest @ ..])
-                if in_math && !rest.is_empty() && rest.iter().all(|kind| kind == first) =>
-            {
+            (
+                "least" | "greatest",
+                [first @ (ValueType::Integer | ValueType::Number), rest @ ..],
+            ) if in_math && !rest.is_empty() && rest.iter().all(|kind| kind == first) => {
                 let function = if name == "least" {
                     Function::Least
                 } else {

@@ -12,6 +12,10 @@ use crate::value::Value;
 const MAX_EXPRESSION: usize = 4_096;
 /// Maximum nesting of an expression.
 const MAX_DEPTH: u16 = 48;
+/// Maximum nesting of brackets, and maximum number of operators. Together they bound how deep the parser and
+/// everything after it recurse: its own limit comes too late for the smallest stacks.
+const MAX_BRACKETS: usize = 8;
+const MAX_OPERATORS: usize = 80;
 
 /// Why an expression was not compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +83,8 @@ impl<'a> Scope<'a> {
 
     /// Remembers the names that a copy of this scope used.
     pub(crate) fn keep_used(&mut self, copy: &Self) {
-        self.used.extend_from_slice(&copy.used[self.used.len().min(copy.used.len())..]);
+        self.used
+            .extend_from_slice(&copy.used[self.used.len().min(copy.used.len())..]);
     }
 
     pub(crate) fn has_used(&self, name: &str) -> bool {
@@ -99,6 +104,9 @@ impl<'a> Scope<'a> {
                 format!("use at most {MAX_EXPRESSION}"),
             ));
         }
+        if let Some(message) = too_deep(source) {
+            return Err(Trouble::unknown(message, "compute parts of it in bindings"));
+        }
         let parsed = Parser::new()
             .max_recursion_depth(MAX_DEPTH)
             .parse(source)
@@ -115,11 +123,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Compiles an expression that must fit a type.
-    pub(crate) fn compile_as(
-        &mut self,
-        source: &str,
-        wanted: &ValueType,
-    ) -> Result<Expr, Trouble> {
+    pub(crate) fn compile_as(&mut self, source: &str, wanted: &ValueType) -> Result<Expr, Trouble> {
         let (expr, kind) = self.compile(source)?;
         if kind.fits(&expr, wanted) {
             return Ok(expr);
@@ -266,7 +270,10 @@ impl<'a> Scope<'a> {
             }
             other => {
                 return Err(Trouble::mismatch(
-                    format!("`.{name}` of {}, which has no fields", self.schema.shown(other)),
+                    format!(
+                        "`.{name}` of {}, which has no fields",
+                        self.schema.shown(other)
+                    ),
                     "take a field of an entity: `collection[key].field`",
                 ));
             }
@@ -278,7 +285,10 @@ impl<'a> Scope<'a> {
                 fields[index].1.clone(),
             )),
             None => Err(Trouble::unknown(
-                format!("{} has no field `{name}`", self.schema.entities[entity].name),
+                format!(
+                    "{} has no field `{name}`",
+                    self.schema.entities[entity].name
+                ),
                 crate::names::suggestion(name, fields.iter().map(|(field, _)| field.as_str())),
             )),
         }
@@ -330,7 +340,11 @@ impl<'a> Scope<'a> {
     }
 
     /// The type of both.
-    fn joined(&self, (expr, kind): (&Expr, ValueType), so_far: ValueType) -> Result<ValueType, Trouble> {
+    fn joined(
+        &self,
+        (expr, kind): (&Expr, ValueType),
+        so_far: ValueType,
+    ) -> Result<ValueType, Trouble> {
         match (&kind, &so_far) {
             (_, ValueType::Unknown) => Ok(kind),
             (ValueType::Null, ValueType::Null) => Ok(ValueType::Null),
@@ -418,10 +432,45 @@ impl<'a> Scope<'a> {
                 } else {
                     (Some(made), kind)
                 };
-                Ok((LoopKind::Collect, filter, body, ValueType::List(Box::new(kind))))
+                Ok((
+                    LoopKind::Collect,
+                    filter,
+                    body,
+                    ValueType::List(Box::new(kind)),
+                ))
             }
         }
     }
+}
+
+/// Why an expression is too deep to be parsed.
+fn too_deep(source: &str) -> Option<String> {
+    let (mut brackets, mut operators) = (0usize, 0usize);
+    let mut quote = None;
+    let (mut escaped, mut in_operator) = (false, false);
+    for one in source.chars() {
+        match (quote, one) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), _) if one == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(one),
+            (None, '(' | '[' | '{') => brackets += 1,
+            (None, ')' | ']' | '}') => brackets = brackets.saturating_sub(1),
+            (None, '!' | '-') => operators += 1,
+            (None, '+' | '*' | '/' | '%' | '?' | ':' | '.' | '<' | '>' | '=' | '&' | '|') => {
+                operators += usize::from(!in_operator);
+            }
+            (None, _) => {}
+        }
+        in_operator = matches!(one, '<' | '>' | '=' | '&' | '|' | '!');
+        if brackets > MAX_BRACKETS {
+            return Some(format!("more than {MAX_BRACKETS} brackets are nested"));
+        }
+    }
+    let words = source.split(|one: char| !one.is_alphanumeric() && one != '_');
+    let operators = operators + words.filter(|word| *word == "in").count();
+    (operators > MAX_OPERATORS).then(|| format!("it has more than {MAX_OPERATORS} operators"))
 }
 
 /// A macro as it was written.
@@ -438,7 +487,11 @@ fn shape_of(parsed: &ComprehensionExpr) -> Option<Shape<'_>> {
     let Parsed::Call(step) = &parsed.loop_step.expr else {
         return None;
     };
-    match (&parsed.accu_init.expr, step.func_name.as_str(), step.args.as_slice()) {
+    match (
+        &parsed.accu_init.expr,
+        step.func_name.as_str(),
+        step.args.as_slice(),
+    ) {
         (Parsed::Literal(LiteralValue::Boolean(_)), operators::LOGICAL_AND, [_, body]) => {
             Some(Shape::Test(LoopKind::All, &body.expr))
         }
@@ -500,18 +553,19 @@ fn present_if(condition: &Expr, truth: bool, present: &mut Vec<Expr>) {
 
 fn literal(literal: &LiteralValue) -> Result<Typed, Trouble> {
     Ok(match literal {
-        LiteralValue::Boolean(truth) => {
-            (Expr::Literal(Value::Boolean(*truth.inner())), ValueType::Boolean)
-        }
-        LiteralValue::Int(number) => {
-            (Expr::Literal(Value::Integer(*number.inner())), ValueType::Integer)
-        }
-        LiteralValue::Double(number) => {
-            (Expr::Literal(Value::Number(*number.inner())), ValueType::Number)
-        }
-        LiteralValue::String(text) => {
-            (Expr::Literal(Value::text(text.inner())), ValueType::Text)
-        }
+        LiteralValue::Boolean(truth) => (
+            Expr::Literal(Value::Boolean(*truth.inner())),
+            ValueType::Boolean,
+        ),
+        LiteralValue::Int(number) => (
+            Expr::Literal(Value::Integer(*number.inner())),
+            ValueType::Integer,
+        ),
+        LiteralValue::Double(number) => (
+            Expr::Literal(Value::Number(*number.inner())),
+            ValueType::Number,
+        ),
+        LiteralValue::String(text) => (Expr::Literal(Value::text(text.inner())), ValueType::Text),
         LiteralValue::Null => (Expr::Literal(Value::Null), ValueType::Null),
         LiteralValue::Bytes(_) | LiteralValue::UInt(_) => {
             return Err(Trouble::unknown(

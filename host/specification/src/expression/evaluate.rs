@@ -121,7 +121,9 @@ impl Machine<'_> {
             },
             Expr::Not(inner) => Value::Boolean(!self.truth(inner)?),
             Expr::Negate(inner) => match self.value(inner)? {
-                Value::Integer(number) => Value::Integer(number.checked_neg().ok_or(Fault::Overflow)?),
+                Value::Integer(number) => {
+                    Value::Integer(number.checked_neg().ok_or(Fault::Overflow)?)
+                }
                 Value::Number(number) => Value::Number(-number),
                 _ => return Err(Fault::Null),
             },
@@ -226,7 +228,9 @@ impl Machine<'_> {
                     Arithmetic::Multiply => left.checked_mul(right),
                     Arithmetic::Divide if !zero => left.checked_div(right),
                     Arithmetic::Remainder if !zero => left.checked_rem(right),
-                    Arithmetic::Divide | Arithmetic::Remainder => return Err(Fault::DivisionByZero),
+                    Arithmetic::Divide | Arithmetic::Remainder => {
+                        return Err(Fault::DivisionByZero);
+                    }
                 };
                 made.map(Value::Integer).ok_or(Fault::Overflow)
             }
@@ -255,7 +259,9 @@ impl Machine<'_> {
                     return Err(Fault::TooLarge);
                 }
                 self.work(length as u64)?;
-                Ok(Value::List(left.iter().chain(right.iter()).cloned().collect()))
+                Ok(Value::List(
+                    left.iter().chain(right.iter()).cloned().collect(),
+                ))
             }
             _ => Err(Fault::Null),
         }
@@ -290,7 +296,10 @@ impl Machine<'_> {
             (Function::Trim, [Value::Text(text)]) => {
                 Value::text(text.trim_matches([' ', '\t', '\n', '\r']))
             }
-            (Function::ToInteger | Function::Least | Function::Greatest, [only @ Value::Integer(_)])
+            (
+                Function::ToInteger | Function::Least | Function::Greatest,
+                [only @ Value::Integer(_)],
+            )
             | (Function::ToNumber, [only @ Value::Number(_)]) => only.clone(),
             (Function::ToInteger, [Value::Number(number)]) => {
                 let limit = 9_223_372_036_854_775_808.0;

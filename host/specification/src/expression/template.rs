@@ -1,9 +1,9 @@
 //! Messages with expressions in braces.
 
+use super::Expr;
 use super::compile::{Scope, Trouble};
 use super::evaluate::{Fault, Machine};
 use super::types::ValueType;
-use super::Expr;
 
 /// A message: texts and expressions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,7 +44,10 @@ impl Template {
             }
             let (expr, kind) = scope.compile(&after[..end])?;
             let scalar = kind.is_text()
-                || matches!(kind, ValueType::Integer | ValueType::Number | ValueType::Boolean);
+                || matches!(
+                    kind,
+                    ValueType::Integer | ValueType::Number | ValueType::Boolean
+                );
             if !scalar {
                 return Err(Trouble::mismatch(
                     format!("a message shows {}", scope.schema.shown(&kind)),

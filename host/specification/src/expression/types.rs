@@ -71,7 +71,12 @@ impl Schema {
         schema.values = specification
             .values
             .iter()
-            .map(|value| (value.name.clone(), schema.resolve(&value.kind, value.optional)))
+            .map(|value| {
+                (
+                    value.name.clone(),
+                    schema.resolve(&value.kind, value.optional),
+                )
+            })
             .collect();
         schema
     }

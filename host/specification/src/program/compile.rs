@@ -32,7 +32,9 @@ impl<'a> Compiler<'a> {
         for (index, invariant) in specification.invariants.iter().enumerate() {
             let place = format!("/invariants/{index}/require");
             let mut scope = Scope::new(self.schema);
-            if let Some(holds) = self.compiled(&mut scope, &invariant.require, &ValueType::Boolean, &place) {
+            if let Some(holds) =
+                self.compiled(&mut scope, &invariant.require, &ValueType::Boolean, &place)
+            {
                 let name = invariant.name.clone();
                 rules.push(Rule { name, holds });
             }
@@ -49,7 +51,9 @@ impl<'a> Compiler<'a> {
             }
         }
         let operations = specification.operations.iter().enumerate();
-        let operations = operations.map(|(index, one)| self.operation(index, one)).collect();
+        let operations = operations
+            .map(|(index, one)| self.operation(index, one))
+            .collect();
         Program {
             specification: specification.clone(),
             schema: self.schema.clone(),
@@ -61,7 +65,11 @@ impl<'a> Compiler<'a> {
     }
 
     fn report(&mut self, place: impl Into<String>, trouble: Trouble) {
-        let Trouble { kind, message, mend } = trouble;
+        let Trouble {
+            kind,
+            message,
+            mend,
+        } = trouble;
         self.findings.push(Finding::new(kind, place, message, mend));
     }
 
@@ -100,7 +108,11 @@ impl<'a> Compiler<'a> {
     fn entity(&mut self, name: &str, place: String, kind: Kind) -> Option<usize> {
         let found = self.schema.entity(name);
         if found.is_none() {
-            let known = self.schema.entities.iter().map(|entity| entity.name.as_str());
+            let known = self
+                .schema
+                .entities
+                .iter()
+                .map(|entity| entity.name.as_str());
             let mend = suggestion(name, known);
             let message = format!("there is no entity `{name}`");
             self.findings.push(Finding::new(kind, place, message, mend));
@@ -120,7 +132,9 @@ impl<'a> Compiler<'a> {
             fields: Vec::new(),
         };
         for parameter in &operation.parameters {
-            let kind = self.schema.resolve(&parameter.kind, parameter.can_be_null());
+            let kind = self
+                .schema
+                .resolve(&parameter.kind, parameter.can_be_null());
             scope.declare(&parameter.name, kind.clone());
             made.parameters.push(kind);
         }
@@ -132,7 +146,12 @@ impl<'a> Compiler<'a> {
         for (number, precondition) in operation.preconditions.iter().enumerate() {
             let place = format!("{at}/preconditions/{number}");
             let require = &precondition.require;
-            let holds = self.compiled(&mut scope, require, &ValueType::Boolean, &format!("{place}/require"));
+            let holds = self.compiled(
+                &mut scope,
+                require,
+                &ValueType::Boolean,
+                &format!("{place}/require"),
+            );
             // Before the condition is assumed: the message is shown where it is false.
             let error = self.message(&mut scope, &precondition.error, format!("{place}/error"));
             if let Some(holds) = holds {
@@ -160,10 +179,22 @@ impl<'a> Compiler<'a> {
         for (number, parameter) in operation.parameters.iter().enumerate() {
             if !scope.has_used(&parameter.name) {
                 self.findings.push(Finding::new(
-                    Kind::UnusedParameter,
+                    Kind::Unused,
                     format!("{at}/parameters/{number}"),
                     format!("`{}` is not used", parameter.name),
                     "use it, or leave it out",
+                ));
+            }
+        }
+        for (number, binding) in operation.bindings.iter().enumerate() {
+            if let Binding::Compute { name, .. } = binding
+                && !scope.has_used(name)
+            {
+                self.findings.push(Finding::new(
+                    Kind::Unused,
+                    format!("{at}/bindings/{number}"),
+                    format!("`{name}` is not used"),
+                    "use it in a condition, an effect or the result, or leave it out",
                 ));
             }
         }
@@ -181,7 +212,11 @@ impl<'a> Compiler<'a> {
         match binding {
             Binding::Find(lookup) => {
                 let place = format!("{place}/find");
-                let found = self.entity(&lookup.entity, format!("{place}/entity"), Kind::UnknownReference);
+                let found = self.entity(
+                    &lookup.entity,
+                    format!("{place}/entity"),
+                    Kind::UnknownReference,
+                );
                 let Some(entity) = found else {
                     return ValueType::Unknown;
                 };
@@ -237,7 +272,11 @@ impl<'a> Compiler<'a> {
             Ok((_, other)) => {
                 let trouble = Trouble {
                     kind: Kind::TypeMismatch,
-                    message: format!("`{}` is {}, expected a list", each.of, self.schema.shown(&other)),
+                    message: format!(
+                        "`{}` is {}, expected a list",
+                        each.of,
+                        self.schema.shown(&other)
+                    ),
                     mend: "go through a list or a collection".to_owned(),
                 };
                 self.report(format!("{place}/of"), trouble);
@@ -249,7 +288,8 @@ impl<'a> Compiler<'a> {
             }
         };
         if let Some(message) = crate::names::problem(&each.name) {
-            let finding = Finding::new(Kind::BadName, format!("{place}/name"), message, "rename it");
+            let finding =
+                Finding::new(Kind::BadName, format!("{place}/name"), message, "rename it");
             self.findings.push(finding);
         }
         if scope.has_local(&each.name) {
@@ -264,7 +304,12 @@ impl<'a> Compiler<'a> {
         expr
     }
 
-    fn effect(&mut self, scope: &mut Scope<'_>, effect: &Effect, place: &str) -> Option<CompiledEffect> {
+    fn effect(
+        &mut self,
+        scope: &mut Scope<'_>,
+        effect: &Effect,
+        place: &str,
+    ) -> Option<CompiledEffect> {
         let (which, each, when) = match effect {
             Effect::Insert(effect) => ("insert", &effect.each, &effect.when),
             Effect::Set(effect) => ("set", &effect.each, &effect.when),
@@ -273,9 +318,16 @@ impl<'a> Compiler<'a> {
         };
         let place = format!("{place}/{which}");
         let mut inner = scope.clone();
-        let repeats = each.as_ref().map(|each| self.each(&mut inner, each, &format!("{place}/each")));
+        let repeats = each
+            .as_ref()
+            .map(|each| self.each(&mut inner, each, &format!("{place}/each")));
         let when = when.as_ref().map(|when| {
-            let holds = self.compiled(&mut inner, when, &ValueType::Boolean, &format!("{place}/when"));
+            let holds = self.compiled(
+                &mut inner,
+                when,
+                &ValueType::Boolean,
+                &format!("{place}/when"),
+            );
             if let Some(holds) = &holds {
                 inner.assume(holds);
             }
@@ -294,7 +346,10 @@ impl<'a> Compiler<'a> {
                     "leave out `name`, or `when` and `each`",
                 ));
             }
-            let kind = self.schema.entity(&insert.entity).map_or(ValueType::Unknown, ValueType::Key);
+            let kind = self
+                .schema
+                .entity(&insert.entity)
+                .map_or(ValueType::Unknown, ValueType::Key);
             scope.declare(name, kind);
         }
         Some(CompiledEffect {
@@ -316,7 +371,12 @@ impl<'a> Compiler<'a> {
                 };
                 let given = self.values(scope, entity, &insert.values, place);
                 let mut values = Vec::new();
-                for (position, (name, kind)) in self.schema.entities[entity].fields.iter().enumerate().skip(1) {
+                for (position, (name, kind)) in self.schema.entities[entity]
+                    .fields
+                    .iter()
+                    .enumerate()
+                    .skip(1)
+                {
                     let value = given.iter().find(|(field, _)| *field == position);
                     match (value, kind) {
                         (Some((_, value)), _) => values.push(value.clone()),
@@ -331,7 +391,12 @@ impl<'a> Compiler<'a> {
                     }
                 }
                 let named = insert.name.is_some();
-                Some(Change::Insert { entity, key, values, named })
+                Some(Change::Insert {
+                    entity,
+                    key,
+                    values,
+                    named,
+                })
             }
             Effect::Set(update) => {
                 let entity = self.entity(&update.entity, entity_place, Kind::BadEffect)?;
@@ -345,7 +410,11 @@ impl<'a> Compiler<'a> {
                         "name the fields that change",
                     ));
                 }
-                Some(Change::Set { entity, key: key?, values })
+                Some(Change::Set {
+                    entity,
+                    key: key?,
+                    values,
+                })
             }
             Effect::Delete(delete) => {
                 let entity = self.entity(&delete.entity, entity_place, Kind::BadEffect)?;
@@ -381,13 +450,20 @@ impl<'a> Compiler<'a> {
         let mut values = Vec::new();
         for (name, source) in given {
             let place = format!("{place}/values/{name}");
-            let found = shape.fields.iter().skip(1).position(|(field, _)| field == name);
+            let found = shape
+                .fields
+                .iter()
+                .skip(1)
+                .position(|(field, _)| field == name);
             let Some(position) = found else {
                 self.findings.push(Finding::new(
                     Kind::BadEffect,
                     place,
                     format!("{} has no field `{name}` that can be set", shape.name),
-                    suggestion(name, shape.fields.iter().skip(1).map(|(field, _)| field.as_str())),
+                    suggestion(
+                        name,
+                        shape.fields.iter().skip(1).map(|(field, _)| field.as_str()),
+                    ),
                 ));
                 continue;
             };
@@ -409,13 +485,21 @@ impl<'a> Compiler<'a> {
             for (position, field) in entity.fields.iter().enumerate() {
                 let kind = self.schema.resolve(&field.kind, field.optional);
                 let own = field.generate.iter().map(|generator| {
-                    (generator, format!("/entities/{number}/fields/{position}/generate"))
+                    (
+                        generator,
+                        format!("/entities/{number}/fields/{position}/generate"),
+                    )
                 });
                 let name = format!("{}.{}", entity.name, field.name);
-                let others = specification.scenarios.iter().enumerate().filter_map(|(index, scenario)| {
-                    let generator = scenario.generate.get(&name)?;
-                    Some((generator, format!("/scenarios/{index}/generate/{name}")))
-                });
+                let others =
+                    specification
+                        .scenarios
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(index, scenario)| {
+                            let generator = scenario.generate.get(&name)?;
+                            Some((generator, format!("/scenarios/{index}/generate/{name}")))
+                        });
                 for (generator, place) in own.chain(others).collect::<Vec<_>>() {
                     if let Generator::Expression(source) = generator
                         && let Some(expr) = self.compiled(&mut scope, source, &kind, &place)

@@ -3,7 +3,9 @@
 use serde_json::Value as Json;
 
 use super::literal;
-use crate::expression::{Arithmetic, Comparison, Expr, Function, Loop, LoopKind, Part, Schema, Template};
+use crate::expression::{
+    Arithmetic, Comparison, Expr, Function, Loop, LoopKind, Part, Schema, Template,
+};
 use crate::value::Value;
 
 /// The names of locals by their position on the stack.
@@ -34,7 +36,11 @@ impl<'a> Names<'a> {
             Expr::Keys(entity) => format!("sorted({})", self.collection(*entity)),
             Expr::Row(entity, key) => {
                 let name = &self.schema.entities[*entity].name;
-                format!("_row({}, {}, \"{name}\")", self.collection(*entity), self.python(key))
+                format!(
+                    "_row({}, {}, \"{name}\")",
+                    self.collection(*entity),
+                    self.python(key)
+                )
             }
             Expr::Has(entity, key) => {
                 format!("({} in {})", self.python(key), self.collection(*entity))
@@ -80,8 +86,12 @@ impl<'a> Names<'a> {
                 let items: Vec<String> = items.iter().map(|item| self.python(item)).collect();
                 format!("[{}]", items.join(", "))
             }
-            Expr::Contains(item, list) => format!("({} in {})", self.python(item), self.python(list)),
-            Expr::Item(list, index) => format!("_item({}, {})", self.python(list), self.python(index)),
+            Expr::Contains(item, list) => {
+                format!("({} in {})", self.python(item), self.python(list))
+            }
+            Expr::Item(list, index) => {
+                format!("_item({}, {})", self.python(list), self.python(index))
+            }
             Expr::Loop(looped) => self.looped(looped),
             Expr::Call(function, arguments) => self.call(*function, arguments),
         }

@@ -24,8 +24,17 @@ impl Program {
             parameters.push(format!("{}: {kind}", parameter.name));
             names.locals.push(parameter.name.clone());
         }
-        let kind = if compiled.each.is_some() { "List[dict]" } else { "dict" };
-        let _ = writeln!(out, "\n    def {}({}) -> {kind}:", operation.name, parameters.join(", "));
+        let kind = if compiled.each.is_some() {
+            "List[dict]"
+        } else {
+            "dict"
+        };
+        let _ = writeln!(
+            out,
+            "\n    def {}({}) -> {kind}:",
+            operation.name,
+            parameters.join(", ")
+        );
         for (binding, made) in operation.bindings.iter().zip(&compiled.bindings) {
             let name = binding.name();
             match made {
@@ -35,7 +44,10 @@ impl Program {
                 CompiledBinding::Find { entity, key, error } => {
                     let (collection, key) = (names.collection(*entity), names.python(key));
                     let error = names.message(error);
-                    let _ = writeln!(out, "        _key = {key}\n        if _key not in {collection}:");
+                    let _ = writeln!(
+                        out,
+                        "        _key = {key}\n        if _key not in {collection}:"
+                    );
                     let _ = writeln!(out, "            raise ValueError({error})");
                     let _ = writeln!(out, "        {name} = {collection}[_key]");
                 }
@@ -44,7 +56,10 @@ impl Program {
         }
         for (condition, error) in &compiled.preconditions {
             let (condition, error) = (names.python(condition), names.message(error));
-            let _ = writeln!(out, "        if not {condition}:\n            raise ValueError({error})");
+            let _ = writeln!(
+                out,
+                "        if not {condition}:\n            raise ValueError({error})"
+            );
         }
         if compiled.effects.is_empty() {
             let result = self.result(operation, compiled, &mut names);
@@ -123,7 +138,12 @@ impl Program {
         };
         let mut inserted = None;
         match &compiled.change {
-            Change::Insert { entity, key, values, named } => {
+            Change::Insert {
+                entity,
+                key,
+                values,
+                named,
+            } => {
                 let declared = &self.specification.entities[*entity];
                 let collection = names.collection(*entity);
                 match key {
@@ -139,19 +159,33 @@ impl Program {
                 for (field, value) in declared.fields.iter().zip(values) {
                     fields.push(format!("{}={}", field.name, names.python(value)));
                 }
-                line(format!("_made = {}({})", self.class(*entity), fields.join(", ")));
+                line(format!(
+                    "_made = {}({})",
+                    self.class(*entity),
+                    fields.join(", ")
+                ));
                 line(format!("_new({collection}, _key, \"{}\")", declared.name));
                 line(format!("{collection}[_key] = _made"));
-                if *named && let Effect::Insert(insert) = effect && let Some(name) = &insert.name {
+                if *named
+                    && let Effect::Insert(insert) = effect
+                    && let Some(name) = &insert.name
+                {
                     line(format!("{name} = _key"));
                     inserted = Some(name.clone());
                 }
             }
-            Change::Set { entity, key, values } => {
+            Change::Set {
+                entity,
+                key,
+                values,
+            } => {
                 let declared = &self.specification.entities[*entity];
                 let collection = names.collection(*entity);
                 line(format!("_key = {}", names.python(key)));
-                line(format!("_found = _row({collection}, _key, \"{}\")", declared.name));
+                line(format!(
+                    "_found = _row({collection}, _key, \"{}\")",
+                    declared.name
+                ));
                 let fields: Vec<String> = values
                     .iter()
                     .map(|(field, value)| {
@@ -160,7 +194,9 @@ impl Program {
                     })
                     .collect();
                 let changed = fields.join(", ");
-                line(format!("{collection}[_key] = _found.model_copy(update={{{changed}}})"));
+                line(format!(
+                    "{collection}[_key] = _found.model_copy(update={{{changed}}})"
+                ));
             }
             Change::Delete { entity, key } => {
                 let declared = &self.specification.entities[*entity];
@@ -182,8 +218,14 @@ impl Program {
 /// The FastMCP wrapper of an operation.
 pub(super) fn wrapper(operation: &Operation, out: &mut String) {
     // Python wants parameters with defaults last.
-    let required = operation.parameters.iter().filter(|parameter| parameter.required);
-    let others = operation.parameters.iter().filter(|parameter| !parameter.required);
+    let required = operation
+        .parameters
+        .iter()
+        .filter(|parameter| parameter.required);
+    let others = operation
+        .parameters
+        .iter()
+        .filter(|parameter| !parameter.required);
     let mut parameters = Vec::new();
     let mut dates = String::new();
     for parameter in required.chain(others) {
@@ -201,19 +243,28 @@ pub(super) fn wrapper(operation: &Operation, out: &mut String) {
             None => " = None".to_owned(),
         };
         let name = &parameter.name;
-        parameters.push(format!("    {name}: Annotated[{kind}, Field({rules}description={description})]{default},\n"));
+        parameters.push(format!(
+            "    {name}: Annotated[{kind}, Field({rules}description={description})]{default},\n"
+        ));
         if parameter.kind == Type::Date {
             let _ = writeln!(dates, "    _date({name})");
         }
     }
-    let kind = if operation.result.each.is_some() { "List[dict]" } else { "dict" };
+    let kind = if operation.result.each.is_some() {
+        "List[dict]"
+    } else {
+        "dict"
+    };
     let parameters = if parameters.is_empty() {
         String::new()
     } else {
         format!("\n{}", parameters.concat())
     };
-    let passed: Vec<String> =
-        operation.parameters.iter().map(|parameter| format!("{0}={0}", parameter.name)).collect();
+    let passed: Vec<String> = operation
+        .parameters
+        .iter()
+        .map(|parameter| format!("{0}={0}", parameter.name))
+        .collect();
     let _ = writeln!(
         out,
         "\n\n@mcp.tool()\ndef {0}({parameters}) -> {kind}:\n    {1}\n{dates}    return api.{0}({2})",

@@ -11,7 +11,10 @@ pub(crate) fn all() -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
         .map(|path| {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
             (name, std::fs::read_to_string(path).unwrap())
@@ -41,7 +44,12 @@ fn the_same_seed_gives_the_same_state_and_it_loads_again() {
                 assert_eq!(state, program.open(size, seed).unwrap());
                 let json = program.state_json(&state);
                 assert_eq!(program.load(&json).as_ref(), Ok(&state));
-                assert_eq!(program.state_json(&program.load(&json).unwrap()).to_string(), json.to_string());
+                assert_eq!(
+                    program
+                        .state_json(&program.load(&json).unwrap())
+                        .to_string(),
+                    json.to_string()
+                );
             }
         }
     }

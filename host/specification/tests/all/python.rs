@@ -69,7 +69,10 @@ fn episode(program: &Program, size: Size, seed: u64) -> Value {
 }
 
 /// Arguments that no state allows: one missing, one of another type, one outside of its limits.
-fn wrong(operation: &rlf_specification::model::Operation, arguments: &Map<String, Value>) -> Vec<Value> {
+fn wrong(
+    operation: &rlf_specification::model::Operation,
+    arguments: &Map<String, Value>,
+) -> Vec<Value> {
     let mut all = Vec::new();
     for parameter in &operation.parameters {
         let mut with = |value: Option<Value>| {
@@ -84,10 +87,18 @@ fn wrong(operation: &rlf_specification::model::Operation, arguments: &Map<String
         if parameter.required {
             with(None);
         }
-        if let Some(minimum) = parameter.minimum.as_ref().and_then(serde_json::Number::as_f64) {
+        if let Some(minimum) = parameter
+            .minimum
+            .as_ref()
+            .and_then(serde_json::Number::as_f64)
+        {
             with(Some(json!(minimum - 1.0)));
         }
-        if let Some(maximum) = parameter.maximum.as_ref().and_then(serde_json::Number::as_f64) {
+        if let Some(maximum) = parameter
+            .maximum
+            .as_ref()
+            .and_then(serde_json::Number::as_f64)
+        {
             with(Some(json!(maximum + 1.0)));
         }
     }
@@ -96,7 +107,8 @@ fn wrong(operation: &rlf_specification::model::Operation, arguments: &Map<String
 
 #[test]
 fn the_exported_file_says_and_does_the_same_in_random_walks() {
-    let packages = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
+    let packages =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugins/python/environments");
     let folder = tempfile::tempdir().unwrap();
     for program in programs() {
         let name = &program.specification().name;
