@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json};
 use crate::expression::{Expr, Fault, MAX_ITEMS, MAX_STEPS, Machine};
 use crate::model::Operation;
 use crate::program::{
-    Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, within,
+    Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, broken_promise,
+    within,
 };
 use crate::state::{State, read};
 use crate::value::Value;
@@ -133,6 +134,15 @@ impl Run<'_> {
         }
         for effect in &compiled.effects {
             self.effect(effect)?;
+        }
+        for (promise, made) in operation
+            .postconditions
+            .iter()
+            .zip(&compiled.postconditions)
+        {
+            if !self.machine().truth(made)? {
+                return Err(Refusal::Undone(broken_promise(&promise.require)));
+            }
         }
         let object = |run: &mut Self| -> Result<Json, Refusal> {
             let mut object = Map::new();

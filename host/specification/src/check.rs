@@ -184,6 +184,14 @@ fn effects(specification: &Specification, findings: &mut Vec<Finding>) {
             )),
             _ => {}
         }
+        if operation.effects.is_empty() && !operation.postconditions.is_empty() {
+            findings.push(Finding::new(
+                Kind::BadEffect,
+                format!("/operations/{index}/postconditions"),
+                format!("`{name}` has postconditions and no effects"),
+                "write its effects, or leave out the postconditions",
+            ));
+        }
         for (number, effect) in operation.effects.iter().enumerate() {
             let Effect::Delete(delete) = effect else {
                 continue;

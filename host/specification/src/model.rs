@@ -7,7 +7,7 @@ mod scenario;
 
 pub use operation::{
     Assign, Binding, Delete, Each, Effect, Insert, Lookup, Operation, Outcome, OutcomeField,
-    Parameter, Precondition, Update,
+    Parameter, Postcondition, Precondition, Update,
 };
 pub use scenario::{Count, Generator, Scenario, Size};
 

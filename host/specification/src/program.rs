@@ -37,6 +37,7 @@ pub(crate) struct CompiledOperation {
     pub(crate) bindings: Vec<CompiledBinding>,
     pub(crate) preconditions: Vec<(Expr, Template)>,
     pub(crate) effects: Vec<CompiledEffect>,
+    pub(crate) postconditions: Vec<Expr>,
     pub(crate) each: Option<Expr>,
     pub(crate) fields: Vec<Expr>,
 }
@@ -198,6 +199,11 @@ pub enum Refusal {
     /// An expression had no value, or a rule would have been broken: the specification's fault.
     #[error("{UNDONE}{0}")]
     Undone(String),
+}
+
+/// The message of an operation whose postcondition does not hold.
+pub(crate) fn broken_promise(require: &str) -> String {
+    format!("it does not keep its promise `{require}`")
 }
 
 /// The beginning of the message of an operation that was undone by a fault of the specification.

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 use super::{Type, is_false};
 
-/// Something that the model can do. In this order: bindings, preconditions, effects, invariants, result. An operation
+/// Something that the model can do. In this order: bindings, preconditions, effects, postconditions, result, invariants. An operation
 /// that fails anywhere changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +31,9 @@ pub struct Operation {
     /// What changes, one after the other: all or nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// What holds after the effects, whatever the state was: an independent statement of what the operation does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub postconditions: Vec<Postcondition>,
     /// What the model reads.
     pub result: Outcome,
 }
@@ -118,6 +121,14 @@ pub struct Precondition {
     pub require: String,
     /// Message if it is false. `{expression}` inserts a value.
     pub error: String,
+}
+
+/// What holds after an operation's effects. If it does not, the operation is undone: a fault of the specification.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Postcondition {
+    /// The condition. Bindings have the values from before the effects.
+    pub require: String,
 }
 
 /// A change of the state.

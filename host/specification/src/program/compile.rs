@@ -128,6 +128,7 @@ impl<'a> Compiler<'a> {
             bindings: Vec::new(),
             preconditions: Vec::new(),
             effects: Vec::new(),
+            postconditions: Vec::new(),
             each: None,
             fields: Vec::new(),
         };
@@ -164,6 +165,12 @@ impl<'a> Compiler<'a> {
             if let Some(effect) = self.effect(&mut scope, effect, &place) {
                 made.effects.push(effect);
             }
+        }
+        for (number, postcondition) in operation.postconditions.iter().enumerate() {
+            let place = format!("{at}/postconditions/{number}/require");
+            let require = &postcondition.require;
+            let holds = self.compiled(&mut scope, require, &ValueType::Boolean, &place);
+            made.postconditions.extend(holds);
         }
         let result = &operation.result;
         if let Some(each) = &result.each {

@@ -7,7 +7,9 @@ use serde_json::Value as Json;
 use super::expression::Names;
 use super::{annotation, docstring, literal};
 use crate::model::{Effect, Operation, Type};
-use crate::program::{Change, CompiledBinding, CompiledEffect, CompiledOperation, Program};
+use crate::program::{
+    Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, broken_promise,
+};
 use crate::state::next_name;
 
 impl Program {
@@ -73,6 +75,18 @@ impl Program {
         );
         for (effect, made) in operation.effects.iter().zip(&compiled.effects) {
             self.effect(effect, made, &mut names, out);
+        }
+        for (promise, made) in operation
+            .postconditions
+            .iter()
+            .zip(&compiled.postconditions)
+        {
+            let said = literal(&Json::from(broken_promise(&promise.require)));
+            let holds = names.python(made);
+            let _ = writeln!(
+                out,
+                "            if not {holds}:\n                raise ValueError(_UNDONE + {said})"
+            );
         }
         let result = self.result(operation, compiled, &mut names);
         let _ = writeln!(
