@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Data(Data),
     /// Play an environment by hand, or check that it behaves as environments must
     Env(Env),
+    /// Make environments as data: verify specifications, and export them
+    Forge(Forge),
     /// Run a program in a sandbox, and exit with the program's exit code
     ///
     /// The program may be untrusted. It finds only the files that it is given: no other files, no network, no other
@@ -357,7 +359,7 @@ pub(crate) enum EnvCommand {
     /// verify REFERENCE, quit; `help` explains them. The changes that each call made are shown after it. If standard
     /// input is not a terminal, the exit code says whether every command succeeded.
     Try {
-        /// A Python file or a folder of them, a component, or the name of an environment
+        /// A specification, a Python file, a folder of either, a component, or the name of an environment
         path: PathBuf,
         /// Task that opens the session: JSON, or @FILE (default: the environment's own first state)
         #[arg(long, value_name = "JSON", conflicts_with = "scenario")]
@@ -377,13 +379,71 @@ pub(crate) enum EnvCommand {
     /// one; that asking for state, snapshot or verdict changes nothing; that every scenario ends in the state that it
     /// expects; and that no tool breaks on arguments that its schema allows.
     Check {
-        /// A Python file or a folder of them, a component, or the name of an environment
+        /// A specification, a Python file, a folder of either, a component, or the name of an environment
         path: PathBuf,
         /// Number of calls of each tool with generated arguments
         #[arg(long, default_value_t = 20, value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
         inputs: usize,
         #[command(flatten)]
         bindings: PluginBindings,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Forge {
+    #[command(subcommand)]
+    pub(crate) command: ForgeCommand,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectoryGlobal,
+    /// Configuration file; its `[plugins.*]` and `[sandbox]` apply (default: none)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ForgeCommand {
+    /// Environments: verify them before anyone trains on them, or export them
+    #[command(subcommand)]
+    Env(ForgeEnv),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ForgeEnv {
+    /// Check specifications without running them, then verify environments by playing them
+    ///
+    /// For a specification, the static checks come first; if they find an error, it is not played. Then every scenario
+    /// is loaded, and random walks call every operation with valid, boundary and erroneous arguments. The exit code says
+    /// whether nothing worse than a warning was found.
+    Verify {
+        /// Specifications (`.toml`, `.json`), Python files or folders of them, components, or names of environments
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Number of random calls of each walk
+        #[arg(long, default_value_t = 60, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+        calls: usize,
+        /// Number of walks from each scenario
+        #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+        walks: usize,
+        /// Number of seeds with which each scenario of a specification is generated
+        #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u64>::new().range(1..=10_000))]
+        seeds: u64,
+        /// Seed of the walks
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Only run the static checks
+        #[arg(long)]
+        no_play: bool,
+    },
+    /// Write a specification as a Python file in EnvFactory's form, which behaves the same
+    Export {
+        /// The specification (`.toml` or `.json`)
+        file: PathBuf,
+        /// The Python file to write, or `-` for standard output. Its name has to be that of the environment
+        #[arg(long, value_name = "OUT")]
+        python: PathBuf,
     },
 }
 

@@ -66,7 +66,9 @@ fn main() -> ExitCode {
     };
     let quiet = match arguments.command {
         // These commands print themselves how a call ended.
-        Command::Plugin(_) | Command::Env(_) => "warn,rlf_tools::tool_manager=error",
+        Command::Plugin(_) | Command::Env(_) | Command::Forge(_) => {
+            "warn,rlf_tools::tool_manager=error"
+        }
         // One line for each request.
         Command::Serve(_) => "warn,rlf_serve=info",
         _ => "warn",
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Plugin(options) => commands::plugin::run(&options),
         Command::Data(options) => commands::data::run(&options),
         Command::Env(options) => commands::env::run(&options),
+        Command::Forge(options) => commands::forge::run(&options),
         Command::Serve(options) => commands::serve::run(&options),
         Command::Run(options) => commands::run::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),

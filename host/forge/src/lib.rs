@@ -1,13 +1,15 @@
-//! Forge: makes tasks automatically.
+//! Forge: makes tasks automatically, and verifies environments before anyone trains on them.
 //!
 //! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
 //! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of
 //! countries, to be answered with two tools.
 //!
-//! The crate must not know how tools run, how text becomes tokens or how a model learns.
+//! The crate must not know how text becomes tokens or how a model learns.
 //!
 //! | looking for | module |
 //! |---|---|
 //! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
+//! | checks of an environment by playing it | [`verify`](mod@verify) |
 
 pub mod countries;
+pub mod verify;

@@ -8,6 +8,7 @@ mod doctor;
 mod env_commands;
 mod families;
 mod files;
+mod forge_commands;
 mod frozen_contract;
 mod hotpotqa;
 mod http_gate;

@@ -5,6 +5,7 @@ pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod env;
 pub(crate) mod eval;
+pub(crate) mod forge;
 pub(crate) mod plugin;
 pub(crate) mod report;
 pub(crate) mod rollout;

@@ -1,0 +1,175 @@
+//! Finding the environment that a command names, and loading it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use rlf_environments::environments::Environments;
+use rlf_plugins::grants::PluginGrants;
+use rlf_plugins::python_environment::PythonEnvironment;
+use rlf_run::PluginSources;
+use rlf_specification::{Format, Severity};
+
+use crate::arguments::PluginBindings;
+use crate::operator::Operator;
+use crate::plugins::sources;
+use crate::progress::Progress;
+
+/// An environment that is loaded and ready.
+pub(crate) struct Found {
+    pub(crate) environments: Environments,
+    pub(crate) name: String,
+    /// Names of the servers, if it is written in Python.
+    pub(crate) servers: Option<Vec<String>>,
+}
+
+/// Finds the environment at a path, or by its name in the configuration or the plugin directories.
+pub(crate) fn find(
+    added: Option<&Path>,
+    operator: &Operator,
+    path: &Path,
+    bindings: &PluginBindings,
+) -> anyhow::Result<Found> {
+    let name = path
+        .canonicalize()
+        .ok()
+        .as_deref()
+        .and_then(Path::file_stem)
+        .map_or_else(
+            || path.display().to_string(),
+            |stem| stem.to_string_lossy().into_owned(),
+        );
+    let configured =
+        operator.for_plugin(&name, &bindings.data, bindings.plugin_config.as_deref())?;
+    let mut grants = configured.grants.clone();
+    let python = is_python(path);
+    let component = is_component(path);
+    if python {
+        grants.plugin = Some("python".into());
+        grants.environment = Some(PythonEnvironment {
+            servers: Some(path.to_owned()),
+        });
+    }
+    let specified = !python && is_specification(path);
+    if specified {
+        sound(path)?;
+        grants.plugin = Some("specified".into());
+        grants.data.insert("specifications".into(), path.to_owned());
+    }
+    let servers = (grants.environment.as_ref())
+        .map(PythonEnvironment::names)
+        .transpose()?;
+    let mut grants_by_name: BTreeMap<String, PluginGrants> = operator.grants_by_name.clone();
+    if python || specified || configured.entry.is_some() || !configured.settings.is_empty() {
+        grants_by_name.insert(name.clone(), grants.clone());
+    }
+    let sources = sources_for(added, path);
+    let sandbox = sources.sandbox(&operator.sandbox)?;
+    let is_it = |alias: &str| alias == name;
+    let registry = sources.load_where(&grants_by_name, &sandbox, &Progress::new(), is_it);
+    if let Some(problem) = registry
+        .problems()
+        .iter()
+        .find(|problem| problem.plugin == name || problem.plugin == "*")
+    {
+        bail!("{}", operator.explained(problem, &grants));
+    }
+    let environments = Environments::new(&registry, &sandbox, &operator.environments);
+    if let Some(plugin) = registry.plugin(&name)
+        && !plugin.is_environment()
+    {
+        bail!(
+            "`{name}` is {}, and no environment",
+            plugin.kind().with_article()
+        );
+    }
+    if registry.plugin(&name).is_none() && !python && !specified && !component {
+        if !path.exists() {
+            bail!(
+                "there is no file or folder {}, and no environment of that name in {}",
+                path.display(),
+                sources.display()
+            );
+        }
+        bail!(
+            "{} is neither a Python file nor a folder of them (`Name.py`, with a capital) nor a specification (`.toml` or `.json`) nor a component, and there is no \
+             environment of that name in {}",
+            path.display(),
+            sources.display()
+        );
+    }
+    environments.plugin(&name)?;
+    Ok(Found {
+        environments,
+        name,
+        servers,
+    })
+}
+
+/// Whether a path holds environments in Python: a file, or a folder that contains a server.
+fn is_python(path: &Path) -> bool {
+    if path.is_dir() {
+        let servers = PythonEnvironment {
+            servers: Some(path.to_owned()),
+        };
+        !path.join("plugin.toml").exists() && servers.has_servers()
+    } else {
+        path.is_file() && path.extension().is_some_and(|extension| extension == "py")
+    }
+}
+
+/// Whether a path holds a component: a `.wasm` file, or the folder of a plugin.
+fn is_component(path: &Path) -> bool {
+    if path.is_dir() {
+        path.join("plugin.toml").exists()
+    } else {
+        path.is_file()
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "wasm")
+    }
+}
+
+/// The plugin sources to search. If `path` is a component, these are only the plugins of its own directory.
+fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
+    let mut sources = sources(added);
+    if let (true, Ok(found)) = (is_component(path), path.canonicalize()) {
+        sources.directories = vec![found.parent().unwrap_or(Path::new("/")).to_owned()];
+        sources.shipped = None;
+    }
+    sources
+}
+
+/// Whether a path holds environments as data: a file, or a folder that contains a specification.
+pub(crate) fn is_specification(path: &Path) -> bool {
+    if !path.is_dir() {
+        return path.is_file() && Format::of(path).is_some();
+    }
+    if path.join("plugin.toml").exists() {
+        return false;
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|file| {
+        let text = Format::of(&file)
+            .and_then(|format| Some((format, std::fs::read_to_string(&file).ok()?)));
+        text.is_some_and(|(format, text)| rlf_specification::read(&text, format).is_ok())
+    })
+}
+
+/// Fails with all findings if a specification has errors.
+fn sound(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let checked = rlf_specification::check_file(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if checked.program.is_some() {
+        return Ok(());
+    }
+    let errors = checked
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error);
+    let errors: Vec<String> = errors.map(|finding| format!("  {finding}")).collect();
+    bail!("{} has errors:\n{}", path.display(), errors.join("\n"))
+}

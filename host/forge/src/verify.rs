@@ -1,0 +1,129 @@
+//! Verifies an environment by playing it: one given as a specification, in Python, or as a component.
+//!
+//! Every start is loaded. From every start, random walks call the tools with arguments from their schemas, from the
+//! state and from earlier results. Tools that never succeeded are called more often. Erroneous and boundary arguments
+//! are tried as well. Then each walk is repeated from the same seed, and its end is saved and loaded again.
+//!
+//! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
+
+mod arguments;
+mod play;
+mod report;
+mod walk;
+
+pub use report::{Finding, FindingKind, OperationReport, Report};
+
+use std::collections::BTreeMap;
+
+use rlf_environments::environments::Environments;
+use rlf_random::Key;
+use serde_json::Value;
+
+use self::report::Findings;
+use self::walk::Walk;
+
+/// A task that an environment is opened with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beginning {
+    /// Its name in findings.
+    pub name: String,
+    /// The task.
+    pub task: Value,
+    /// The seed of the session.
+    pub seed: u64,
+}
+
+/// How much is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Calls of each walk.
+    pub calls: usize,
+    /// Walks from each beginning.
+    pub walks: usize,
+    /// Seed of the walks.
+    pub seed: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            calls: 60,
+            walks: 3,
+            seed: 0,
+        }
+    }
+}
+
+/// Verifies the environment `name` from each beginning.
+pub async fn verify(
+    environments: &Environments,
+    name: &str,
+    beginnings: &[Beginning],
+    effort: Effort,
+) -> Report {
+    let mut findings = Findings::default();
+    let mut operations: BTreeMap<String, OperationReport> = BTreeMap::new();
+    let mut calls = 0;
+    let mut loaded = 0;
+    for (index, beginning) in beginnings.iter().enumerate() {
+        let key = Key::from_value(effort.seed)
+            .named("verify")
+            .at(index as u64);
+        for number in 0..effort.walks {
+            let walk = Walk {
+                environments,
+                name,
+                beginning,
+                key: key.at(number as u64),
+                calls: effort.calls,
+                findings: &mut findings,
+                operations: &mut operations,
+                is_first: number == 0,
+            };
+            match walk.go().await {
+                Some(made) => {
+                    loaded += usize::from(number == 0);
+                    calls += made;
+                }
+                None => break,
+            }
+        }
+    }
+    // Without a state there is nothing to say about operations.
+    if loaded > 0 {
+        for (operation, report) in &operations {
+            judge(operation, report, &mut findings);
+        }
+    }
+    Report {
+        environment: name.to_owned(),
+        beginnings: beginnings.len(),
+        loaded,
+        calls,
+        operations: operations.into_values().collect(),
+        findings: findings.into_list(),
+    }
+}
+
+/// Judges how an operation ended over all walks.
+fn judge(operation: &str, report: &OperationReport, findings: &mut Findings) {
+    let last = report
+        .last_refusal
+        .as_deref()
+        .unwrap_or("it was never called");
+    if report.succeeded == 0 {
+        findings.add(
+            FindingKind::NeverSucceeds,
+            operation,
+            format!("no state and no arguments were found that allow it, in {} calls; the last refusal: {last}", report.calls),
+            "correct its conditions, or add a scenario that allows it",
+        );
+    } else if report.refused == 0 && report.has_parameters {
+        findings.add(
+            FindingKind::NeverRefuses,
+            operation,
+            format!("it was never refused, in {} calls", report.calls),
+            "refuse arguments that name nothing; for an operation without conditions this is no fault",
+        );
+    }
+}

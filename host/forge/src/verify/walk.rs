@@ -1,0 +1,348 @@
+//! One random walk from a beginning, and the checks along its way.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::tool::{Ended, ToolDefinition};
+use rlf_environments::environments::{Environments, OpenError};
+use rlf_environments::session::EnvironmentSession;
+use rlf_random::Key;
+use rlf_specification::UNDONE;
+use serde_json::{Map, Value, json};
+
+use super::Beginning;
+use super::arguments::{Known, boundary, erroneous, valid};
+use super::play::{Played, call};
+use super::report::{FindingKind, Findings, OperationReport};
+
+/// Calls between two snapshots.
+const SNAPSHOT_EVERY: usize = 20;
+/// Shortest text of the state that no description may contain.
+const SHORTEST_SECRET: usize = 6;
+
+/// A walk that begins.
+pub(super) struct Walk<'a> {
+    pub(super) environments: &'a Environments,
+    pub(super) name: &'a str,
+    pub(super) beginning: &'a Beginning,
+    pub(super) key: Key,
+    pub(super) calls: usize,
+    pub(super) findings: &'a mut Findings,
+    pub(super) operations: &'a mut BTreeMap<String, OperationReport>,
+    /// Whether this is the first walk of its beginning: it also tries boundary and erroneous arguments.
+    pub(super) is_first: bool,
+}
+
+impl Walk<'_> {
+    /// Walks; returns the number of calls. None if the beginning does not load.
+    pub(super) async fn go(mut self) -> Option<usize> {
+        let place = self.beginning.name.clone();
+        let opened = async {
+            let session = self
+                .open(&self.beginning.task)
+                .await
+                .map_err(|error| error.to_string())?;
+            let state = session.state().await.map_err(|error| error.to_string())?;
+            let json: Value = rlf_json::from_str(&state).map_err(|error| error.to_string())?;
+            Ok::<_, String>((session, json))
+        };
+        let (mut session, state) = match opened.await {
+            Ok(opened) => opened,
+            Err(why) => {
+                let mend = "correct the scenario, or what the environment requires of it";
+                self.findings
+                    .add(FindingKind::DoesNotLoad, &place, why, mend);
+                return None;
+            }
+        };
+        let tools: Vec<ToolDefinition> = session.tools().cloned().collect();
+        let mut known = Known::default();
+        known.learn(&state);
+        self.descriptions(&tools, &known);
+        for tool in &tools {
+            let report = self.operations.entry(tool.name.clone()).or_default();
+            report.name.clone_from(&tool.name);
+            let properties = tool.input_schema["properties"].as_object();
+            report.has_parameters = properties.is_some_and(|properties| !properties.is_empty());
+        }
+        let mut made: Vec<(String, Map<String, Value>, Played)> = Vec::new();
+        for (tool, arguments, fits) in self.plan(&tools, &known) {
+            self.step(&mut session, tool, arguments, fits, &mut known, &mut made)
+                .await;
+        }
+        for number in 0..self.calls {
+            if session.is_terminated() || session.lost().is_some() || tools.is_empty() {
+                break;
+            }
+            let key = self.key.at(number as u64);
+            let tool = self.choose(&tools, key);
+            let arguments = valid(&tool.input_schema, &known, key.at(1));
+            self.step(&mut session, tool, arguments, true, &mut known, &mut made)
+                .await;
+            if number % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
+                self.snapshot(&session).await;
+            }
+        }
+        self.again(&made).await;
+        self.reload(&session).await;
+        Some(made.len())
+    }
+
+    async fn open(&self, task: &Value) -> Result<EnvironmentSession, OpenError> {
+        let Beginning { name, seed, .. } = self.beginning;
+        self.environments.open(self.name, name, task, *seed).await
+    }
+
+    /// Boundary and erroneous calls of the first walk.
+    fn plan<'t>(
+        &self,
+        tools: &'t [ToolDefinition],
+        known: &Known,
+    ) -> Vec<(&'t ToolDefinition, Map<String, Value>, bool)> {
+        if !self.is_first {
+            return Vec::new();
+        }
+        let mut plan = Vec::new();
+        for tool in tools {
+            let key = self.key.named(&tool.name);
+            for arguments in boundary(&tool.input_schema, known, key) {
+                plan.push((tool, arguments, true));
+            }
+            for arguments in erroneous(&tool.input_schema, known, key) {
+                plan.push((tool, arguments, false));
+            }
+        }
+        plan
+    }
+
+    /// Any tool; half of the time one that has succeeded least.
+    fn choose<'t>(&self, tools: &'t [ToolDefinition], key: Key) -> &'t ToolDefinition {
+        let any = &tools[key.below(0, tools.len() as u64) as usize];
+        if key.below(1, 2) == 0 {
+            return any;
+        }
+        let succeeded = |tool: &&ToolDefinition| {
+            self.operations
+                .get(&tool.name)
+                .map_or(0, |report| report.succeeded)
+        };
+        tools.iter().min_by_key(succeeded).unwrap_or(any)
+    }
+
+    async fn step(
+        &mut self,
+        session: &mut EnvironmentSession,
+        tool: &ToolDefinition,
+        arguments: Map<String, Value>,
+        fits: bool,
+        known: &mut Known,
+        made: &mut Vec<(String, Map<String, Value>, Played)>,
+    ) {
+        if session.is_terminated() || session.lost().is_some() {
+            return;
+        }
+        let before = session.state().await.ok();
+        let played = call(session, made.len(), &tool.name, &arguments).await;
+        let after = session.state().await.ok();
+        let shown = Value::Object(arguments.clone());
+        let said = format!("{shown}: {}", brief(&played.shown));
+        let report = self.operations.entry(tool.name.clone()).or_default();
+        let refused = played.ended != Ended::Ok;
+        if !fits {
+            report.erroneous += 1;
+        } else {
+            report.calls += 1;
+            report.succeeded += usize::from(!refused);
+            report.refused += usize::from(refused);
+            if refused {
+                report.last_refusal = Some(said.clone());
+            }
+        }
+        let mut found = |kind: FindingKind, message: String, mend: &str| {
+            self.findings.add(kind, &tool.name, message, mend);
+        };
+        if played.is_broken() {
+            let ended = played.ended.as_str();
+            let detail = brief(&played.detail);
+            found(
+                FindingKind::Breaks,
+                format!("{shown} ended as {ended}: {detail}"),
+                "handle these arguments",
+            );
+        } else if played.shown.contains(UNDONE) {
+            found(
+                FindingKind::BreaksRule,
+                said,
+                "refuse the call before, with a message that says what to do",
+            );
+        } else if !fits && !refused {
+            found(
+                FindingKind::AcceptsErrors,
+                format!("{shown} does not fit the schema"),
+                "refuse it",
+            );
+        }
+        if refused && before != after {
+            let message = format!("{shown} was refused, and the state is another");
+            found(
+                FindingKind::RefusalChanges,
+                message,
+                "check first, then change",
+            );
+        }
+        if !refused && before != after && tool.hints.read_only {
+            found(
+                FindingKind::ReadOnlyChanges,
+                format!("{shown} changed the state"),
+                "do not call it read-only",
+            );
+        }
+        if let (false, Some(result)) = (refused, &played.result) {
+            let schema = tool.output_schema.as_ref().filter(|_| played.structured);
+            if schema.is_some_and(|schema| !jsonschema::is_valid(schema, result)) {
+                let message = format!("{shown} returned {}", brief(&result.to_string()));
+                found(
+                    FindingKind::WrongResult,
+                    message,
+                    "return what the output schema says",
+                );
+            }
+            known.learn(result);
+        }
+        made.push((tool.name.clone(), arguments, played));
+    }
+
+    /// Texts of the state that a tool's description says.
+    fn descriptions(&mut self, tools: &[ToolDefinition], known: &Known) {
+        for tool in tools {
+            let schema = tool.input_schema.to_string();
+            let secrets = known.long_texts(SHORTEST_SECRET);
+            // Values of enumerations are in the schema because they must be.
+            let leaked = secrets
+                .filter(|text| has_word(&tool.description, text))
+                .find(|text| !schema.contains(&json!(text).to_string()));
+            if let Some(leaked) = leaked {
+                let message = format!(
+                    "the description says `{leaked}`, which the state of {} says",
+                    self.beginning.name
+                );
+                let mend = "describe the tool without values of the state";
+                self.findings
+                    .add(FindingKind::LeakingDescription, &tool.name, message, mend);
+            }
+        }
+    }
+
+    /// A session restored from a snapshot has the same state.
+    async fn snapshot(&mut self, session: &EnvironmentSession) {
+        let kept = async {
+            let state = session.state().await.map_err(|error| error.to_string())?;
+            let snapshot = session
+                .snapshot()
+                .await
+                .map_err(|error| error.to_string())?;
+            let mut other = self
+                .open(&self.beginning.task)
+                .await
+                .map_err(|error| error.to_string())?;
+            other
+                .restore(&snapshot)
+                .await
+                .map_err(|error| error.to_string())?;
+            let restored = other.state().await.map_err(|error| error.to_string())?;
+            if restored == state {
+                Ok(())
+            } else {
+                Err("the restored session has another state".to_owned())
+            }
+        };
+        if let Err(why) = kept.await {
+            let mend = "keep everything that matters in the snapshot";
+            self.findings.add(
+                FindingKind::SnapshotDiffers,
+                &self.beginning.name,
+                why,
+                mend,
+            );
+        }
+    }
+
+    /// The same calls from the same seed give the same.
+    async fn again(&mut self, made: &[(String, Map<String, Value>, Played)]) {
+        let place = self.beginning.name.clone();
+        let mend = "draw everything random from the seed, and use no time and no order of a set";
+        let Ok(mut session) = self.open(&self.beginning.task).await else {
+            let message = "it does not load a second time";
+            return self
+                .findings
+                .add(FindingKind::NotRepeatable, &place, message, mend);
+        };
+        for (number, (tool, arguments, played)) in made.iter().enumerate() {
+            if session.is_terminated() || session.lost().is_some() {
+                return;
+            }
+            let again = call(&mut session, number, tool, arguments).await;
+            let same = again.ended == played.ended
+                && again.shown == played.shown
+                && again.state == played.state;
+            if !same {
+                let arguments = Value::Object(arguments.clone());
+                let message = format!(
+                    "call {}, {tool} {arguments}, ended otherwise the second time",
+                    number + 1
+                );
+                return self
+                    .findings
+                    .add(FindingKind::NotRepeatable, &place, message, mend);
+            }
+        }
+    }
+
+    /// The end of the walk as the state of a task loads as it is.
+    async fn reload(&mut self, session: &EnvironmentSession) {
+        let is_a_server = self.beginning.task.get("servers").is_some();
+        let Ok(state) = session.state().await else {
+            return;
+        };
+        let Ok(json) = rlf_json::from_str::<Value>(&state) else {
+            return;
+        };
+        if !is_a_server || session.lost().is_some() {
+            return;
+        }
+        let saved = async {
+            let other = self
+                .open(&json!({ "servers": json }))
+                .await
+                .map_err(|error| error.to_string())?;
+            let loaded = other.state().await.map_err(|error| error.to_string())?;
+            if loaded == state {
+                Ok(())
+            } else {
+                Err("the saved state loads as another".to_owned())
+            }
+        };
+        if let Err(why) = saved.await {
+            let mend = "load everything that is saved, and allow every state that operations reach";
+            self.findings
+                .add(FindingKind::DoesNotReload, &self.beginning.name, why, mend);
+        }
+    }
+}
+
+/// Whether a text has another as a word of its own.
+fn has_word(text: &str, word: &str) -> bool {
+    let boundary = |one: Option<char>| one.is_none_or(|one| !one.is_alphanumeric());
+    text.match_indices(word).any(|(at, _)| {
+        boundary(text[..at].chars().next_back()) && boundary(text[at + word.len()..].chars().next())
+    })
+}
+
+fn brief(text: &str) -> String {
+    let mut characters = text.chars();
+    let start: String = characters.by_ref().take(200).collect();
+    if characters.next().is_some() {
+        start + ".."
+    } else {
+        start
+    }
+}

@@ -1,0 +1,210 @@
+//! Static checks: everything about a specification that can be known before it runs.
+//!
+//! Findings come in the order of the file. A specification whose findings are all warnings becomes a [`Program`].
+
+mod descriptions;
+mod names;
+mod possible;
+mod ranges;
+mod scenarios;
+mod sources;
+
+use std::path::Path;
+
+use crate::expression::Schema;
+use crate::finding::{Finding, Kind, Severity};
+use crate::model::{Effect, Specification};
+use crate::program::{Compiler, Program};
+use crate::read::{self, Format};
+
+/// Maximum number of entities, of operations, of invariants, and of fields or parameters of one of them.
+const MAX_PARTS: usize = 64;
+
+/// A specification after the checks.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The program, unless a finding is an error.
+    pub program: Option<Program>,
+    /// What the checks found.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks and compiles a specification.
+pub fn check(specification: &Specification) -> Checked {
+    let mut findings = Vec::new();
+    sizes(specification, &mut findings);
+    if !findings.is_empty() {
+        return Checked {
+            program: None,
+            findings,
+        };
+    }
+    names::check(specification, &mut findings);
+    ranges::check(specification, &mut findings);
+    scenarios::check(specification, &mut findings);
+    let schema = Schema::of(specification);
+    let mut compiler = Compiler::new(specification, &schema);
+    let program = compiler.program();
+    findings.append(&mut compiler.findings);
+    effects(specification, &mut findings);
+    sources::check(specification, &mut findings);
+    descriptions::check(specification, &mut findings);
+    // With an error, parts of the program are missing.
+    if findings
+        .iter()
+        .all(|finding| finding.severity == Severity::Warning)
+    {
+        possible::check(&program, &mut findings);
+    }
+    let is_sound = findings
+        .iter()
+        .all(|finding| finding.severity == Severity::Warning);
+    Checked {
+        program: is_sound.then_some(program),
+        findings,
+    }
+}
+
+/// Reads, checks and compiles the text of a file. Findings have lines where the format has them.
+pub fn check_text(text: &str, format: Format) -> Checked {
+    let mut checked = match read::read(text, format) {
+        Ok(specification) => check(&specification),
+        Err(finding) => Checked {
+            program: None,
+            findings: vec![finding],
+        },
+    };
+    for finding in &mut checked.findings {
+        finding.line = finding
+            .line
+            .or_else(|| read::line(text, format, &finding.place));
+    }
+    checked
+}
+
+/// Reads and checks a file, whose format its name says.
+pub fn check_file(path: &Path) -> std::io::Result<Checked> {
+    let format = Format::of(path).unwrap_or(Format::Toml);
+    let bytes = std::fs::read(path)?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => check_text(&text, format),
+        Err(_) => Checked {
+            program: None,
+            findings: vec![Finding::new(
+                Kind::Unreadable,
+                "",
+                "the file is not UTF-8",
+                "save it as UTF-8",
+            )],
+        },
+    })
+}
+
+fn sizes(specification: &Specification, findings: &mut Vec<Finding>) {
+    let mut limit = |place: String, count: usize, most: usize| {
+        if count > most {
+            findings.push(Finding::new(
+                Kind::TooLarge,
+                place,
+                format!("there are {count}"),
+                format!("use at most {most}"),
+            ));
+        }
+    };
+    limit("/values".into(), specification.values.len(), MAX_PARTS);
+    limit("/entities".into(), specification.entities.len(), MAX_PARTS);
+    limit(
+        "/operations".into(),
+        specification.operations.len(),
+        MAX_PARTS,
+    );
+    limit(
+        "/invariants".into(),
+        specification.invariants.len(),
+        MAX_PARTS,
+    );
+    for (index, entity) in specification.entities.iter().enumerate() {
+        limit(
+            format!("/entities/{index}/fields"),
+            entity.fields.len(),
+            MAX_PARTS,
+        );
+    }
+    for (index, operation) in specification.operations.iter().enumerate() {
+        let at = format!("/operations/{index}");
+        limit(
+            format!("{at}/parameters"),
+            operation.parameters.len(),
+            MAX_PARTS,
+        );
+        limit(
+            format!("{at}/bindings"),
+            operation.bindings.len(),
+            MAX_PARTS,
+        );
+        limit(
+            format!("{at}/preconditions"),
+            operation.preconditions.len(),
+            MAX_PARTS,
+        );
+        limit(format!("{at}/effects"), operation.effects.len(), MAX_PARTS);
+        limit(
+            format!("{at}/result/fields"),
+            operation.result.fields.len(),
+            MAX_PARTS,
+        );
+    }
+    for (index, scenario) in specification.scenarios.iter().enumerate() {
+        for (name, count) in &scenario.counts {
+            limit(
+                format!("/scenarios/{index}/counts/{name}"),
+                count.range().1 as usize,
+                500,
+            );
+        }
+    }
+}
+
+fn effects(specification: &Specification, findings: &mut Vec<Finding>) {
+    for (index, operation) in specification.operations.iter().enumerate() {
+        let place = format!("/operations/{index}");
+        let name = &operation.name;
+        match (operation.read_only, operation.effects.is_empty()) {
+            (true, false) => findings.push(Finding::new(
+                Kind::BadEffect,
+                place,
+                format!("`{name}` is read-only and has effects"),
+                "leave out `read_only`, or the effects",
+            )),
+            (false, true) => findings.push(Finding::new(
+                Kind::BadEffect,
+                place,
+                format!("`{name}` has no effects and is not read-only"),
+                "set `read_only = true`, or write its effects",
+            )),
+            _ => {}
+        }
+        if operation.effects.is_empty() && !operation.postconditions.is_empty() {
+            findings.push(Finding::new(
+                Kind::BadEffect,
+                format!("/operations/{index}/postconditions"),
+                format!("`{name}` has postconditions and no effects"),
+                "write its effects, or leave out the postconditions",
+            ));
+        }
+        for (number, effect) in operation.effects.iter().enumerate() {
+            let Effect::Delete(delete) = effect else {
+                continue;
+            };
+            let again = operation.effects[..number].contains(&Effect::Delete(delete.clone()));
+            if again {
+                findings.push(Finding::new(
+                    Kind::BadEffect,
+                    format!("/operations/{index}/effects/{number}"),
+                    "the effect deletes what an earlier one deleted",
+                    "leave it out",
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The states in which episodes begin.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+
+/// How large a scenario is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Size {
+    /// A few entities.
+    Simple,
+    /// Enough for several steps.
+    Medium,
+    /// Many entities with many relations.
+    Complex,
+    /// Limits: empty collections, exhausted stock, reached maxima.
+    Boundary,
+}
+
+impl Size {
+    /// All sizes.
+    pub const ALL: [Self; 4] = [Self::Simple, Self::Medium, Self::Complex, Self::Boundary];
+
+    /// The name in a file and in a task.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Medium => "medium",
+            Self::Complex => "complex",
+            Self::Boundary => "boundary",
+        }
+    }
+}
+
+/// An initial state, generated from a seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its size, which is also its name.
+    pub size: Size,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// How many entities there are, by name. None of those that are not named.
+    #[serde(default)]
+    pub counts: BTreeMap<String, Count>,
+    /// Generators that replace those of fields, by `entity.field` or by the name of a single value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generate: BTreeMap<String, Generator>,
+}
+
+/// A number of entities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Count {
+    /// Exactly so many.
+    Exactly(u32),
+    /// From the least to the most, both included.
+    Between(u32, u32),
+}
+
+impl Count {
+    /// The least and the most.
+    pub fn range(self) -> (u32, u32) {
+        match self {
+            Self::Exactly(count) => (count, count),
+            Self::Between(least, most) => (least, most),
+        }
+    }
+}
+
+/// How a generated state fills a field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Generator {
+    /// Always this value.
+    Constant(Value),
+    /// One of these values.
+    Choice(Vec<Value>),
+    /// A word of this vocabulary.
+    Word(String),
+    /// A text in which `{vocabulary}` is a word of it.
+    Template(String),
+    /// A number, both limits included.
+    Range {
+        /// The smallest.
+        minimum: Number,
+        /// The largest.
+        maximum: Number,
+    },
+    /// A day, both limits included.
+    Dates {
+        /// The first.
+        from: String,
+        /// The last.
+        to: String,
+    },
+    /// The value of an expression, in which earlier fields of the entity are known by their names.
+    Expression(String),
+}

@@ -1,0 +1,135 @@
+//! Names: which are allowed, and the one that was probably meant.
+
+/// Words that are no names: they mean something in expressions or in the exported Python file.
+const RESERVED: [&str; 78] = [
+    "and",
+    "api",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "bool",
+    "break",
+    "class",
+    "const",
+    "continue",
+    "copy",
+    "datetime",
+    "def",
+    "del",
+    "dict",
+    "elif",
+    "else",
+    "except",
+    "false",
+    "finally",
+    "float",
+    "for",
+    "from",
+    "function",
+    "global",
+    "if",
+    "import",
+    "in",
+    "int",
+    "is",
+    "json",
+    "lambda",
+    "len",
+    "let",
+    "list",
+    "load_scenario",
+    "loop",
+    "math",
+    "max",
+    "mcp",
+    "min",
+    "model",
+    "model_dump",
+    "namespace",
+    "nonlocal",
+    "not",
+    "null",
+    "object",
+    "or",
+    "package",
+    "pass",
+    "print",
+    "raise",
+    "return",
+    "save_scenario",
+    "scenario",
+    "self",
+    "set",
+    "sorted",
+    "sorted_by",
+    "state",
+    "str",
+    "sum",
+    "true",
+    "try",
+    "type",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+    "all",
+    "any",
+    "abs",
+    "next",
+    "schema",
+    "validate",
+];
+
+/// Maximum length of a name.
+pub(crate) const MAX_NAME: usize = 40;
+
+/// Why a text is no name of a thing, parameter or operation.
+pub(crate) fn problem(name: &str) -> Option<String> {
+    let mut characters = name.chars();
+    let starts = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase());
+    let rest = characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    if !starts || !rest || name.len() > MAX_NAME {
+        return Some(format!(
+            "`{name}` is no name: use at most {MAX_NAME} lower-case letters, digits and `_`, a letter first"
+        ));
+    }
+    RESERVED
+        .contains(&name)
+        .then(|| format!("`{name}` is a reserved word"))
+}
+
+/// Why a text is no name of an environment.
+pub(crate) fn environment_problem(name: &str) -> Option<String> {
+    let mut characters = name.chars();
+    let starts = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_uppercase());
+    let fits = starts && characters.all(|one| one.is_ascii_alphanumeric()) && name.len() <= 20;
+    (!fits).then(|| {
+        format!("`{name}` is no name of an environment: use a capital letter, then letters and digits, at most 20")
+    })
+}
+
+/// What to write instead of a name that does not exist.
+pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let mut known: Vec<&str> = known.collect();
+    let near = known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(name.len()) + 1)
+        .min_by_key(|(distance, _)| *distance);
+    if let Some((_, near)) = near {
+        return format!("did you mean `{near}`?");
+    }
+    known.sort_unstable();
+    known.dedup();
+    if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
+    }
+}

@@ -1,0 +1,144 @@
+//! Reading a specification from TOML or JSON, with the line of every place.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
+
+use crate::finding::{Finding, Kind};
+use crate::model::Specification;
+
+/// Maximum size of a file in bytes.
+pub const MAX_FILE: usize = 1 << 20;
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML.
+    Toml,
+    /// JSON.
+    Json,
+}
+
+impl Format {
+    /// The format that a file's name says. None unless it ends in `.toml` or `.json`.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(Self::Toml),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a specification. The error is a finding with its place.
+pub fn read(text: &str, format: Format) -> Result<Specification, Finding> {
+    if text.len() > MAX_FILE {
+        return Err(Finding::new(
+            Kind::TooLarge,
+            "",
+            format!("the file has {} bytes", text.len()),
+            format!("use at most {MAX_FILE}"),
+        ));
+    }
+    let unreadable = |place: String, message: String| {
+        let mend = "correct it; docs/forge.md lists every key".to_owned();
+        let mut finding = Finding::new(Kind::Unreadable, place, message, mend);
+        finding.line = line(text, format, &finding.place);
+        finding
+    };
+    match format {
+        Format::Json => {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let found = serde_path_to_error::deserialize(&mut reader);
+            found
+                .map_err(|error| {
+                    let place = pointer(error.path());
+                    let inner = error.into_inner();
+                    let mut finding = unreadable(place, inner.to_string());
+                    finding.line = Some(inner.line());
+                    finding
+                })
+                .and_then(|found| {
+                    reader
+                        .end()
+                        .map_err(|error| unreadable(String::new(), error.to_string()))?;
+                    Ok(found)
+                })
+        }
+        Format::Toml => {
+            let table = toml::Table::deserialize(
+                toml::de::Deserializer::parse(text)
+                    .map_err(|error| syntax(text, &error, &unreadable))?,
+            )
+            .map_err(|error| syntax(text, &error, &unreadable))?;
+            serde_path_to_error::deserialize(table).map_err(|error| {
+                let place = pointer(error.path());
+                unreadable(place, error.into_inner().message().to_owned())
+            })
+        }
+    }
+}
+
+fn syntax(
+    text: &str,
+    error: &toml::de::Error,
+    unreadable: &dyn Fn(String, String) -> Finding,
+) -> Finding {
+    let mut finding = unreadable(String::new(), error.message().to_owned());
+    finding.line = error.span().map(|span| line_at(text, span.start));
+    finding
+}
+
+/// The line of a place in a TOML file, from 1: that of the deepest part of the pointer that exists. None for JSON.
+pub fn line(text: &str, format: Format, pointer: &str) -> Option<usize> {
+    if format != Format::Toml {
+        return None;
+    }
+    let document = DeTable::parse(text).ok()?;
+    let mut at = document.span().start;
+    let mut parts = pointer.split('/').skip(1);
+    let first = parts.next()?;
+    let (key, mut value) = document.get_ref().get_key_value(first)?;
+    at = at.max(key.span().start);
+    for part in parts {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        let next = match value.get_ref() {
+            DeValue::Table(table) => table
+                .get_key_value(part.as_str())
+                .map(|(key, value)| (key.span().start, value)),
+            DeValue::Array(items) => part
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| items.get(index))
+                .map(|value| (value.span().start, value)),
+            _ => None,
+        };
+        let Some((start, found)) = next else { break };
+        at = start;
+        value = found;
+    }
+    Some(line_at(text, at))
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    1 + text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
+}
+
+/// The JSON pointer of a path in a deserialized value.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(format!("/{index}")),
+            Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+            // The variant is a key of the file.
+            Segment::Enum { variant } => Some(format!("/{variant}")),
+            Segment::Unknown => None,
+        })
+        .collect()
+}

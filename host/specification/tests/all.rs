@@ -1,0 +1,12 @@
+//! What specifications promise: see the module of each promise.
+
+#[path = "all/examples.rs"]
+mod examples;
+#[path = "all/findings.rs"]
+mod findings;
+#[path = "all/mutants.rs"]
+mod mutants;
+#[path = "all/python.rs"]
+mod python;
+#[path = "all/running.rs"]
+mod running;

@@ -1,0 +1,56 @@
+//! Short episodes by which the environments are checked: walks over operations, with arguments from the state.
+
+use rlf_plugin::environment::Scenario;
+use rlf_plugin::serde_json::{Map, Value, json};
+use rlf_random::Key;
+use rlf_specification::Program;
+use rlf_specification::walk::arguments;
+
+use crate::world::World;
+
+/// Calls of one episode.
+const CALLS: u64 = 8;
+
+/// One episode for each scenario of each specification.
+pub(crate) fn all(world: &World) -> Vec<Scenario> {
+    let scenarios = world.programs.iter().flat_map(|(name, program)| {
+        let sizes = program
+            .specification()
+            .scenarios
+            .iter()
+            .map(|scenario| scenario.size.name());
+        sizes.filter_map(move |size| episode(name, program, size))
+    });
+    scenarios.collect()
+}
+
+fn episode(name: &str, program: &Program, size: &str) -> Option<Scenario> {
+    let size = *rlf_specification::Size::ALL
+        .iter()
+        .find(|one| one.name() == size)?;
+    let seed = 1;
+    let mut state = program
+        .open(size, Key::from_value(seed).named(name).value())
+        .ok()?;
+    let mut calls = Vec::new();
+    let key = Key::from_value(seed).named("walk");
+    for number in 0..CALLS {
+        let key = key.at(number);
+        let operations = &program.specification().operations;
+        let operation = operations.get(key.below(0, operations.len() as u64) as usize)?;
+        let arguments: Map<String, Value> = arguments(program, &state, operation, key.at(1));
+        // A refusal is a part of the episode.
+        let _ = program.call(&mut state, &operation.name, &arguments);
+        calls.push((
+            format!("{name}-{}", operation.name),
+            Value::Object(arguments),
+        ));
+    }
+    Some(Scenario {
+        id: format!("{name}-{}", size.name()),
+        task: json!({ "servers": { name: { "scenario": size.name() } } }),
+        seed,
+        calls,
+        expect: json!({ name: program.state_json(&state) }),
+    })
+}

@@ -1,0 +1,200 @@
+//! `rlf-host forge`: specifications are checked, played, exported and opened like any environment.
+
+use std::fs;
+
+use rlf_tests::{Ended, Host};
+use serde_json::{Value, json};
+
+const EXAMPLES: [&str; 3] = [
+    "plugins/specified/examples/Clinic.toml",
+    "plugins/specified/examples/LendingLibrary.toml",
+    "plugins/specified/examples/Warehouse.toml",
+];
+
+fn run(host: &Host, command: &str, arguments: &[&str], fed: &str) -> Ended {
+    let plugins = host.plugins().to_str().expect("a plain name");
+    let mut all = vec![command, "--plugins", plugins];
+    all.extend(arguments);
+    host.run_fed(fed, all)
+}
+
+fn verify(host: &Host, files: &[&str]) -> (Option<i32>, Value) {
+    let mut arguments = vec![
+        "env", "verify", "--json", "--calls", "40", "--walks", "2", "--seeds", "2",
+    ];
+    arguments.extend(files);
+    let ended = run(host, "forge", &arguments, "");
+    let code = ended.code();
+    let report =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"));
+    (code, report)
+}
+
+#[test]
+fn the_examples_are_sound_and_every_operation_succeeds() {
+    let (code, report) = verify(&Host::new(), &EXAMPLES);
+    assert_eq!(code, Some(0), "{report}");
+    for verdict in report.as_array().expect("a list") {
+        assert_eq!(
+            (&verdict["sound"], &verdict["checks"]),
+            (&json!(true), &json!([]))
+        );
+        assert_eq!(verdict["played"]["loaded"], 8);
+        for operation in verdict["played"]["operations"].as_array().expect("a list") {
+            assert!(operation["succeeded"].as_u64() > Some(0), "{operation}");
+        }
+    }
+}
+
+#[test]
+fn an_environment_in_python_is_verified_the_same_way() {
+    let (code, report) = verify(&Host::new(), &["plugins/environments/Library.py"]);
+    assert!(code.is_some(), "{report}");
+    assert_eq!(
+        report[0]["played"]["findings"].as_array().map(|all| {
+            all.iter()
+                .filter(|finding| finding["severity"] == "error")
+                .count()
+        }),
+        Some(0),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_specification_is_checked_like_any_environment() {
+    let report = run(
+        &Host::new(),
+        "env",
+        &["check", EXAMPLES[1], "--inputs", "10", "--json"],
+        "",
+    )
+    .succeeded()
+    .json();
+    for what in ["scenarios", "tools"] {
+        for finding in report[what].as_array().expect("a list") {
+            assert_eq!(finding["problems"], json!([]), "{finding}");
+        }
+    }
+    let played = run(
+        &Host::new(),
+        "env",
+        &["try", EXAMPLES[1], "--scenario", "LendingLibrary-simple"],
+        "LendingLibrary-pay_fine {\"member_id\": \"M99\", \"cents\": 5}\n",
+    );
+    assert!(
+        played
+            .succeeded()
+            .stdout
+            .contains("failed no member M99; find_member gives the numbers"),
+        "{played}"
+    );
+}
+
+#[test]
+fn broken_specifications_are_found_before_and_while_they_are_played() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = fs::read_to_string(Host::new().root().join(EXAMPLES[1])).expect("the example");
+    let file = folder.path().join("LendingLibrary.toml");
+    let path = file.to_str().expect("a plain name");
+    for (from, to, place, kind) in [
+        (
+            "out < book.copies",
+            "out < book.copy",
+            "/operations/3/preconditions/2/require",
+            "bad-expression",
+        ),
+        (
+            "out < book.copies",
+            "out < book.copies + 1",
+            "LendingLibrary-lend_book",
+            "breaks-rule",
+        ),
+        (
+            "cents <= member.fine",
+            "cents <= member.fine + 100",
+            "LendingLibrary-pay_fine",
+            "breaks-rule",
+        ),
+        (
+            "!loan.renewed",
+            "loan.renewed && loan_id == 'never'",
+            "LendingLibrary-renew_loan",
+            "never-succeeds",
+        ),
+        (
+            "\"book.copies\" = { constant = 1 }",
+            "\"book.copies\" = { constant = 0 }",
+            "boundary, seed 0",
+            "does-not-load",
+        ),
+        (
+            "Move the due date of a loan",
+            "Move the due date, as of Tin Soldiers, of a loan",
+            "/operations/4/description",
+            "leaking-description",
+        ),
+    ] {
+        assert!(good.contains(from), "{from}");
+        fs::write(&file, good.replace(from, to)).expect("the file");
+        let (code, report) = verify(&Host::new(), &[path]);
+        assert_eq!(code, Some(1), "{report}");
+        let played = report[0]["played"]["findings"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let checks = report[0]["checks"].as_array().expect("a list");
+        let found = checks
+            .iter()
+            .chain(&played)
+            .any(|finding| finding["place"] == place && finding["kind"] == kind);
+        assert!(found, "{to}: {report}");
+    }
+}
+
+#[test]
+fn an_export_is_an_environment_that_behaves_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("LendingLibrary.py");
+    let path = file.to_str().expect("a plain name");
+    let host = Host::new();
+    run(
+        &host,
+        "forge",
+        &["env", "export", EXAMPLES[1], "--python", path],
+        "",
+    )
+    .succeeded();
+    let commands = "LendingLibrary-find_member {\"text\": \"\"}\nstate\n";
+    let task = "{\"servers\": {\"LendingLibrary\": {\"today\": \"2024-03-01\", \"members\": {}, \"books\": {}, \"loans\": {}, \"next_loan\": 1}}}";
+    let play = |what: &str| {
+        run(
+            &host,
+            "env",
+            &["try", what, "--json", "--task", task],
+            commands,
+        )
+    };
+    let state = |ended: &Ended| ended.stdout.lines().last().map(str::to_owned);
+    assert_eq!(state(&play(path)), state(&play(EXAMPLES[1])));
+    let misnamed = folder.path().join("library.py");
+    let refused = run(
+        &host,
+        "forge",
+        &[
+            "env",
+            "export",
+            EXAMPLES[1],
+            "--python",
+            misnamed.to_str().expect("a plain name"),
+        ],
+        "",
+    );
+    assert_eq!(refused.code(), Some(1));
+    assert!(
+        refused
+            .stderr
+            .contains("has to be called LendingLibrary.py"),
+        "{refused}"
+    );
+}
