@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn nothing_scored_has_no_interval() {
         assert_eq!(interval(&Rate::by_task(&[])), "");
-        assert_eq!(interval(&Rate::by_task(&[1.0, 1.0])), "[100.0, 100.0]");
+        assert_eq!(interval(&Rate::by_task(&[1.0, 1.0])), "[15.8, 100.0]");
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl NewRunFolder {
         overwrite: bool,
         reporter: Arc<dyn RunReporter>,
     ) -> Result<Self, FolderError> {
-        let aside = if overwrite && path.exists() && !is_abandoned(path) {
+        let replaces = !is_abandoned(path) || is_run(&aside_path(path));
+        let aside = if overwrite && path.exists() && replaces {
             Some(set_aside(path)?)
         } else {
             None
@@ -130,7 +131,7 @@ impl NewRunFolder {
         }
         folder.lock = Some(RunLock::take(&path)?);
         if is_abandoned(&path) {
-            let _ = fs::remove_dir_all(data_path(&path));
+            clear(&path, Some(LOCK_FILE));
         }
         let foreign = fs::read_dir(&path)
             .map_err(FolderError::io(format!("cannot list {}", path.display())))?
@@ -173,10 +174,8 @@ impl Drop for NewRunFolder {
             // Removes everything created since: the folder, or its contents.
             if self.made {
                 let _ = fs::remove_dir_all(&self.path);
-            } else if let Ok(entries) = fs::read_dir(&self.path) {
-                for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-                    let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-                }
+            } else {
+                clear(&self.path, None);
             }
         }
         if let Some(aside) = &self.aside
@@ -195,15 +194,29 @@ fn is_abandoned(path: &Path) -> bool {
     path.join(STARTING_FILE).is_file() && !is_run(path)
 }
 
+/// Removes what is in a folder except the file `kept`, as far as possible.
+fn clear(folder: &Path, kept: Option<&str>) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| kept.is_none_or(|kept| entry.file_name() != kept)) {
+        let path = entry.path();
+        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    }
+}
+
+/// The place of a run that is being replaced.
+fn aside_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".replaced");
+    path.with_file_name(name)
+}
+
 /// Moves the run that is to be replaced out of the way.
 fn set_aside(path: &Path) -> Result<PathBuf, FolderError> {
     let owned = || path.to_owned();
     if path.is_symlink() {
         return Err(FolderError::Link { path: owned() });
     }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".replaced");
-    let aside = path.with_file_name(name);
+    let aside = aside_path(path);
     let failed = FolderError::io(format!(
         "cannot set the run in {} aside as {}",
         path.display(),
@@ -281,7 +294,8 @@ mod tests {
             assert!(!data_path(&path).exists());
             begin(&path);
             next.keep().unwrap();
-            assert!(is_run(&path) && !path.join(STARTING_FILE).exists());
+            assert_eq!(config(&path).as_deref(), Some("new"));
+            assert!(!path.join(STARTING_FILE).exists());
         }
     }
 

@@ -166,8 +166,6 @@ impl RunParts {
             return Err(PluginsError::NoDirectory(missing).into());
         }
         let registry = plugins.load(&bindings(&config.plugins, run), &sandbox, reporter);
-        // Before anything that may fail because a plugin is missing.
-        report_problems(&registry, &config, &*tasks, reporter);
         let tools = ToolManager::new(&registry, &config.tools)
             .map_err(RunFailure::table("tools"))?
             .keeping_outputs_in(&run.join("outputs"));
@@ -192,6 +190,8 @@ impl RunParts {
             shown: config.shown_tools.clone(),
             user: user.clone(),
         };
+        // Before the check, which fails if a tool is missing.
+        report_problems(&registry, &config, &*tasks, reporter);
         tasks.check(&context)?;
         let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())

@@ -111,7 +111,7 @@ fn complaints(program: &Program) -> BTreeSet<String> {
                 match program.call(&mut state, &operations[index].name, &arguments) {
                     Ok(_) => ended[index].0 += 1,
                     Err(Refusal::Undone(_)) => {
-                        drop(found.insert(format!("{} is undone", operations[index].name)))
+                        found.insert(format!("{} is undone", operations[index].name));
                     }
                     Err(_) => ended[index].1 += 1,
                 }
