@@ -145,7 +145,13 @@ fn the_list_has_every_first_party_plugin_and_says_what_those_without_data_need()
     );
     assert_eq!(
         names("problems", "plugin"),
-        ["lookup", "reward-code-tests", "search", "tau-retail"]
+        [
+            "lookup",
+            "reward-code-tests",
+            "search",
+            "specified",
+            "tau-retail"
+        ]
     );
 }
 

@@ -49,10 +49,14 @@ impl Known {
         }
     }
 
-    /// Texts of at least so many characters.
-    pub(super) fn long_texts(&self, least: usize) -> impl Iterator<Item = &str> {
+    /// Texts of at least so many characters that can be values of one thing: names and keys. A single word in lower case
+    /// is a collection, a status or an ordinary word.
+    pub(super) fn telling_texts(&self, least: usize) -> impl Iterator<Item = &str> {
         let texts = self.texts.iter().map(String::as_str);
-        texts.filter(move |text| text.chars().count() >= least)
+        texts.filter(move |text| {
+            let is_word = text.chars().all(|c| c.is_lowercase() || c == '_');
+            text.chars().count() >= least && !is_word
+        })
     }
 }
 

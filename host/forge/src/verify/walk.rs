@@ -215,7 +215,7 @@ impl Walk<'_> {
     fn descriptions(&mut self, tools: &[ToolDefinition], known: &Known) {
         for tool in tools {
             let schema = tool.input_schema.to_string();
-            let secrets = known.long_texts(SHORTEST_SECRET);
+            let secrets = known.telling_texts(SHORTEST_SECRET);
             // Values of enumerations are in the schema because they must be.
             let leaked = secrets
                 .filter(|text| has_word(&tool.description, text))
