@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Data(Data),
     /// Play an environment by hand, or check that it behaves as environments must
     Env(Env),
-    /// Make environments as data: verify specifications, and export them
+    /// Make environments as data: verify specifications, export them, and draw their tool graph
     Forge(Forge),
     /// Run a program in a sandbox, and exit with the program's exit code
     ///
@@ -408,6 +408,27 @@ pub(crate) enum ForgeCommand {
     /// Environments: verify them before anyone trains on them, or export them
     #[command(subcommand)]
     Env(ForgeEnv),
+    /// Draw the tool graph of specifications: which output of which tool can fill which input
+    ///
+    /// Prints how many edges there are, and for which reasons; the inputs that nothing can fill; and how many of the
+    /// chains of tools that are sampled from the graph are valid.
+    Graph(ForgeGraph),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForgeGraph {
+    /// Specifications (`.toml`, `.json`)
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// HTML page to write, to read and search in a browser (default: none)
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Number of chains to sample in each way
+    #[arg(long, default_value_t = 1_000, value_parser = RangedU64ValueParser::<u64>::new().range(0..=MAX_COUNT))]
+    pub(crate) chains: u64,
+    /// Seed of the chains
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,10 @@
 //! |---|---|
 //! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
 //! | checks of an environment by playing it | [`verify`](mod@verify) |
+//! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
+//! | chains of tools for tasks, sampled from the graph | [`sampling`] |
 
 pub mod countries;
+pub mod graph;
+pub mod sampling;
 pub mod verify;

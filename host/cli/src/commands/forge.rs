@@ -1,4 +1,7 @@
-//! `rlf-host forge env verify | export`: verifies environments, and exports specifications.
+//! `rlf-host forge env verify | export` and `rlf-host forge graph`: verifies environments, exports specifications, and
+//! draws their tool graph.
+
+mod graph;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +19,10 @@ use crate::display::printable;
 use crate::operator::Operator;
 
 pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
-    let ForgeCommand::Env(command) = &options.command;
+    let command = match &options.command {
+        ForgeCommand::Env(command) => command,
+        ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
+    };
     match command {
         ForgeEnv::Export { file, python } => export(file, python),
         ForgeEnv::Verify {

@@ -1,0 +1,154 @@
+//! `rlf-host forge graph`: draws the tool graph of specifications.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use rlf_forge::graph::{Counts, Lexical, ToolGraph, specified_tools};
+use rlf_forge::sampling::{SamplingOptions, Strategy, sample};
+use rlf_specification::{Format, Severity, Specification, check};
+use serde::Serialize;
+
+use crate::arguments::ForgeGraph;
+use crate::display::printable;
+use crate::warning::warn;
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    counts: Counts,
+    chains: Option<Chains>,
+    graph: &'a ToolGraph,
+}
+
+/// How many sampled chains are valid.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Chains {
+    sampled: u64,
+    valid_topology: u64,
+    valid_random_walk: u64,
+}
+
+pub(crate) fn run(options: &ForgeGraph, as_json: bool) -> anyhow::Result<ExitCode> {
+    let specifications = options
+        .files
+        .iter()
+        .map(|file| specification(file))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let tools = specifications.iter().flat_map(specified_tools).collect();
+    let graph = ToolGraph::new(tools, &Lexical::default())?;
+    if let Some(output) = &options.output {
+        let names: Vec<&str> = specifications.iter().map(|one| one.name.as_str()).collect();
+        let page = graph.to_html(&title(&names));
+        rlf_files::write(output, page.as_bytes())
+            .with_context(|| format!("cannot write {}", output.display()))?;
+    }
+    let chains = chains(&graph, options);
+    if as_json {
+        let answer = Answer {
+            counts: graph.counts(),
+            chains,
+            graph: &graph,
+        };
+        say!("{}", serde_json::to_string_pretty(&answer)?);
+    } else {
+        show(&graph, chains, options.output.as_ref());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a specification. Errors of the checks are only counted, because a graph can be drawn all the same.
+fn specification(file: &Path) -> anyhow::Result<Specification> {
+    let Some(format) = Format::of(file) else {
+        bail!("{}: a specification ends in .toml or .json", file.display());
+    };
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let specification = match rlf_specification::read(&text, format) {
+        Ok(specification) => specification,
+        Err(finding) => bail!("{}: {}", file.display(), printable(&finding.to_string())),
+    };
+    let errors = check(&specification)
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .count();
+    if errors > 0 {
+        warn(&format!(
+            "{} has {errors} errors; `rlf-host forge env verify {}` shows them",
+            file.display(),
+            file.display()
+        ));
+    }
+    Ok(specification)
+}
+
+/// The names of a few environments, or the number of many.
+fn title(names: &[&str]) -> String {
+    match names {
+        [name] => format!("Tools of {name}"),
+        names if names.len() <= 4 => format!("Tools of {}", names.join(", ")),
+        names => format!("Tools of {} environments", names.len()),
+    }
+}
+
+/// Samples chains in both ways. None if no chain is asked for, or there is no tool.
+fn chains(graph: &ToolGraph, options: &ForgeGraph) -> Option<Chains> {
+    if options.chains == 0 || graph.tools().is_empty() {
+        return None;
+    }
+    let parameters = SamplingOptions::default();
+    let valid = |strategy| {
+        let all = (0..options.chains)
+            .filter_map(|index| sample(graph, strategy, &parameters, options.seed, index));
+        all.filter(rlf_forge::sampling::Chain::is_valid).count() as u64
+    };
+    Some(Chains {
+        sampled: options.chains,
+        valid_topology: valid(Strategy::Topology),
+        valid_random_walk: valid(Strategy::RandomWalk),
+    })
+}
+
+fn show(graph: &ToolGraph, chains: Option<Chains>, output: Option<&PathBuf>) {
+    let counts = graph.counts();
+    let (similarity, threshold) = graph.similarity();
+    say!(
+        "{} tools of {} server{}, {} inputs, {} outputs",
+        counts.tools,
+        counts.servers,
+        if counts.servers == 1 { "" } else { "s" },
+        counts.inputs,
+        counts.outputs
+    );
+    say!(
+        "{} inputs come from the user: {} as declared, {} by rule",
+        counts.from_user_declared + counts.from_user_by_rule,
+        counts.from_user_declared,
+        counts.from_user_by_rule
+    );
+    say!(
+        "{} edges from outputs to inputs: {} by key, {} by the same values, {} by {similarity} (at least {threshold}); {} between tools",
+        counts.links(),
+        counts.by_key,
+        counts.by_type,
+        counts.by_similarity,
+        counts.depends
+    );
+    if let Some(chains) = chains {
+        let percent = |count: u64| 100.0 * count as f64 / chains.sampled as f64;
+        say!(
+            "{} chains each: {:.1} % of the topology-aware ones are valid, {:.1} % of the random walks",
+            chains.sampled,
+            percent(chains.valid_topology),
+            percent(chains.valid_random_walk)
+        );
+    }
+    for one in graph.unfillable() {
+        let kind = if one.required { "required" } else { "optional" };
+        say!("{} ({kind}): {}", printable(&one.name), one.why.text());
+    }
+    if let Some(output) = output {
+        say!("{}", output.display());
+    }
+}

@@ -1,0 +1,66 @@
+//! A neutral description of a tool: what it takes and what it gives.
+
+use serde::Serialize;
+
+use super::ValueType;
+
+/// A tool, wherever its description came from. Objects, and arrays of objects, are flattened one level: `address.city`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tool {
+    /// The environment or plugin that has the tool.
+    pub server: String,
+    /// Name of the tool on its server.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes.
+    pub inputs: Vec<Input>,
+    /// What it gives.
+    pub outputs: Vec<Output>,
+}
+
+impl Tool {
+    /// The name that no other tool has: `Server-name`.
+    pub fn full_name(&self) -> String {
+        format!("{}-{}", self.server, self.name)
+    }
+}
+
+/// A parameter that a tool takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Input {
+    /// Its name; `a.b` for the property `b` of the object, or array of objects, `a`.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ValueType,
+    /// What it is.
+    pub description: String,
+    /// Whether it must be given.
+    pub required: bool,
+    /// Whether the user can provide it, and who says so.
+    pub from_user: Option<FromUser>,
+}
+
+/// A value that a tool gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Output {
+    /// Its name; `a.b` for the property `b` of the object, or array of objects, `a`.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ValueType,
+    /// What it is.
+    pub description: String,
+}
+
+/// Who says that the user provides an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FromUser {
+    /// The description of the tool.
+    Declared,
+    /// The rule: the user knows every value that is not a key. In a specification, keys are declared. In a JSON schema,
+    /// an input is a key if the last word of its name is one of [`super::KEY_WORDS`].
+    ByRule,
+}
