@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Data(Data),
     /// Play an environment by hand, or check that it behaves as environments must
     Env(Env),
-    /// Make environments as data: verify specifications, export them, and draw their tool graph
+    /// Make environments: compose and verify them, export them, and draw their tool graph
     Forge(Forge),
     /// Run a program in a sandbox, and exit with the program's exit code
     ///
@@ -433,6 +433,21 @@ pub(crate) struct ForgeGraph {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ForgeEnv {
+    /// Compose environments from a library of archetypes, without a language model
+    ///
+    /// Writes OUTPUT/Name.toml for each environment, and what was made and rejected to OUTPUT/composed.jsonl. The same
+    /// seed composes the same environments, and a larger count continues a smaller one: files that are there are kept.
+    Compose {
+        /// Seed of all draws
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Number of environments
+        #[arg(long, default_value_t = 85, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+        count: usize,
+        /// Folder to write to
+        #[arg(long, short, value_name = "DIR")]
+        output: PathBuf,
+    },
     /// Check specifications without running them, then verify environments by playing them
     ///
     /// For a specification, the static checks come first; if they find an error, it is not played. Then every scenario

@@ -9,10 +9,12 @@
 //! | looking for | module |
 //! |---|---|
 //! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
+//! | environments composed from archetypes | [`compose`](mod@compose) |
 //! | checks of an environment by playing it | [`verify`](mod@verify) |
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
 
+pub mod compose;
 pub mod countries;
 pub mod graph;
 pub mod sampling;

@@ -1,6 +1,6 @@
-//! `rlf-host forge env verify | export` and `rlf-host forge graph`: verifies environments, exports specifications, and
-//! draws their tool graph.
+//! `rlf-host forge`: composes and verifies environments, exports specifications, and draws their tool graph.
 
+mod compose;
 mod graph;
 
 use std::path::Path;
@@ -24,6 +24,11 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
         ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
     };
     match command {
+        ForgeEnv::Compose {
+            seed,
+            count,
+            output,
+        } => compose::run(*seed, *count, output, options.json),
         ForgeEnv::Export { file, python } => export(file, python),
         ForgeEnv::Verify {
             files,

@@ -1,0 +1,194 @@
+//! Composes environments from a library of archetypes, without a language model.
+//!
+//! An [archetype](archetypes) is a file: entities, operations with preconditions, effects and messages, invariants, and
+//! options that add fields, rules and operations. Archetypes share roles: a booking is of an `item` by a `person`, both
+//! of which other archetypes make. A business gives the roles their nouns, names the archetypes that fit, and brings its
+//! own attributes and words. [`compose`] draws businesses, archetypes, options and limits from a seed, and puts a
+//! [`Specification`] together. Environment number `i` does not depend on how many are asked for.
+//!
+//! A candidate is kept only if it passes all of these; every other one is [rejected](Rejected) with its reason:
+//! the static checks of `rlf_specification` find nothing; it has from 4 to 20 tools; its [structure] differs from every
+//! earlier one by at least [`MIN_DISTANCE`]; and on random walks from every scenario each operation succeeds in some
+//! state, is refused in some state if anything can refuse it, and never breaks an invariant.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | archetype files and their form | `archetype` |
+//! | businesses of the seven domains, lists of words | `business` |
+//! | nouns, articles, placeholders | `words` |
+//! | which archetypes and options an environment has | `plan` |
+//! | from a plan to a specification | `assemble`, `operation`, `parameters` |
+//! | what it means that two structures are the same | [`structure`] |
+//! | random walks | `sanity` |
+//! | figures of what was made | [`figures`] |
+//!
+//! ```
+//! let composition = rlf_forge::compose::compose(7, 3);
+//! for environment in &composition.environments {
+//!     let operations = &environment.specification.operations;
+//!     assert!((4..=20).contains(&operations.len()));
+//! }
+//! ```
+
+mod archetype;
+mod assemble;
+mod business;
+pub mod figures;
+mod operation;
+mod parameters;
+mod plan;
+mod sanity;
+pub mod structure;
+mod words;
+
+pub use archetype::archetypes;
+pub use business::domains;
+pub use structure::{MIN_DISTANCE, Structure};
+
+use std::collections::BTreeSet;
+
+use rlf_random::{Key, Purpose};
+use rlf_specification::{Specification, check};
+use serde::Serialize;
+
+use self::business::{Business, businesses};
+use self::plan::Plan;
+
+/// Number of tools of an environment, the least and the most.
+pub const TOOLS: std::ops::RangeInclusive<usize> = 4..=20;
+/// Maximum number of candidates for one business in one round.
+const MAX_CANDIDATES: u64 = 12;
+/// Maximum number of rounds through all businesses without a new environment.
+const MAX_FRUITLESS_ROUNDS: u64 = 2;
+
+/// An environment that passed every check.
+#[derive(Debug, Clone)]
+pub struct Composed {
+    /// The environment.
+    pub specification: Specification,
+    /// The domain of its business, such as `commerce`.
+    pub domain: String,
+    /// The archetypes that it is made of.
+    pub archetypes: Vec<String>,
+    /// Its structure.
+    pub structure: Structure,
+}
+
+/// A candidate that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejected {
+    /// Name that it would have had.
+    pub name: String,
+    /// Number of the candidate for this business, from 0.
+    pub candidate: u64,
+    /// The check that it failed: `static`, `tools`, `structure` or `walk`.
+    pub check: &'static str,
+    /// Why it was not kept.
+    pub reason: String,
+}
+
+/// What [`compose`] made.
+#[derive(Debug, Clone, Default)]
+pub struct Composition {
+    /// The environments, in order.
+    pub environments: Vec<Composed>,
+    /// The candidates that were not kept, in order.
+    pub rejected: Vec<Rejected>,
+}
+
+/// Composes `count` environments. The first environments are the same for every `count`.
+///
+/// Fewer are made only if no further structure can be found.
+pub fn compose(seed: u64, count: usize) -> Composition {
+    compose_with(seed, count, |_| {})
+}
+
+/// Like [`compose`], and calls `progress` with every environment that is kept.
+pub fn compose_with(seed: u64, count: usize, mut progress: impl FnMut(&Composed)) -> Composition {
+    let root = Key::new(seed, Purpose::Order).named("compose");
+    let mut made = Composition::default();
+    let mut names = BTreeSet::new();
+    let mut fruitless = 0;
+    for round in 0.. {
+        let before = made.environments.len();
+        let mut order: Vec<&Business> = businesses().iter().collect();
+        root.named("order").at(round).shuffle(&mut order);
+        for business in order {
+            if made.environments.len() == count {
+                return made;
+            }
+            let name = business.environment_name(round);
+            if !names.insert(name.clone()) {
+                continue;
+            }
+            let key = root.named(&business.name).at(round);
+            for candidate in 0..MAX_CANDIDATES {
+                match attempt(business, &name, key.at(candidate), &made.environments) {
+                    Ok(composed) => {
+                        progress(&composed);
+                        made.environments.push(composed);
+                        break;
+                    }
+                    Err((check, reason)) => made.rejected.push(Rejected {
+                        name: name.clone(),
+                        candidate,
+                        check,
+                        reason,
+                    }),
+                }
+            }
+        }
+        fruitless = if made.environments.len() == before {
+            fruitless + 1
+        } else {
+            0
+        };
+        if fruitless == MAX_FRUITLESS_ROUNDS {
+            break;
+        }
+    }
+    made
+}
+
+/// Draws one candidate and checks it. The error is the check that it failed, and why.
+fn attempt(
+    business: &Business,
+    name: &str,
+    key: Key,
+    earlier: &[Composed],
+) -> Result<Composed, (&'static str, String)> {
+    let plan = Plan::draw(business, key.named("plan"));
+    let specification = assemble::assemble(business, name, &plan, key.named("assemble"))
+        .map_err(|reason| ("static", reason))?;
+    let tools = specification.operations.len();
+    if !TOOLS.contains(&tools) {
+        return Err(("tools", format!("it has {tools} tools")));
+    }
+    let checked = check(&specification);
+    if let Some(finding) = checked.findings.first() {
+        return Err(("static", finding.to_string()));
+    }
+    let structure = Structure::of(&specification);
+    let nearest = structure::nearest(&structure, earlier.iter().map(|other| &other.structure));
+    if let Some((position, distance)) = nearest
+        && distance < MIN_DISTANCE
+    {
+        let other = &earlier[position].specification.name;
+        let reason = format!("its structure has a distance of {distance:.2} from {other}'s");
+        return Err(("structure", reason));
+    }
+    let program = checked
+        .program
+        .ok_or_else(|| ("static", "it does not compile".to_owned()))?;
+    sanity::walk(&program, key.named("walk")).map_err(|reason| ("walk", reason))?;
+    Ok(Composed {
+        specification,
+        domain: business.domain.clone(),
+        archetypes: plan
+            .archetypes
+            .iter()
+            .map(|archetype| archetype.name.clone())
+            .collect(),
+        structure,
+    })
+}
