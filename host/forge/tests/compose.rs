@@ -115,7 +115,7 @@ fn renamed(specification: &Specification) -> Specification {
     renamed.operations.reverse();
     renamed.invariants.reverse();
     for operation in &mut renamed.operations {
-        operation.description = "Something else.".to_owned();
+        "Something else.".clone_into(&mut operation.description);
         operation.result.fields.reverse();
     }
     renamed

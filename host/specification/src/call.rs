@@ -190,14 +190,13 @@ impl Run<'_> {
                 values,
                 named,
             } => {
-                let key: Arc<str> = match key {
-                    Some(key) => self.key(key)?,
-                    None => {
-                        let number = self.state.next[*entity];
-                        self.state.next[*entity] = number.checked_add(1).ok_or(Fault::Overflow)?;
-                        let prefix = &self.program.specification.entities[*entity].key.prefix;
-                        format!("{prefix}{number}").into()
-                    }
+                let key: Arc<str> = if let Some(key) = key {
+                    self.key(key)?
+                } else {
+                    let number = self.state.next[*entity];
+                    self.state.next[*entity] = number.checked_add(1).ok_or(Fault::Overflow)?;
+                    let prefix = &self.program.specification.entities[*entity].key.prefix;
+                    format!("{prefix}{number}").into()
                 };
                 let mut record = vec![Value::Text(Arc::clone(&key))];
                 for value in values {

@@ -1,6 +1,6 @@
 //! Environments as data: a specification of entities, operations and rules, which can be checked before it runs.
 //!
-//! A [`Specification`] is read from TOML or JSON. [`check`] finds what is wrong with it and compiles the rest to a
+//! A [`Specification`] is read from TOML or JSON. [`check()`] finds what is wrong with it and compiles the rest to a
 //! [`Program`], which generates initial states, carries out operations and says the state as canonical JSON. The same
 //! program becomes an environment in Python with [`Program::to_python`].
 //!

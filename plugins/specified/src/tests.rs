@@ -20,7 +20,7 @@ fn bind() {
 #[test]
 fn the_scenarios_keep_the_promises() {
     bind();
-    testing::check_scenarios::<Plugin>();
+    testing::check_scenarios::<Plugin>().unwrap();
 }
 
 #[test]

@@ -165,18 +165,13 @@ impl Verdict {
         } else {
             style("not sound").red()
         };
-        match &self.played {
-            Some(report) => say!(
-                "{}: {verdict} ({} scenarios, {} operations, {} calls)",
-                style(printable(&self.file)).bold(),
-                report.loaded,
-                report.operations.len(),
-                report.calls
-            ),
-            None => say!(
-                "{}: {verdict} (not played)",
-                style(printable(&self.file)).bold()
-            ),
+        let file = style(printable(&self.file)).bold();
+        if let Some(report) = &self.played {
+            let (loaded, calls) = (report.loaded, report.calls);
+            let operations = report.operations.len();
+            say!("{file}: {verdict} ({loaded} scenarios, {operations} operations, {calls} calls)");
+        } else {
+            say!("{file}: {verdict} (not played)");
         }
         for finding in &self.checks {
             let text = printable(&finding.to_string());

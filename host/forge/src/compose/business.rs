@@ -23,7 +23,7 @@ static LIBRARY: LazyLock<Vec<Business>> = LazyLock::new(|| {
         });
         let Domain { words, businesses } = domain;
         let businesses = businesses.into_iter().map(move |mut business| {
-            business.domain = (*name).to_owned();
+            (*name).clone_into(&mut business.domain);
             for (list, content) in &words {
                 business
                     .words

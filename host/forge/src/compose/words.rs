@@ -191,15 +191,13 @@ impl Words {
             let capital = article.starts_with('A');
             return Ok(if capital { capitalised(&noun) } else { noun });
         }
-        let (word, noun) = match self.nouns.get(inner) {
-            Some(noun) => (&noun.one, noun.identifier()),
-            None => {
-                let noun = inner
-                    .strip_suffix('s')
-                    .and_then(|role| self.nouns.get(role))
-                    .ok_or_else(unknown)?;
-                (&noun.many, noun.collection())
-            }
+        let (word, noun) = if let Some(noun) = self.nouns.get(inner) {
+            (&noun.one, noun.identifier())
+        } else {
+            let role = inner.strip_suffix('s');
+            let noun = role.and_then(|role| self.nouns.get(role));
+            let noun = noun.ok_or_else(unknown)?;
+            (&noun.many, noun.collection())
         };
         Ok(if prose { word.clone() } else { noun })
     }

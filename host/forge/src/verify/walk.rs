@@ -147,15 +147,15 @@ impl Walk<'_> {
         let said = format!("{shown}: {}", brief(&played.shown));
         let report = self.operations.entry(tool.name.clone()).or_default();
         let refused = played.ended != Ended::Ok;
-        if !fits {
-            report.erroneous += 1;
-        } else {
+        if fits {
             report.calls += 1;
             report.succeeded += usize::from(!refused);
             report.refused += usize::from(refused);
             if refused {
                 report.last_refusal = Some(said.clone());
             }
+        } else {
+            report.erroneous += 1;
         }
         let mut found = |kind: FindingKind, message: String, mend: &str| {
             self.findings.add(kind, &tool.name, message, mend);

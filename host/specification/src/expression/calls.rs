@@ -104,7 +104,7 @@ impl Scope<'_> {
         key_kind: &ValueType,
     ) -> Result<Typed, Trouble> {
         match (kind, key_kind) {
-            (ValueType::Collection(entity), key_kind) if self.is_key(key_kind, *entity) => Ok((
+            (ValueType::Collection(entity), key_kind) if Self::is_key(key_kind, *entity) => Ok((
                 Expr::Row(*entity, Box::new(key)),
                 ValueType::Record(*entity),
             )),
@@ -123,7 +123,7 @@ impl Scope<'_> {
     }
 
     /// Whether a value can be a key of this entity: it is one, or a text.
-    fn is_key(&self, kind: &ValueType, entity: usize) -> bool {
+    fn is_key(kind: &ValueType, entity: usize) -> bool {
         *kind == ValueType::Key(entity) || *kind == ValueType::Text
     }
 
@@ -135,7 +135,7 @@ impl Scope<'_> {
         of_kind: &ValueType,
     ) -> Result<Typed, Trouble> {
         let expr = match of_kind {
-            ValueType::Collection(entity) if self.is_key(kind, *entity) => {
+            ValueType::Collection(entity) if Self::is_key(kind, *entity) => {
                 Expr::Has(*entity, Box::new(item))
             }
             ValueType::List(inner) if kind.comparable(&item, inner, &of) => {

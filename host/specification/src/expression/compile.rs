@@ -405,7 +405,6 @@ impl<'a> Scope<'a> {
         Ok((Expr::Loop(Box::new(made)), result))
     }
 
-    #[expect(clippy::type_complexity, reason = "the parts of one loop")]
     fn body(
         &mut self,
         shape: &Shape<'_>,
@@ -453,7 +452,6 @@ fn too_deep(source: &str) -> Option<String> {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
             (Some(open), _) if one == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(one),
             (None, '(' | '[' | '{') => brackets += 1,
             (None, ')' | ']' | '}') => brackets = brackets.saturating_sub(1),
@@ -461,7 +459,7 @@ fn too_deep(source: &str) -> Option<String> {
             (None, '+' | '*' | '/' | '%' | '?' | ':' | '.' | '<' | '>' | '=' | '&' | '|') => {
                 operators += usize::from(!in_operator);
             }
-            (None, _) => {}
+            _ => {}
         }
         in_operator = matches!(one, '<' | '>' | '=' | '&' | '|' | '!');
         if brackets > MAX_BRACKETS {

@@ -183,9 +183,10 @@ impl Machine<'_> {
             self.locals.push(item.clone());
             let holds = match (&looped.filter, &looped.body, looped.kind) {
                 (Some(filter), _, LoopKind::Collect) => self.truth(filter)?,
-                (None, _, LoopKind::Collect) => true,
-                (_, Some(body), _) => self.truth(body)?,
-                (_, None, _) => true,
+                (_, Some(body), LoopKind::All | LoopKind::Exists | LoopKind::ExistsOne) => {
+                    self.truth(body)?
+                }
+                _ => true,
             };
             match looped.kind {
                 LoopKind::All if !holds => {
@@ -336,18 +337,18 @@ impl Machine<'_> {
                 sum
             }
             (Function::AddDays, [Value::Text(text), Value::Integer(days)]) => {
-                let number = self.day(text)?;
+                let number = Self::day(text)?;
                 let number = number.checked_add(*days).ok_or(Fault::Overflow)?;
                 Value::text(&date::format(number).ok_or(Fault::Overflow)?)
             }
             (Function::DaysBetween, [Value::Text(from), Value::Text(to)]) => {
-                Value::Integer(self.day(to)? - self.day(from)?)
+                Value::Integer(Self::day(to)? - Self::day(from)?)
             }
             _ => return Err(Fault::Null),
         })
     }
 
-    fn day(&self, text: &str) -> Result<i64, Fault> {
+    fn day(text: &str) -> Result<i64, Fault> {
         date::parse(text).ok_or_else(|| Fault::NotADate(text.to_owned()))
     }
 }

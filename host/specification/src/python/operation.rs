@@ -64,7 +64,7 @@ impl Program {
             );
         }
         if compiled.effects.is_empty() {
-            let result = self.result(operation, compiled, &mut names);
+            let result = Self::result(operation, compiled, &mut names);
             let _ = writeln!(out, "        return {result}");
             return;
         }
@@ -88,7 +88,7 @@ impl Program {
                 "            if not {holds}:\n                raise ValueError(_UNDONE + {said})"
             );
         }
-        let result = self.result(operation, compiled, &mut names);
+        let result = Self::result(operation, compiled, &mut names);
         let _ = writeln!(
             out,
             "            _result = {result}\n            self._check()\n        except Exception:\n            \
@@ -97,7 +97,6 @@ impl Program {
     }
 
     fn result(
-        &self,
         operation: &Operation,
         compiled: &CompiledOperation,
         names: &mut Names<'_>,
@@ -160,14 +159,13 @@ impl Program {
             } => {
                 let declared = &self.specification.entities[*entity];
                 let collection = names.collection(*entity);
-                match key {
-                    Some(key) => line(format!("_key = {}", names.python(key))),
-                    None => {
-                        let next = format!("self.state.{}", next_name(&declared.name));
-                        let prefix = literal(&Json::from(declared.key.prefix.as_str()));
-                        line(format!("_key = {prefix} + str({next})"));
-                        line(format!("{next} += 1"));
-                    }
+                if let Some(key) = key {
+                    line(format!("_key = {}", names.python(key)));
+                } else {
+                    let next = format!("self.state.{}", next_name(&declared.name));
+                    let prefix = literal(&Json::from(declared.key.prefix.as_str()));
+                    line(format!("_key = {prefix} + str({next})"));
+                    line(format!("{next} += 1"));
                 }
                 let mut fields = vec![format!("{}=_key", declared.key.name)];
                 for (field, value) in declared.fields.iter().zip(values) {

@@ -26,7 +26,7 @@ fn mutants(good: &Specification) -> Vec<Mutant> {
             };
         for at in 0..operation.preconditions.len() {
             add("condition dropped", &mut |one| {
-                drop(one.preconditions.remove(at))
+                drop(one.preconditions.remove(at));
             });
             add("condition turned", &mut |one| {
                 one.preconditions[at].require =
@@ -48,10 +48,10 @@ fn mutants(good: &Specification) -> Vec<Mutant> {
                 };
                 add("effect turned", &mut |one| match &mut one.effects[at] {
                     Effect::Insert(effect) => {
-                        drop(effect.values.insert(field.clone(), turned.clone()))
+                        drop(effect.values.insert(field.clone(), turned.clone()));
                     }
                     Effect::Set(effect) => {
-                        drop(effect.values.insert(field.clone(), turned.clone()))
+                        drop(effect.values.insert(field.clone(), turned.clone()));
                     }
                     _ => {}
                 });
