@@ -17,7 +17,7 @@
 //! | businesses of the seven domains, lists of words | `business` |
 //! | nouns, articles, placeholders | `words` |
 //! | which archetypes and options an environment has | `plan` |
-//! | from a plan to a specification | `assemble`, `operation`, `parameters` |
+//! | from a plan to a specification | `assemble`, `draft`, `operation`, `parameters` |
 //! | what it means that two structures are the same | [`structure`] |
 //! | random walks | `sanity` |
 //! | figures of what was made | [`figures`] |
@@ -33,6 +33,7 @@
 mod archetype;
 mod assemble;
 mod business;
+mod draft;
 pub mod figures;
 mod operation;
 mod parameters;

@@ -11,7 +11,7 @@
 //! | tools of specifications, and of definitions with JSON Schema | `from_specification`, `from_schema` |
 //! | the measure of similarity, and the default one | `similarity`, `lexical` |
 //! | the graph and its edges | `edges` |
-//! | which tools can be called, and inputs that nothing can fill | `fill` |
+//! | which tools can be called, and inputs that nothing can fill | `edges/fill.rs` |
 //! | counts | `counts` |
 //! | the page that draws it | `page` |
 //!
@@ -30,7 +30,6 @@
 
 mod counts;
 mod edges;
-mod fill;
 mod from_schema;
 mod from_specification;
 mod lexical;
@@ -40,8 +39,7 @@ mod tool;
 mod value_type;
 
 pub use counts::Counts;
-pub use edges::{GraphError, InputId, Link, OutputId, Reason, ToolGraph};
-pub use fill::{Unfillable, Why};
+pub use edges::{GraphError, InputId, Link, OutputId, Reason, ToolGraph, Unfillable, Why};
 pub use from_schema::{KEY_WORDS, defined_tool};
 pub use from_specification::specified_tools;
 pub use lexical::Lexical;

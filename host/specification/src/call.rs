@@ -10,7 +10,8 @@ use crate::program::{
     Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, Refusal, broken_promise,
     within,
 };
-use crate::state::{State, read};
+use crate::state::State;
+use crate::state_json::read;
 use crate::value::Value;
 
 impl Program {

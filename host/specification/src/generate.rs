@@ -9,7 +9,8 @@ use crate::date;
 use crate::expression::{MAX_STEPS, Machine, ValueType};
 use crate::model::{Field, Generator, Scenario, Size};
 use crate::program::Program;
-use crate::state::{State, Table, read};
+use crate::state::{State, Table};
+use crate::state_json::read;
 use crate::value::Value;
 
 /// Maximum number of draws of one entity until all rules hold.

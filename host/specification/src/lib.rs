@@ -17,7 +17,7 @@
 //! | expressions in CEL: types, compilation, evaluation | `expression` |
 //! | a compiled specification and its rules | [`program`] |
 //! | generating initial states; carrying out operations | `generate`; `call` |
-//! | states and their JSON | [`state`] |
+//! | states; their JSON form | [`state`]; `state_json` |
 //! | JSON schemas of tools | `schema` |
 //! | the export to Python | `python` |
 //! | arguments for random walks | [`walk`] |
@@ -70,6 +70,7 @@ mod python;
 pub mod read;
 mod schema;
 pub mod state;
+mod state_json;
 mod value;
 pub mod walk;
 

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use crate::model::{Field, Size, Type};
 use crate::program::Program;
 use crate::python::expression::Names;
-use crate::state::next_name;
+use crate::state_json::next_name;
 
 /// What every exported file begins with: arithmetic, dates and messages as the specification has them.
 const RUNTIME: &str = include_str!("python/runtime.py");

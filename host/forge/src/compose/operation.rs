@@ -8,7 +8,7 @@ use rlf_specification::model::{
 };
 
 use super::archetype::{Archetype, ListTemplate, OperationTemplate};
-use super::assemble::{Draft, Made};
+use super::draft::{Draft, Made};
 use super::parameters::Inputs;
 
 pub(super) fn make(

@@ -2,7 +2,7 @@
 
 use rlf_specification::model::{Binding, Effect, Insert, Lookup, Parameter, Precondition, Type};
 
-use super::assemble::{Draft, Made};
+use super::draft::{Draft, Made};
 
 /// The inputs of an operation, as far as they are known.
 #[derive(Default)]

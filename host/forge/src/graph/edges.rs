@@ -1,12 +1,15 @@
 //! The graph and its edges.
 
+mod fill;
+
+pub use fill::{Unfillable, Why};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 
 use serde::Serialize;
 
-use super::fill::{self, Unfillable};
 use super::similarity::{Similarity, Wording};
 use super::{Tool, ValueType};
 

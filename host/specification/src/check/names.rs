@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::finding::{Finding, Kind};
 use crate::model::{Binding, Effect, Specification, Type};
 use crate::names::{environment_problem, problem, suggestion};
-use crate::state::next_name;
+use crate::state_json::next_name;
 
 pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) {
     if let Some(message) = environment_problem(&specification.name) {

@@ -6,7 +6,7 @@ use crate::expression::Schema;
 use crate::finding::{Finding, Kind};
 use crate::model::{Specification, Type};
 use crate::program::within;
-use crate::state::read;
+use crate::state_json::read;
 
 pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) {
     let schema = Schema::of(specification);

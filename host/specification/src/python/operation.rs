@@ -10,7 +10,7 @@ use crate::model::{Effect, Operation, Type};
 use crate::program::{
     Change, CompiledBinding, CompiledEffect, CompiledOperation, Program, broken_promise,
 };
-use crate::state::next_name;
+use crate::state_json::next_name;
 
 impl Program {
     pub(super) fn method(

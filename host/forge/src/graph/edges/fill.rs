@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Input, InputId, ToolGraph};
+use super::{InputId, ToolGraph};
+use crate::graph::Input;
 
 /// An input that neither the user nor a tool that can be called provides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
