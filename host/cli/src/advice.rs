@@ -1,7 +1,11 @@
 //! Adds the options that help to the errors of a run, because the library knows no options.
 
+use std::io::ErrorKind;
+
 use anyhow::anyhow;
 use rlf_run::{ConfigurationError, FolderError, PluginsError, RunFailure};
+use rlf_train::error::TrainError;
+use rlf_train::run::RunError;
 
 /// Adds the options of `train`, `eval` and `rollout` that mend the error, if there are any.
 pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
@@ -16,7 +20,60 @@ pub(crate) fn with_options(failure: impl Into<RunFailure>) -> anyhow::Error {
         }
         RunFailure::Plugins(PluginsError::NoDirectory(_)) => ("", " (--plugins DIR)"),
         RunFailure::Control(_) => ("--control: ", ""),
+        RunFailure::Run(error) | RunFailure::Training(TrainError::Run(error)) => {
+            ("", for_run(error))
+        }
         _ => return failure.into(),
     };
     anyhow!("{before}{failure}{after}")
+}
+
+/// The options of `train` that mend an error of the run's folder.
+fn for_run(error: &RunError) -> &'static str {
+    match error {
+        RunError::Exists { .. } => " (--resume, --overwrite or --run DIR)",
+        RunError::NoRun { .. } => " (without --resume, a new run begins there)",
+        RunError::Changed { .. } => " (--allow-changes)",
+        RunError::Io { source, .. }
+            if matches!(
+                source.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            ) =>
+        {
+            " (--resume)"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_runs_folder_name_the_options_that_mend_them() {
+        let path = || "runs/a".into();
+        let full = RunError::Io {
+            action: "write",
+            path: path(),
+            source: ErrorKind::StorageFull.into(),
+        };
+        let changed = RunError::Changed {
+            path: path(),
+            changes: Vec::new(),
+        };
+        for (error, option) in [
+            (RunError::NoRun { path: path() }, "without --resume"),
+            (RunError::Exists { path: path() }, "--resume"),
+            (changed, "--allow-changes"),
+            (
+                full,
+                "resume the run: the last checkpoint is whole (--resume)",
+            ),
+        ] {
+            assert!(!error.to_string().contains("--"), "{error}");
+            let told = with_options(RunFailure::Run(error)).to_string();
+            assert!(told.contains(option), "{told}");
+        }
+    }
 }

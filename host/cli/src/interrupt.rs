@@ -1,21 +1,25 @@
-//! Ctrl-C: the first one finishes the step and saves, the second one stops at once.
+//! Ctrl-C: the first one finishes the step and saves, the second one discards the step, the third one stops at once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use rlf_run::Interruption;
 
 /// Exit code of a program ended by Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 130;
 
-/// Returns a flag that becomes true at the first Ctrl-C or SIGTERM.
-pub(crate) fn watch() -> anyhow::Result<Arc<AtomicBool>> {
-    let asked = Arc::new(AtomicBool::new(false));
-    let flag = asked.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
+/// Returns the requests to stop, to which every Ctrl-C and SIGTERM adds one.
+pub(crate) fn watch() -> anyhow::Result<Interruption> {
+    let interruption = Interruption::default();
+    let requested = interruption.clone();
+    ctrlc::set_handler(move || match requested.request() {
+        1 => eprintln!(
+            "\nfinishing this step and saving; press Ctrl-C again to discard the step, which --resume repeats"
+        ),
+        2 => eprintln!(
+            "\nstopping before the next update of the weights, without this step; press Ctrl-C again to stop at once"
+        ),
+        _ => {
             eprintln!("stopped at once; `--resume` continues from the last checkpoint");
             std::process::exit(INTERRUPTED);
         }
-        eprintln!("\nfinishing this step and saving; press Ctrl-C again to stop at once");
     })?;
-    Ok(asked)
+    Ok(interruption)
 }

@@ -8,6 +8,7 @@
 //! | commands, options and their help | `arguments` |
 //! | the work of one subcommand | `commands`, one module for each |
 //! | printing trajectories and shares | `display` |
+//! | output that cannot be written | `output` |
 //! | the live line of a training run | `progress` |
 //! | the HTML report | `report` |
 //! | plugin settings of a configuration, with their lines | `operator` |
@@ -21,8 +22,12 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        if let Err(error) = writeln!(std::io::stdout(), $($text)*) {
-            crate::unwritten(error);
+        let written = match crate::output::stdout() {
+            Ok(mut stdout) => writeln!(stdout, $($text)*),
+            Err(closed) => Err(closed),
+        };
+        if let Err(error) = written {
+            crate::output::unwritten(error);
         }
     }};
 }
@@ -33,13 +38,13 @@ mod commands;
 mod display;
 mod interrupt;
 mod operator;
+mod output;
 mod plugins;
 mod progress;
 mod report;
 mod warning;
 
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 use anyhow::bail;
 use clap::Parser;
@@ -49,15 +54,6 @@ use crate::arguments::{Arguments, Command};
 // Training allocates and frees tensors of a few kilobytes all day.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// The first error in writing to standard output.
-static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
-
-fn unwritten(error: std::io::Error) {
-    if error.kind() != std::io::ErrorKind::BrokenPipe {
-        let _ = UNWRITTEN.set(error);
-    }
-}
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -107,7 +103,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    let outcome = outcome.and_then(|code| match UNWRITTEN.get() {
+    let outcome = outcome.and_then(|code| match output::first_unwritten() {
         None => Ok(code),
         Some(error) => bail!("not all output could be written: {error}"),
     });
@@ -126,12 +122,22 @@ fn main() -> ExitCode {
 
 /// Prints the error of a command line, or the help that it asks for, and returns the exit code.
 fn print_parse_error(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let printed = if error.use_stderr() {
+        error.print()
+    } else {
+        output::stdout().and_then(|_| error.print())
+    };
     let runs_a_program = std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == "run");
     match error.exit_code() {
-        0 => ExitCode::SUCCESS,
+        0 => match printed {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                eprintln!("the help could not be written: {error}");
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        },
         // Any other code could be the program's own.
         _ if runs_a_program => ExitCode::from(commands::run::NOT_RUN),
         code => ExitCode::from(code as u8),

@@ -1,9 +1,10 @@
 //! Reads the settings of plugins in a configuration, each with its line.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rlf_config::{ConfigError, Lines};
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_plugins::grants::PluginGrants;
@@ -95,6 +96,10 @@ impl Operator {
             file: Some((file.to_owned(), lines)),
             in_run: BTreeMap::new(),
         };
+        (operator.sandbox.validate())
+            .map_err(|error| operator.error_at(&format!("sandbox.{}", error.key()), &error))?;
+        (operator.tools.validate())
+            .map_err(|error| operator.error_at(&format!("tools.{}", error.key()), &error))?;
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
         for (alias, grants) in &mut operator.grants_by_name {
@@ -107,6 +112,15 @@ impl Operator {
             operator.in_run.insert(alias.clone(), names.collect());
         }
         Ok(operator)
+    }
+
+    /// An error of the configuration's key `key`, with the file and the line of that key or of its table.
+    pub(crate) fn error_at(&self, key: &str, error: &dyn fmt::Display) -> anyhow::Error {
+        let place = self.file.as_ref().and_then(|(file, lines)| {
+            let line = lines.nearest_line(key)?;
+            Some(format!("{}:{line}: ", file.display()))
+        });
+        anyhow!("{}{error}", place.unwrap_or_default())
     }
 
     /// The settings of `plugin`. Data and config from the command line override the configuration's.
@@ -311,6 +325,16 @@ mod tests {
         );
         let said = refused("[zzzzzzzz]\n");
         assert!(said.contains("known here: seed, "), "{said}");
+        let said = refused("[sandbox]\n\ninstances = 0\n");
+        assert!(
+            said.ends_with("ops.toml:3: sandbox.instances = 0: write 1 to 20000"),
+            "{said}"
+        );
+        let said = refused("[tools]\nmax_concurrency = 0\n");
+        assert!(
+            said.contains("ops.toml:2: `tools.max_concurrency`"),
+            "{said}"
+        );
         // Other tables of a training configuration are not checked.
         assert!(operator("[rl]\nsteps = \"many\"\n[model]\n").is_ok());
     }

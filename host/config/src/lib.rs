@@ -63,9 +63,9 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
     parse(&read(path)?, &path.display().to_string())
 }
 
-/// Reads the file at `path` as text.
+/// Reads the file at `path` as text. It must be a regular file of at most 16 MiB.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+    rlf_files::read_text(path, rlf_files::MAX_TEXT_BYTES).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })
@@ -190,6 +190,17 @@ mod tests {
         assert_eq!(
             message("[rollout]\nmax_turns = 3\ndevice = \"cdua\"\n"),
             "c.toml:3:10: unknown value `cdua`; did you mean `cuda`?"
+        );
+    }
+
+    #[test]
+    fn a_configuration_that_would_never_end_is_refused() {
+        let error = load::<Outer>(Path::new("/dev/zero"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("cannot read /dev/zero: it is a device"),
+            "{error}"
         );
     }
 

@@ -67,6 +67,19 @@ impl Lines {
         self.lines.get(&key).copied()
     }
 
+    /// The line of a key in TOML's notation, such as `rl.group_size`. If the file does not contain the key, the line of the
+    /// innermost table around it that the file contains.
+    pub fn nearest_line(&self, dotted: &str) -> Option<usize> {
+        let mut key: Vec<&str> = dotted.split('.').collect();
+        while !key.is_empty() {
+            if let Some(line) = self.line(&key) {
+                return Some(line);
+            }
+            key.pop();
+        }
+        None
+    }
+
     /// The keys of the file's top level, with their lines, in the order of the file.
     pub fn top_level(&self) -> Vec<(&str, usize)> {
         let mut keys: Vec<(&str, usize)> = self
@@ -196,6 +209,10 @@ mod tests {
         assert_eq!(lines.line(&["plugins", "x", "http"]), Some(2));
         assert_eq!(lines.line(&["plugins", "y"]), None);
         assert_eq!(lines.top_level(), [("seed", 1), ("plugins", 2), ("rl", 6)]);
+        assert_eq!(lines.nearest_line("plugins.x.http.timeout_ms"), Some(3));
+        assert_eq!(lines.nearest_line("plugins.x.http.retries"), Some(2));
+        assert_eq!(lines.nearest_line("plugins.y"), Some(2));
+        assert_eq!(lines.nearest_line("sft.steps"), None);
         assert_eq!(lines.settings(&["plugins", "y"]), []);
         assert_eq!(lines.settings(&["seed"]), []);
     }

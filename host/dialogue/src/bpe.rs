@@ -50,6 +50,31 @@ impl Default for BpeOptions {
 /// Largest vocabulary. No model has more, and training fits into memory.
 const MAX_VOCABULARY: usize = 1_000_000;
 
+impl BpeOptions {
+    /// Refuses options with which no tokenizer can be trained.
+    pub fn validate(&self) -> Result<(), TokenizerError> {
+        let wrong = |key, problem| Err(TokenizerError::Option { key, problem });
+        let (size, specials) = (self.vocab_size, self.special_tokens.len());
+        let least = 256 + specials;
+        if size < least {
+            let problem = format!(
+                "a vocabulary of {size} is too small: 256 bytes and {specials} special tokens need {least}"
+            );
+            return wrong("vocab_size", problem);
+        }
+        if size > MAX_VOCABULARY {
+            let problem = format!(
+                "a vocabulary of {size} is larger than any model's; write at most {MAX_VOCABULARY}"
+            );
+            return wrong("vocab_size", problem);
+        }
+        if self.special_tokens.iter().any(String::is_empty) {
+            return wrong("special_tokens", "a special token is empty".to_owned());
+        }
+        Ok(())
+    }
+}
+
 impl Tokenizer {
     /// Trains on `corpus`. Special tokens in it separate text and are never merged into words.
     pub fn train_bpe(
@@ -57,25 +82,7 @@ impl Tokenizer {
         options: &BpeOptions,
     ) -> Result<Self, TokenizerError> {
         let fail = |error: tokenizers::Error| TokenizerError::Train(error.to_string());
-        let least = 256 + options.special_tokens.len();
-        if options.vocab_size < least {
-            return Err(TokenizerError::Train(format!(
-                "a vocabulary of {} is too small: 256 bytes and {} special tokens need {least}",
-                options.vocab_size,
-                options.special_tokens.len(),
-            )));
-        }
-        if options.vocab_size > MAX_VOCABULARY {
-            return Err(TokenizerError::Train(format!(
-                "a vocabulary of {} is larger than any model's; write at most {MAX_VOCABULARY}",
-                options.vocab_size
-            )));
-        }
-        if let Some(token) = options.special_tokens.iter().find(|token| token.is_empty()) {
-            return Err(TokenizerError::Train(format!(
-                "the special token {token:?} is empty"
-            )));
-        }
+        options.validate()?;
         let specials: Vec<AddedToken> = options
             .special_tokens
             .iter()

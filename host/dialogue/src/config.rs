@@ -98,7 +98,34 @@ impl Default for DialogueConfig {
     }
 }
 
+/// A setting of a conversation that is out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("dialogue.{key}: {value} is too small; at least {least}")]
+pub struct InvalidDialogue {
+    /// The setting.
+    pub key: &'static str,
+    /// The configured value.
+    pub value: u32,
+    /// The smallest allowed.
+    pub least: u32,
+}
+
 impl DialogueConfig {
+    /// Refuses settings with which no conversation can be held.
+    pub fn validate(&self) -> Result<(), InvalidDialogue> {
+        for (key, value, least) in [
+            ("max_turns", self.max_turns, 1),
+            ("max_tokens_per_turn", self.max_tokens_per_turn, 1),
+            ("context", self.context, 2),
+            ("max_observation_tokens", self.max_observation_tokens, 16),
+        ] {
+            if value < least {
+                return Err(InvalidDialogue { key, value, least });
+            }
+        }
+        Ok(())
+    }
+
     /// The text that [`OnNoAnswer::Remind`] shows the model.
     pub fn reminder(&self) -> &str {
         match (&self.reminder, self.answer) {

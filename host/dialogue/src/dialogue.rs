@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::config::DialogueConfig;
+use crate::config::{DialogueConfig, InvalidDialogue};
 use crate::history::TurnStyle;
 use crate::message::{Message, Role};
 use crate::observation::{ObservationFrame, ObservationRenderer, ObservationSource};
@@ -18,13 +18,8 @@ use crate::trust::{ControlTokenGuard, GuardedText};
 #[derive(Debug, thiserror::Error)]
 pub enum DialogueError {
     /// A setting is out of range.
-    #[error("dialogue.{key}: {message}")]
-    Config {
-        /// The setting.
-        key: &'static str,
-        /// The problem, and how to fix it.
-        message: String,
-    },
+    #[error(transparent)]
+    Config(#[from] InvalidDialogue),
     /// The template cannot be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -114,7 +109,7 @@ impl Dialogue {
         config: DialogueConfig,
         stop_ids: &[u32],
     ) -> Result<Self, DialogueError> {
-        check_config(&config)?;
+        config.validate()?;
         let size = tokenizer.vocab_size();
         if let Some(id) = stop_ids.iter().find(|id| **id as usize >= size) {
             return Err(DialogueError::StopId { id: *id, size });
@@ -250,22 +245,6 @@ impl Dialogue {
     pub(crate) fn ends_in_think(&self, rendered: &GuardedText) -> bool {
         self.with_observation_renderer(|renderer| rendered.ends_in_think(renderer.ends))
     }
-}
-
-fn check_config(config: &DialogueConfig) -> Result<(), DialogueError> {
-    let least = [
-        ("max_turns", config.max_turns, 1),
-        ("max_tokens_per_turn", config.max_tokens_per_turn, 1),
-        ("context", config.context, 2),
-        ("max_observation_tokens", config.max_observation_tokens, 16),
-    ];
-    for (key, value, least) in least {
-        if value < least {
-            let message = format!("{value} is too small; at least {least}");
-            return Err(DialogueError::Config { key, message });
-        }
-    }
-    Ok(())
 }
 
 fn end_of_turn(template: &ChatTemplate, tokenizer: &Tokenizer) -> Result<u32, DialogueError> {

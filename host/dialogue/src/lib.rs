@@ -75,7 +75,7 @@ mod trust;
 pub mod turn;
 
 pub use bpe::BpeOptions;
-pub use config::{AnswerRule, DialogueConfig, History, LastTurnCalls, OnNoAnswer};
+pub use config::{AnswerRule, DialogueConfig, History, InvalidDialogue, LastTurnCalls, OnNoAnswer};
 pub use dialogue::{Dialogue, DialogueError};
 pub use episode::{Episode, NextInput, Reply, Step, Unwritable};
 pub use group::Group;

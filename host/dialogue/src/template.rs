@@ -417,7 +417,7 @@ fn without_generation_tags(source: &str) -> String {
 }
 
 fn read(path: &Path) -> Result<String, TemplateError> {
-    std::fs::read_to_string(path).map_err(|source| TemplateError::Read {
+    rlf_files::read_text(path, rlf_files::MAX_TEXT_BYTES).map_err(|source| TemplateError::Read {
         path: path.to_owned(),
         source,
     })

@@ -52,6 +52,14 @@ pub enum TokenizerError {
         /// The system's error.
         message: String,
     },
+    /// An option of the training cannot be used.
+    #[error("cannot train the tokenizer: `{key}`: {problem}")]
+    Option {
+        /// The option.
+        key: &'static str,
+        /// The mistake, and what to write instead.
+        problem: String,
+    },
     /// Training failed.
     #[error("cannot train the tokenizer: {0}")]
     Train(String),
@@ -81,6 +89,9 @@ struct AddedToken {
     rstrip: bool,
 }
 
+/// Largest tokenizer.json that is read. Those of vocabularies of 256,000 have about 35 MB.
+const MAX_BYTES: u64 = 1 << 30;
+
 /// A byte-level BPE tokenizer.
 pub struct Tokenizer {
     /// The tokenizer as loaded, which [`Tokenizer::save`] writes.
@@ -109,7 +120,7 @@ impl std::fmt::Debug for Tokenizer {
 impl Tokenizer {
     /// Reads a Hugging Face `tokenizer.json`.
     pub fn load(path: &Path) -> Result<Self, TokenizerError> {
-        let bytes = std::fs::read(path).map_err(|source| TokenizerError::Read {
+        let bytes = rlf_files::read(path, MAX_BYTES).map_err(|source| TokenizerError::Read {
             path: path.to_owned(),
             source,
         })?;

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | the environments of a run, and opening a session | [`environments`] |
 //! | the actions of a trajectory in its session | [`session`] |
+//! | the tools that a session offers | `offered` |
 //! | the reasons why a session did not do as it was asked | [`error`] |
 //! | one session with or without an instance | `slot` |
 //! | the limit on sessions that have an instance | [`pool`] |
@@ -52,6 +53,7 @@ pub mod environments;
 pub mod error;
 mod live;
 mod loader;
+mod offered;
 pub mod pool;
 mod python;
 mod request;

@@ -11,12 +11,10 @@ use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{EnvironmentFeedback, Verdict};
 use rlf_plugins::arguments::canonical_json;
 use rlf_plugins::bindings::{environment, types};
-use rlf_plugins::convert::{definition_to_guest, finite};
 use rlf_plugins::counters::CallCounters;
 use rlf_plugins::manifest::PluginKind;
-use rlf_plugins::offered_tools::{Checking, LoadedTool, OfferedToolsError, check_tools};
+use rlf_plugins::offered_tools::LoadedTool;
 use rlf_plugins::outcome::{CallEnd, bytes, invalid_arguments};
-use rlf_plugins::plugin::Plugin;
 use rlf_plugins::seed;
 use rlf_plugins::turn::TurnContext;
 use rlf_sandbox::BoxFuture;
@@ -24,6 +22,7 @@ use serde_json::Value;
 
 use crate::contract::{message_from_guest, verdict_from_guest};
 use crate::error::{OfferError, SessionError};
+use crate::offered::{check_step, loaded_again, offered};
 use crate::pool::SessionPool;
 use crate::request::Time;
 use crate::slot::{Action, Opened, Slot};
@@ -468,39 +467,6 @@ impl EnvironmentSession {
     }
 }
 
-/// The tools of a snapshot, checked as when they were first offered.
-fn loaded_again(
-    tools: &[ToolDefinition],
-    plugin: &Plugin,
-) -> Result<Vec<LoadedTool>, OfferedToolsError> {
-    let rename = &plugin.grants().rename;
-    let own_name = |tool: &ToolDefinition| {
-        let own = rename.iter().find(|(_, new)| **new == tool.name);
-        let name = own.map_or(&tool.name, |(own, _)| own).clone();
-        ToolDefinition {
-            name,
-            ..tool.clone()
-        }
-    };
-    let own = tools
-        .iter()
-        .map(|tool| definition_to_guest(&own_name(tool)));
-    offered(own.collect(), plugin)
-}
-
-/// The tools that an environment offers. An environment in Python checks the arguments itself: functions of FastMCP
-/// accept more than their schemas say, and published functions accept what their code accepts.
-fn offered(
-    tools: Vec<types::ToolDefinition>,
-    plugin: &Plugin,
-) -> Result<Vec<LoadedTool>, OfferedToolsError> {
-    let checking = match plugin.kind() {
-        PluginKind::Interpreter => Checking::Tool,
-        _ => Checking::Host,
-    };
-    check_tools(tools, plugin.grants(), checking)
-}
-
 /// Whether an action's result is accepted. If it is too large or violates the contract, the action has no effect.
 fn took_effect(end: &CallEnd) -> bool {
     matches!(end.ended, Ended::Ok | Ended::Failed)
@@ -516,18 +482,4 @@ fn without_effect(mut end: CallEnd) -> CallEnd {
         }
     }
     end
-}
-
-/// The new tools of a step, if it changes them.
-fn check_step(
-    step: &environment::Step,
-    plugin: &Plugin,
-) -> Result<Option<Vec<LoadedTool>>, OfferedToolsError> {
-    if let Some(reward) = step.reward {
-        finite(reward, || "the reward of a step".to_owned())?;
-    }
-    step.tools
-        .clone()
-        .map(|tools| offered(tools, plugin))
-        .transpose()
 }

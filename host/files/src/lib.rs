@@ -1,11 +1,16 @@
-//! Atomic writing of files: a file exists whole or not at all.
+//! Files written whole, and read whole within a limit.
 //!
-//! The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash, the old or
+//! A file that is written exists whole or not at all. The content is written to a new file beside the target, flushed to the disk, and renamed. After a crash, the old or
 //! the new file exists. A process that has the old file open keeps it. Links are followed. A new file gets the
 //! permissions of the old one and, if that is allowed, its owner. The crate must not know what the files contain.
 //!
 //! Devices, terminals, pipes and the standard output are written to directly, because a rename would replace them by a
 //! file. A machine breaks if `/dev/null` is a file.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | writing | this one: [`write()`], [`write_with`] |
+//! | reading a whole file that must not be endless | `bounded`: [`read`], [`read_text`] |
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -20,11 +25,15 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod bounded;
+
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
+
+pub use bounded::{MAX_TEXT_BYTES, read, read_text};
 
 /// Prefix of the names of files and folders that are being written, or that were left by a crash.
 pub const PARTIAL: &str = ".writing-";

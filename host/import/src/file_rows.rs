@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -18,7 +19,7 @@ pub(crate) fn file_rows(path: &Path) -> Result<FileRows, ImportError> {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(fail)?;
+    let file = open(path).map_err(fail)?;
     if path
         .extension()
         .is_some_and(|extension| extension == "parquet")
@@ -40,6 +41,20 @@ pub(crate) fn file_rows(path: &Path) -> Result<FileRows, ImportError> {
             },
         })
     })))
+}
+
+/// Opens a regular file or a pipe. Another device may never end.
+fn open(path: &Path) -> std::io::Result<File> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        let problem = "it is a device, which may never end; name a file or a pipe";
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            problem,
+        ));
+    }
+    Ok(file)
 }
 
 #[cfg(feature = "parquet")]

@@ -1,7 +1,7 @@
 //! The rows of a JSON file, one after the other: JSON lines, or the items of arrays. At most one row is in memory at
 //! a time.
 
-use std::io::{BufRead, Error};
+use std::io::{BufRead, Error, Read};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::error::RowError;
 /// The reason why the next row could not be read.
 #[derive(Debug)]
 pub(crate) enum NoRow {
-    /// The file ended in the middle of a row.
+    /// The file could not be read on, or a row is too large. No row follows.
     Io(Error),
     /// The text at this line is not JSON.
     Bad(usize, RowError),
@@ -22,10 +22,15 @@ impl NoRow {
     }
 }
 
+/// Largest row that is read, in bytes. The largest published ones, with images in them, have some megabytes.
+const MAX_ROW_BYTES: usize = 64 << 20;
+
 /// Iterator over the rows of a JSON file, each with the line that it begins in.
 #[derive(Debug)]
 pub(crate) struct JsonRows<R> {
     reader: R,
+    /// Largest row, in bytes.
+    max_row: usize,
     shape: Shape,
     /// The line that is read next, from 1.
     line: usize,
@@ -47,10 +52,21 @@ impl<R: BufRead> JsonRows<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self {
             reader,
+            max_row: MAX_ROW_BYTES,
             shape: Shape::Unknown,
             line: 1,
             after_array: false,
         }
+    }
+
+    /// Ends the rows at one that is too large: nobody knows where it ends.
+    fn too_large(&mut self, line: usize) -> NoRow {
+        self.shape = Shape::Done;
+        NoRow::Io(Error::other(format!(
+            "the row in line {line} has more than {} bytes; write each row in a line of its own, or the file as one array of \
+             rows",
+            self.max_row
+        )))
     }
 
     /// Skips white space and a byte order mark, then recognises the shape by the next byte.
@@ -87,7 +103,8 @@ impl<R: BufRead> JsonRows<R> {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            match self.reader.read_until(b'\n', &mut bytes) {
+            let mut line = self.reader.by_ref().take(self.max_row as u64 + 1);
+            match line.read_until(b'\n', &mut bytes) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) => {
@@ -96,6 +113,9 @@ impl<R: BufRead> JsonRows<R> {
                 }
             }
             let line = self.line;
+            if bytes.len() > self.max_row {
+                return Some(Err(self.too_large(line)));
+            }
             self.line += 1;
             if bytes.iter().any(|byte| !byte.is_ascii_whitespace()) {
                 let value = rlf_json::from_slice(&bytes).map_err(|error| {
@@ -161,6 +181,9 @@ impl<R: BufRead> JsonRows<R> {
                 item.push(*byte);
             }
             self.reader.consume(read);
+            if item.len() > self.max_row {
+                return Some(Err(self.too_large(start)));
+            }
             if closed == Some(b']') {
                 // Another array may follow, but nothing else may be skipped.
                 self.shape = Shape::Unknown;
@@ -209,7 +232,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::BufReader;
+    use std::io::{BufReader, Read as _};
 
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -262,6 +285,33 @@ mod tests {
         );
         assert_eq!(read("[1]\n,{\"id\":", 16), [Ok((1, json!(1))), Err(2)]);
         assert_eq!(read(" \n", 16), []);
+    }
+
+    #[test]
+    fn a_row_without_an_end_is_refused_before_it_fills_the_memory() {
+        for text in ["{\"a\": 1}\n{\"b\": \"", "[{\"a\": 1},\n{\"b\": \""] {
+            let endless = text.as_bytes().chain(std::io::repeat(b'x'));
+            let mut rows = JsonRows::new(BufReader::new(endless));
+            rows.max_row = 100_000;
+            assert_eq!(rows.next().unwrap().unwrap(), (1, json!({"a": 1})));
+            let Some(Err(NoRow::Io(error))) = rows.next() else {
+                panic!("the row was read")
+            };
+            let error = error.to_string();
+            assert!(
+                error.starts_with("the row in line 2 has more than 100000 bytes"),
+                "{error}"
+            );
+            assert!(rows.next().is_none(), "after it, nothing is read");
+        }
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_largest_size_is_read() {
+        let text = "{\"a\":1}\n{\"a\":2}\n";
+        let mut rows = JsonRows::new(text.as_bytes());
+        rows.max_row = 8;
+        assert_eq!(rows.filter_map(Result::ok).count(), 2);
     }
 
     proptest! {

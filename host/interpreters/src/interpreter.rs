@@ -8,7 +8,7 @@ use rlf_plugins::bindings::{code, types};
 use rlf_plugins::plugin::Plugin;
 use rlf_plugins::programs::{ProgramGrants, ProgramLimits};
 use rlf_plugins::registry::Registry;
-use rlf_sandbox::{BoxFuture, CallReport, CallSpec, Clock, Ending, Stopped, Tee};
+use rlf_sandbox::{BoxFuture, CallReport, CallSpec, Clock, Ending, LimitReached, Stopped, Tee};
 
 use crate::language::{Language, indices, languages};
 use crate::program::{
@@ -181,6 +181,7 @@ fn report_of<R>(
         stdout: report.stdout,
         stderr: report.stderr,
         files: Vec::new(),
+        files_refused: report.files.refused.map(with_name_of_file_limit),
         cpu: report.cpu,
         wall: report.wall,
         queued: report.queued,
@@ -203,6 +204,14 @@ fn report_of<R>(
         Err(stopped) => run.stopped = Some(with_names_of_program_limits(stopped)),
     }
     Ok(run)
+}
+
+/// A limit on a program's files, with its name in [`ProgramGrants`] if it is a key there.
+fn with_name_of_file_limit(mut limit: LimitReached) -> LimitReached {
+    if limit.name == "files.bytes" {
+        limit.name = "file_bytes".to_owned();
+    }
+    limit
 }
 
 /// The reason why a program was stopped, with the limit's name in [`ProgramGrants`]. The limit of an instance has

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use rlf_dialogue::tool::{Ended, Fault};
-use rlf_sandbox::{Output, Stopped};
+use rlf_sandbox::{LimitReached, Output, Stopped};
 
 use rlf_plugins::bindings::{code, types};
 use rlf_plugins::convert::{ended_to_guest, error_text};
@@ -176,6 +176,9 @@ pub struct ProgramReport {
     pub stderr: Output,
     /// The requested files that exist.
     pub files: Vec<File>,
+    /// The last limit on its files that refused it something, such as `file_bytes`. Many C libraries tell a program only of
+    /// an I/O error.
+    pub files_refused: Option<LimitReached>,
     /// CPU time.
     pub cpu: Duration,
     /// Real time, queueing included.

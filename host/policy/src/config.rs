@@ -1,6 +1,5 @@
 //! The shape of a Qwen3 model, read from Hugging Face's `config.json`.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -63,7 +62,7 @@ impl Qwen3Config {
         } else {
             path.to_owned()
         };
-        let text = fs::read_to_string(&file)
+        let text = rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES)
             .map_err(PolicyError::io(&file, "reading the model's configuration"))?;
         Self::parse(&text, &file.display().to_string())
     }

@@ -1,6 +1,5 @@
 //! A checkpoint's `generation_config.json`: the ids that end generation, and the sampling of its authors.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -39,7 +38,7 @@ impl GenerationConfig {
     /// Reads `generation_config.json` in a checkpoint's folder. `None` if there is none.
     pub fn load(checkpoint: &Path) -> Result<Option<Self>> {
         let path = checkpoint.join("generation_config.json");
-        let text = match fs::read_to_string(&path) {
+        let text = match rlf_files::read_text(&path, rlf_files::MAX_TEXT_BYTES) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other.map_err(PolicyError::io(&path, "reading generation settings"))?,
         };
@@ -75,6 +74,8 @@ impl GenerationConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -215,7 +215,7 @@ impl Model {
 /// The files of a checkpoint that hold weights, each once.
 fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let index = folder.join(INDEX);
-    let text = match fs::read_to_string(&index) {
+    let text = match rlf_files::read_text(&index, rlf_files::MAX_TEXT_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let single = folder.join(SINGLE);
@@ -261,7 +261,9 @@ fn weight_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
-    let bytes = fs::read(file).map_err(PolicyError::io(file, "reading weights"))?;
+    // Weights may have any size, but they are a regular file.
+    let bytes =
+        rlf_files::read(file, u64::MAX).map_err(PolicyError::io(file, "reading weights"))?;
     if bytes.starts_with(b"version https://git-lfs") {
         return Err(PolicyError::checkpoint(
             file,

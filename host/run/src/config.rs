@@ -1,9 +1,11 @@
 //! The configuration of a run. Each table is a documented struct of the crate that uses it.
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rlf_config::ConfigError;
+use rlf_config::{ConfigError, Lines};
 use rlf_dialogue::BpeOptions;
 use rlf_dialogue::DialogueConfig;
 use rlf_environments::environments::EnvironmentConfig;
@@ -141,11 +143,12 @@ fn set(table: &mut toml::Table, setting: &str) -> Result<(), ConfigurationError>
 }
 
 /// Refuses keys of `[rl]` that people expect and that do not exist, and says why not.
-fn absent_key(table: &toml::Table) -> Option<String> {
+fn absent_key(table: &toml::Table) -> Option<ConfigurationError> {
     let rl = table.get("rl").and_then(toml::Value::as_table);
     let set = |(key, reason): &(&str, &str)| {
         let value = rl?.get(*key)?;
-        Some(format!("`rl.{key} = {value}`: {reason}"))
+        let problem = format!("`rl.{key} = {value}`: {reason}");
+        Some(ConfigurationError::value(format!("rl.{key}"), problem))
     };
     ABSENT_RL_KEYS.iter().find_map(set)
 }
@@ -164,7 +167,37 @@ fn refuse_unknown_keys(init: &toml::Table, shape: &Qwen3Config) -> Result<(), Co
         ),
     };
     let problem = format!("[model.init]: unknown key `{unknown}`; {mend}");
-    Err(ConfigurationError::Value(problem))
+    Err(ConfigurationError::value(
+        format!("model.init.{unknown}"),
+        problem,
+    ))
+}
+
+/// Adds the place of the value that cannot be used: the last setting that set it, or else its line in the file.
+fn with_place(
+    error: ConfigurationError,
+    origin: String,
+    text: &str,
+    settings: &[String],
+) -> ConfigurationError {
+    let key = error.key().unwrap_or_default();
+    let sets_key = |setting: &&String| {
+        let set = setting.split('=').next().unwrap_or_default().trim();
+        let rest = key.strip_prefix(set);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    if let Some(setting) = settings.iter().rfind(sets_key) {
+        return ConfigurationError::Setting {
+            setting: setting.clone(),
+            problem: error.to_string(),
+        };
+    }
+    let lines = Lines::from_toml(text, &origin).ok();
+    ConfigurationError::Unusable {
+        line: lines.and_then(|lines| lines.nearest_line(key)),
+        origin,
+        source: error.into(),
+    }
 }
 
 fn cpu() -> String {
@@ -255,15 +288,16 @@ impl RunConfig {
         let text = rlf_config::read(path)?;
         let mut parsed: Result<Self, _> = rlf_config::parse(&text, &origin);
         let mut table: toml::Table = rlf_config::parse(&text, &origin)?;
-        if let Some(problem) = absent_key(&table) {
-            let source = ConfigurationError::Value(problem).into();
-            return Err(ConfigurationError::Unusable { origin, source });
+        if let Some(error) = absent_key(&table) {
+            return Err(with_place(error, origin, &text, &[]));
         }
         for setting in settings {
             set(&mut table, setting)?;
-            if let Some(problem) = absent_key(&table) {
-                let setting = setting.clone();
-                return Err(ConfigurationError::Setting { setting, problem });
+            if let Some(error) = absent_key(&table) {
+                return Err(ConfigurationError::Setting {
+                    setting: setting.clone(),
+                    problem: error.to_string(),
+                });
             }
             match rlf_config::parse(&toml::to_string(&table)?, &origin) {
                 Err(ConfigError::Invalid { message, .. }) if parsed.is_ok() => {
@@ -284,12 +318,7 @@ impl RunConfig {
             _ => Path::new("."),
         };
         config.resolve_paths(&std::path::absolute(base).unwrap_or_else(|_| base.to_owned()));
-        config
-            .check()
-            .map_err(|error| ConfigurationError::Unusable {
-                origin,
-                source: error.into(),
-            })?;
+        (config.check()).map_err(|error| with_place(error, origin, &text, settings))?;
         Ok(config)
     }
 
@@ -330,66 +359,6 @@ impl RunConfig {
         Ok(toml::to_string(&toml::Table::try_from(self)?)?)
     }
 
-    fn check(&self) -> Result<(), ConfigurationError> {
-        let wrong = |problem: &str| Err(ConfigurationError::Value(problem.to_owned()));
-        match (&self.model.checkpoint, &self.model.init) {
-            (Some(_), Some(_)) => {
-                return wrong("[model] has both `checkpoint` and `init`; keep one");
-            }
-            (None, None) => {
-                return wrong("[model] needs `checkpoint = \"DIR\"` or a table [model.init]");
-            }
-            (None, Some(_)) if self.tokenizer.file.is_none() && self.tokenizer.train.is_none() => {
-                return wrong(
-                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]",
-                );
-            }
-            _ => {}
-        }
-        if self.tokenizer.file.is_some() && self.tokenizer.train.is_some() {
-            return wrong("[tokenizer] has both `file` and `train`; keep one");
-        }
-        match (&self.tasks.facts, &self.tasks.train) {
-            (Some(_), Some(_)) => {
-                return wrong("[tasks] has both `facts` and `train`; keep one");
-            }
-            (None, None) => {
-                return wrong("[tasks] needs `train = \"FILE\"` or a table [tasks.facts]");
-            }
-            _ => {}
-        }
-        if self.sft.is_none() && self.rl.is_none() {
-            return wrong("there is nothing to do: add [sft], [rl] or both");
-        }
-        for (key, value, least, most) in [
-            ("eval.tasks", self.eval.tasks, 1, 1_000_000),
-            ("eval.samples", self.eval.samples, 1, 10_000),
-            (
-                "eval.validation_tasks",
-                self.eval.validation_tasks,
-                1,
-                1_000_000,
-            ),
-            ("workers", self.workers(), 1, 1024),
-        ] {
-            if !(least..=most).contains(&value) {
-                return wrong(&format!("{key} = {value}: write {least} to {most}"));
-            }
-        }
-        (self.engine.validate()).map_err(ConfigurationError::table("engine"))?;
-        (self.checkpoint.validate()).map_err(ConfigurationError::table("checkpoint"))?;
-        if let Some(user) = &self.user {
-            user.check()?;
-        }
-        if let Some(sft) = &self.sft {
-            (sft.validate()).map_err(ConfigurationError::table("sft"))?;
-        }
-        if let Some(rl) = &self.rl {
-            (rl.validate()).map_err(ConfigurationError::table("rl"))?;
-        }
-        Ok(())
-    }
-
     /// The model's shape, for a tokenizer with `vocab_size` ids. None if the weights come from a checkpoint.
     pub(crate) fn shape(
         &self,
@@ -406,7 +375,7 @@ impl RunConfig {
             rlf_config::parse(&table.to_string(), "[model.init]").map_err(|error| match error {
                 // The error's line number would not be that of any file.
                 ConfigError::Invalid { message, .. } => {
-                    ConfigurationError::Value(format!("[model.init]: {message}"))
+                    ConfigurationError::value("model.init", format!("[model.init]: {message}"))
                 }
                 other @ ConfigError::Read { .. } => other.into(),
             })?;

@@ -53,6 +53,7 @@ pub(crate) async fn train(
     };
     let mut run = RunDirectory::create(&folder, &spec, parts.config.checkpoint.clone())?;
     label_users(parts, &mut run);
+    sft_end.verify_weights()?;
     let mut model = parts.load_model(&sft_end.path, device)?;
     let (engine, _generator) = parts.rollout_engine(&model)?;
     let mut source = PlayedDemonstrations::new(engine, parts.demonstrations()?, parts.config.seed)

@@ -104,10 +104,12 @@ pub enum ConfigurationError {
         problem: String,
     },
     /// Values of a file are out of range, or contradict each other.
-    #[error("{origin} cannot be used: {source}")]
+    #[error("{origin}{}: {source}", at(*line))]
     Unusable {
         /// The file.
         origin: String,
+        /// Line of the key or of its table, from 1. None if the file contains neither.
+        line: Option<usize>,
         /// The mistake.
         source: Box<ConfigurationError>,
     },
@@ -116,12 +118,19 @@ pub enum ConfigurationError {
     Table {
         /// The key of the table.
         table: &'static str,
+        /// The key of the wrong value, with that of the table, or the key of the table alone.
+        key: String,
         /// The mistake.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A single value, or the lack of one. The text names the keys.
-    #[error("{0}")]
-    Value(String),
+    /// A single value, or the lack of one.
+    #[error("{problem}")]
+    Value {
+        /// The key, or that of its table.
+        key: String,
+        /// The mistake, which names the key, and what to write instead.
+        problem: String,
+    },
     /// The configuration cannot be written as TOML.
     #[error("cannot write the configuration: {0}")]
     NotToml(#[from] toml::ser::Error),
@@ -132,11 +141,46 @@ impl ConfigurationError {
     pub(crate) fn table<E: Error + Send + Sync + 'static>(
         table: &'static str,
     ) -> impl FnOnce(E) -> Self {
+        Self::in_table(table, |_| "")
+    }
+
+    /// The error of one key in the table `table`. `key` may begin with the table or stand below it.
+    pub(crate) fn in_table<E: Error + Send + Sync + 'static>(
+        table: &'static str,
+        key: impl FnOnce(&E) -> &str,
+    ) -> impl FnOnce(E) -> Self {
         move |source| Self::Table {
             table,
+            key: match key(&source) {
+                "" => table.to_owned(),
+                key if key.split('.').next() == Some(table) => key.to_owned(),
+                key => format!("{table}.{key}"),
+            },
             source: source.into(),
         }
     }
+
+    /// The error of a single value, or of the lack of one. `problem` names the key.
+    pub(crate) fn value(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Value {
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The key that is wrong, or its table, if the error is of a single one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Value { key, .. } | Self::Table { key, .. } => Some(key),
+            Self::Unusable { source, .. } => source.key(),
+            Self::File(_) | Self::Setting { .. } | Self::NotToml(_) => None,
+        }
+    }
+}
+
+/// The place in a file, for a message.
+fn at(line: Option<usize>) -> String {
+    line.map_or_else(|| " cannot be used".to_owned(), |line| format!(":{line}"))
 }
 
 /// Reasons why plugins cannot be used.

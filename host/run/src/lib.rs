@@ -19,7 +19,8 @@
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
 //! | playing the groups of an RL step | `rollouts.rs` |
-//! | evaluations during training, interruption | `observer.rs` |
+//! | evaluations during training | `observer.rs` |
+//! | requests to stop a run | `interruption.rs`: [`Interruption`] |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, and of the run that it replaces | [`folder`] |
 //! | the metrics and trajectories that a run wrote | `history.rs`: [`RunHistory`] |
@@ -49,6 +50,7 @@ mod error;
 pub mod folder;
 mod health;
 mod history;
+mod interruption;
 mod observer;
 mod parts;
 pub mod plugins;
@@ -69,6 +71,7 @@ pub use error::{
 pub use folder::FolderError;
 pub use health::PluginHealth;
 pub use history::RunHistory;
+pub use interruption::Interruption;
 pub use parts::RunParts;
 pub use plugins::PluginSources;
 pub use reporter::{RunReporter, RunSummary, Silent};

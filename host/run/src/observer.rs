@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use rlf_dialogue::split::Split;
@@ -18,6 +17,7 @@ use rlf_train::run::Metrics;
 use serde_json::{Map, Value, json};
 
 use crate::error::RunFailure;
+use crate::interruption::Interruption;
 use crate::parts::RunParts;
 use crate::reporter::RunReporter;
 
@@ -25,7 +25,7 @@ use crate::reporter::RunReporter;
 pub(crate) struct RunObserver {
     parts: Arc<RunParts>,
     reporter: Arc<dyn RunReporter>,
-    interrupted: Arc<AtomicBool>,
+    interruption: Interruption,
     /// Name in the metrics of the evaluation at the end of SFT.
     after_sft: &'static str,
 }
@@ -34,12 +34,12 @@ impl RunObserver {
     pub(crate) fn new(
         parts: Arc<RunParts>,
         reporter: Arc<dyn RunReporter>,
-        interrupted: Arc<AtomicBool>,
+        interruption: Interruption,
     ) -> Self {
         Self {
             parts,
             reporter,
-            interrupted,
+            interruption,
             after_sft: "after SFT",
         }
     }
@@ -129,11 +129,15 @@ impl Observer for RunObserver {
             self.test(moment, done.model, phase, step, done.metrics)
                 .await?;
         }
-        Ok(if self.interrupted.load(Ordering::SeqCst) {
+        Ok(if self.interruption.requests() > 0 {
             Control::Interrupt
         } else {
             Control::Continue
         })
+    }
+
+    fn abandons_step(&self) -> bool {
+        self.interruption.requests() > 1
     }
 }
 

@@ -257,7 +257,7 @@ impl RunParts {
             let problem = format!(
                 "dialogue.context = {context} is more than the model's max_position_embeddings = {most}; lower it"
             );
-            return Err(ConfigurationError::Value(problem).into());
+            return Err(ConfigurationError::value("dialogue.context", problem).into());
         }
         Ok(model)
     }
@@ -296,7 +296,7 @@ impl RunParts {
         let set = self.demonstrations.clone();
         set.ok_or_else(|| {
             let problem = "the configuration has no [sft], and so no demonstrations";
-            ConfigurationError::Value(problem.into())
+            ConfigurationError::value("sft", problem)
         })
     }
 

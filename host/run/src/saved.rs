@@ -46,6 +46,7 @@ impl SavedRun {
         }
         let checkpoint =
             Checkpoint::latest(run)?.ok_or_else(|| SavedRunError::NoCheckpoint(run.to_owned()))?;
+        checkpoint.verify_weights()?;
         let parts = RunParts::from_run(config, &plugins.with_recorded(run), run, reporter)?;
         let changes = rlf_train::run::plugin_changes(run, &parts.plugin_hashes())?;
         for change in changes {

@@ -66,7 +66,7 @@ pub(crate) fn open_tokenizer<'t>(
         (None, Some(checkpoint)) => checkpoint.join("tokenizer.json"),
         (None, None) => {
             let problem = "no tokenizer is configured; set `tokenizer.file`";
-            return Err(ConfigurationError::Value(problem.into()).into());
+            return Err(ConfigurationError::value("tokenizer", problem).into());
         }
     };
     Ok(Tokenizer::load(&file)?)

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
@@ -16,6 +15,7 @@ use crate::control::{self, label_users};
 use crate::demonstrations::played::{PlayedDemonstrations, rehearse};
 use crate::error::{ConfigurationError, RunFailure, TasksError};
 use crate::folder::NewRunFolder;
+use crate::interruption::Interruption;
 use crate::observer::RunObserver;
 use crate::parts::RunParts;
 use crate::plugins::PluginSources;
@@ -32,8 +32,8 @@ pub struct TrainOptions {
     pub start: RunStart,
     /// After training, also continues SFT from the same start for as long as RL took. Default false.
     pub control: bool,
-    /// Stops training with a checkpoint after the current step, once it is set.
-    pub interrupted: Arc<AtomicBool>,
+    /// Requests to stop the run, so that it can be resumed. Default: none.
+    pub interruption: Interruption,
 }
 
 impl TrainOptions {
@@ -43,7 +43,7 @@ impl TrainOptions {
             plugins,
             start: RunStart::New,
             control: false,
-            interrupted: Arc::default(),
+            interruption: Interruption::default(),
         }
     }
 }
@@ -67,7 +67,7 @@ pub enum RunStart {
 pub enum RunEnd {
     /// All steps are done.
     Finished,
-    /// Training was interrupted and saved, and can be resumed.
+    /// Training was interrupted, and can be resumed from its newest checkpoint.
     Interrupted,
     /// The run is complete, but its control was interrupted and must be repeated.
     ControlInterrupted,
@@ -120,8 +120,8 @@ pub fn train(
         reporter.assembled(&summary(&parts, &model, checkpoint.as_ref()));
 
         label_users(&parts, &mut run);
-        let interrupted = options.interrupted.clone();
-        let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interrupted);
+        let interruption = options.interruption.clone();
+        let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interruption);
         if checkpoint.is_none() {
             try_parts(&parts, &model, &mut run, &mut observer).await?;
         }
@@ -250,7 +250,7 @@ fn first_model(
         .config
         .shape(parts.tokenizer.vocab_size())?
         .ok_or_else(|| {
-            ConfigurationError::Value("[model] has neither `checkpoint` nor `init`".into())
+            ConfigurationError::value("model", "[model] has neither `checkpoint` nor `init`")
         })?;
     parts.fitted(Model::init(&shape, parts.config.seed, device)?)
 }

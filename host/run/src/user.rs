@@ -10,7 +10,7 @@ use rlf_endpoint::{ChatMessage, Completion, Endpoint};
 use rlf_plugins::seed;
 use rlf_rollout::user::{Persona, Speaker, User, UserError, UserTurn, Utterance, check};
 
-use self::config::wrong;
+use self::config::wrong_endpoint;
 use crate::error::ConfigurationError;
 
 pub use self::config::UserConfig;
@@ -57,7 +57,8 @@ impl ModelUser {
         config.check()?;
         Ok(Self {
             prompt: config.prompt()?.replace("{stop}", &config.stop),
-            endpoint: Endpoint::open(config.endpoint.clone()).map_err(|error| wrong(&error))?,
+            endpoint: Endpoint::open(config.endpoint.clone())
+                .map_err(|error| wrong_endpoint(&error))?,
             stop: config.stop.clone(),
             max_turns: config.max_turns as usize,
             seed,

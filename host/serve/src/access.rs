@@ -101,7 +101,7 @@ impl Access {
             return Ok(());
         }
         refused(format!(
-            "`Host` is `{name}`, which is not a name of this service; if it is one, add it to serve.hosts (--host {name})"
+            "`Host` is `{name}`, which is not a name of this service; if it is one, add it to serve.hosts"
         ))
     }
 
@@ -202,7 +202,7 @@ mod tests {
         ] {
             let error = Access::new(&config(&format!("listen = \"{listen}\""))).unwrap_err();
             let error = error.to_string();
-            assert!(error.contains("--token-file"), "{error}");
+            assert!(error.contains("`serve.token_file`"), "{error}");
         }
         for listen in [
             "127.0.0.1:80",

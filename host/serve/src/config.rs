@@ -124,10 +124,23 @@ pub enum ServeConfigError {
     Token(#[from] TokenError),
     /// The address can be reached from other machines, and there is no token.
     #[error(
-        "{0} can be reached from other machines, and every client that reaches it could run programs here; give it a token with \
-         --token-file FILE or --token-env NAME, or listen on 127.0.0.1"
+        "{0} can be reached from other machines, and every client that reaches it could run programs here; name a token by \
+         `serve.token_file` or `serve.token_env`, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
+}
+
+impl ServeConfigError {
+    /// The key of `[serve]` that is wrong.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::OutOfRange { key, .. } => key,
+            Self::TwoTokens | Self::Token(_) => "token_file",
+            Self::Host(_) => "hosts",
+            Self::Origin(_) => "origins",
+            Self::Unprotected(_) => "listen",
+        }
+    }
 }
 
 impl ServeConfig {

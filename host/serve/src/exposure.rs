@@ -78,8 +78,7 @@ impl Exposure {
             );
             let withheld = reach.filter(|_| !config.allow.contains(plugin.name())).map(|reach| {
                 format!(
-                    "it leads to {reach}; to serve it all the same, name its plugin `{}` in serve.allow (--allow {})",
-                    plugin.name(),
+                    "it leads to {reach}; to serve it all the same, name its plugin `{}` in serve.allow",
                     plugin.name()
                 )
             });

@@ -56,6 +56,19 @@ impl Default for ToolManagerConfig {
     }
 }
 
+impl ToolManagerConfig {
+    /// Refuses values out of their range.
+    pub fn validate(&self) -> Result<(), ToolError> {
+        if self.max_concurrency == 0 {
+            return Err(ToolError::NoConcurrency);
+        }
+        if !(0.0..=1.0).contains(&self.max_trap_share) {
+            return Err(ToolError::TrapShare(self.max_trap_share));
+        }
+        Ok(())
+    }
+}
+
 /// The reason why tools cannot be offered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
@@ -93,6 +106,17 @@ pub enum ToolError {
     TrapShare(f64),
 }
 
+impl ToolError {
+    /// The key of `[tools]` that is wrong; empty if the error is of something else.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::NoConcurrency => "max_concurrency",
+            Self::TrapShare(_) => "max_trap_share",
+            _ => "",
+        }
+    }
+}
+
 /// Calls tools. All trajectories share it. It is cheap to clone and to call, and calls wait for each other only if a
 /// limit demands it.
 #[derive(Debug, Clone)]
@@ -117,12 +141,7 @@ struct Inner {
 impl ToolManager {
     /// Offers all tools of all plugins in a registry.
     pub fn new(registry: &Registry, config: &ToolManagerConfig) -> Result<Self, ToolError> {
-        if config.max_concurrency == 0 {
-            return Err(ToolError::NoConcurrency);
-        }
-        if !(0.0..=1.0).contains(&config.max_trap_share) {
-            return Err(ToolError::TrapShare(config.max_trap_share));
-        }
+        config.validate()?;
         let mut tools = Vec::new();
         for plugin in registry.plugins() {
             let permits = plugin

@@ -211,7 +211,7 @@ impl RlConfig {
             (1..=MAX_EPOCHS).contains(&self.epochs),
             "rl.epochs",
             &self.epochs,
-            "write 1 to 1000; a step cannot be interrupted between its epochs",
+            "write 1 to 1000; a step that is interrupted is repeated with all its epochs",
         )?;
         InvalidSetting::require(
             self.micro_batch_tokens >= 1,

@@ -6,9 +6,7 @@ use crate::error::TrainError;
 use crate::metrics::Line;
 use crate::observer::{Control, Observer, StepDone};
 use crate::phase::{Phase, PhaseEnd};
-use crate::run::{Checkpoint, RunDirectory, TrainerState};
-
-const OPTIMIZER: &str = "optimizer.safetensors";
+use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
 
 /// The point at which a phase begins, given the checkpoint that the run resumes from.
 pub(crate) enum Begin<'a> {
@@ -65,17 +63,50 @@ pub(crate) async fn after_step(
     state.finished = state.step >= steps;
     let due = state.step.is_multiple_of(run.keep().every);
     if due || state.finished || control == Control::Interrupt {
-        run.checkpoint(state.clone(), |folder| {
-            model.save(folder)?;
-            optimizer.save(&folder.join(OPTIMIZER), model)?;
-            Ok::<(), TrainError>(())
-        })?;
+        save(state, run, model, optimizer)?;
     }
     Ok(match control {
         Control::Interrupt => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
         Control::Continue => None,
     })
+}
+
+/// Ends a phase inside a step, whose updates are discarded: the run resumes from its newest checkpoint. If the step has
+/// made no update yet, the weights are those after `state.step` steps, and are saved first.
+pub(crate) fn abandon_step(
+    updates: u64,
+    state: &TrainerState,
+    run: &mut RunDirectory,
+    model: &Model,
+    optimizer: &AdamW,
+) -> Result<PhaseEnd, TrainError> {
+    if updates == 0 && state.step > 0 && !run.has_checkpoint(state) {
+        save(state, run, model, optimizer)?;
+    }
+    Ok(PhaseEnd::Interrupted)
+}
+
+fn save(
+    state: &TrainerState,
+    run: &mut RunDirectory,
+    model: &Model,
+    optimizer: &AdamW,
+) -> Result<(), TrainError> {
+    run.checkpoint(state.clone(), |folder| {
+        model.save(folder)?;
+        optimizer.save(&folder.join(OPTIMIZER), model)?;
+        Ok::<(), TrainError>(())
+    })?;
+    Ok(())
+}
+
+/// Refuses a loss with which no update can be made.
+pub(crate) fn refuse_not_finite(phase: Phase, step: u64, loss: f64) -> Result<(), TrainError> {
+    if loss.is_finite() {
+        return Ok(());
+    }
+    Err(TrainError::NotFinite { phase, step, loss })
 }
 
 /// The optimiser and the trainer's state: those of the checkpoint, or new ones for the first step.

@@ -52,11 +52,17 @@ impl StepDone<'_> {
 /// An observer runs before the step's checkpoint is written, so that its lines are part of the
 /// checkpoint. Evaluations at the end of a phase belong here. Its decisions must follow from the
 /// weights and the step, or a resumed run differs from an uninterrupted one
-/// ([`Control::Interrupt`] excepted).
+/// ([`Control::Interrupt`] and [`Observer::abandons_step`] excepted).
 #[async_trait]
 pub trait Observer: Send {
     /// Called after every step.
     async fn after_step(&mut self, step: StepDone<'_>) -> Result<Control, BoxError>;
+
+    /// Whether the step under way is abandoned: RL asks before each of its updates, so that nobody waits for more than one.
+    /// The step's updates are discarded, and a resumed run repeats it as a whole. Default: no.
+    fn abandons_step(&self) -> bool {
+        false
+    }
 }
 
 /// An observer that does nothing.

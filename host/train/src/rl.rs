@@ -58,6 +58,9 @@ pub fn train<'a>(
             let rollout_time = started.elapsed();
 
             // Grade.
+            if observer.abandons_step() {
+                return learner::abandon_step(0, &state, run, model, &optimizer);
+            }
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             refuse_biased(&batch, step, config.max_dropped_groups)?;
@@ -72,8 +75,11 @@ pub fn train<'a>(
             let trained = batch.trained();
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
-                for run in mini_batches(order.len(), config.mini_batches) {
-                    let members: Vec<usize> = order[run].iter().map(|i| trained[*i]).collect();
+                for part in mini_batches(order.len(), config.mini_batches) {
+                    if observer.abandons_step() {
+                        return learner::abandon_step(updates.done, &state, run, model, &optimizer);
+                    }
+                    let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
                     let sequences = weighted_sequences(config, &batch, &advantages, &members);
                     if sequences.is_empty() {
                         updates.without_gradient += 1;
@@ -86,13 +92,7 @@ pub fn train<'a>(
                         config.micro_batch_tokens,
                         &config.pass(),
                     )?;
-                    if !statistics.loss.is_finite() {
-                        return Err(TrainError::NotFinite {
-                            phase: Phase::Rl,
-                            step,
-                            loss: statistics.loss,
-                        });
-                    }
+                    learner::refuse_not_finite(Phase::Rl, step, statistics.loss)?;
                     let report = optimizer.step(model, &gradients, learning_rate)?;
                     updates.add(&statistics, report.grad_norm, &sequences);
                 }

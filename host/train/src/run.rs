@@ -14,6 +14,7 @@
 
 mod append_file;
 mod checkpoint;
+mod digests;
 mod error;
 mod identity;
 mod json_file;
@@ -36,6 +37,7 @@ use identity::changes;
 use json_file::{read_json, write_json};
 use layout::{checkpoints_path, plugins_path, reference_path};
 
+pub(crate) use checkpoint::OPTIMIZER;
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use error::RunError;
 pub use identity::{RunSpec, plugin_changes};
@@ -140,6 +142,10 @@ impl RunDirectory {
             );
         }
         let checkpoint = Checkpoint::latest(path)?;
+        if let Some(checkpoint) = &checkpoint {
+            // Before anything of the run is changed.
+            checkpoint.verify()?;
+        }
         let (position, elapsed) = match &checkpoint {
             Some(Checkpoint { state, .. }) => (state.metrics, state.elapsed),
             None => (MetricsPosition::default(), Duration::ZERO),
@@ -211,15 +217,25 @@ impl RunDirectory {
         Checkpoint::write(self.lock.path(), state, self.keep.keep_last, save)
     }
 
+    /// Whether the state of this phase and step is saved.
+    pub(crate) fn has_checkpoint(&self, state: &TrainerState) -> bool {
+        state.folder(self.path()).exists()
+    }
+
     /// The folder of the weights that RL began with. The first call writes it with `save`; later calls
-    /// return it unchanged.
+    /// check that its weights are the ones that were written.
     pub fn reference<E: From<RunError>>(
         &self,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<PathBuf, E> {
         let path = reference_path(self.path());
         if !path.exists() {
-            whole::write_folder(&path, save)?;
+            whole::write_folder(&path, |folder| {
+                save(folder)?;
+                digests::write(folder).map_err(E::from)
+            })?;
+        } else if let Some(file) = digests::altered(&path, |_| true)? {
+            return Err(RunError::ReferenceAltered { path: file }.into());
         }
         Ok(path)
     }

@@ -70,13 +70,7 @@ pub fn train<'a>(
                 config.micro_batch_tokens,
                 &config.pass(),
             )?;
-            if !statistics.loss.is_finite() {
-                return Err(TrainError::NotFinite {
-                    phase: Phase::Sft,
-                    step,
-                    loss: statistics.loss,
-                });
-            }
+            learner::refuse_not_finite(Phase::Sft, step, statistics.loss)?;
             let learning_rate = config.optimizer.rate_at(step, config.steps);
             let report = optimizer.step(model, &gradients, learning_rate)?;
 

@@ -418,6 +418,58 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     );
 }
 
+/// Abandons RL's step 3 (counted from 0) before the update with a number from 0, or while its trajectories are played.
+struct AbandonAt {
+    steps: u64,
+    /// Questions to be answered with no, of which each step has one more than updates.
+    asked: std::sync::atomic::AtomicU64,
+    most: u64,
+}
+
+#[async_trait]
+impl Observer for AbandonAt {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        if done.phase() == Phase::Rl {
+            self.steps = done.step();
+        }
+        Ok(Control::Continue)
+    }
+
+    fn abandons_step(&self) -> bool {
+        let asked = |all: &std::sync::atomic::AtomicU64| {
+            all.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+        };
+        self.steps == 3 && asked(&self.asked) == self.most
+    }
+}
+
+#[test]
+fn an_abandoned_step_is_discarded_and_repeated_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let whole = remains(&whole);
+    // Two epochs of two mini-batches: questions 0 and 1 come before the first update.
+    for most in 0..=4 {
+        let stopped = folder.path().join(format!("stopped-{most}"));
+        let mut observer = AbandonAt {
+            steps: 0,
+            asked: 0.into(),
+            most,
+        };
+        assert_eq!(
+            run(&stopped, false, &mut observer),
+            Ok(PhaseEnd::Interrupted)
+        );
+        // Step 3 has no regular checkpoint. It is saved while its weights are still there, and else step 2 is kept.
+        let newest = fs::read_link(stopped.join("checkpoints/latest")).unwrap();
+        let expected = if most <= 1 { "rl-000003" } else { "rl-000002" };
+        assert_eq!(newest, Path::new(expected), "{most}");
+        assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+        assert!(remains(&stopped) == whole, "{most}");
+    }
+}
+
 #[test]
 fn the_first_ratio_of_every_step_is_exactly_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,6 +34,7 @@ fn keep(keep_last: usize) -> CheckpointConfig {
 #[allow(clippy::unnecessary_wraps)] // The signature that a checkpoint needs.
 fn save(folder: &Path) -> Result<(), RunError> {
     fs::write(folder.join("model.safetensors"), b"weights").unwrap();
+    fs::write(folder.join("optimizer.safetensors"), b"moments").unwrap();
     Ok(())
 }
 
@@ -94,7 +95,13 @@ fn a_checkpoint_is_a_loadable_folder_and_latest_points_to_it() {
     let latest = folder.path().join("checkpoints/latest");
     assert_eq!(
         names(&latest),
-        ["model.safetensors", "tokenizer.json", "trainer.json"]
+        [
+            "BLAKE3SUMS",
+            "model.safetensors",
+            "optimizer.safetensors",
+            "tokenizer.json",
+            "trainer.json"
+        ]
     );
     assert_eq!(Checkpoint::latest(folder.path()).unwrap(), Some(written));
 }
@@ -236,7 +243,7 @@ fn changed_settings_and_plugins_are_refused_by_name_unless_allowed() {
         "plugin search: was bbbb, is cccc",
         "plugin lookup: is new, dddd",
         "plugin calculator: was aaaa, is gone",
-        "--allow-changes",
+        "or allow them",
     ] {
         assert!(message.contains(part), "{part:?} is not in {message}");
     }
@@ -320,6 +327,72 @@ fn a_place_that_cannot_be_written_is_named() {
         source: io::Error::from(io::ErrorKind::PermissionDenied),
     };
     assert!(denied.to_string().contains("may write to"), "{denied}");
+}
+
+#[test]
+fn a_byte_that_changed_in_a_checkpoint_is_noticed_and_the_one_before_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(folder.path(), &spec(), keep(3)).unwrap();
+    let saved: Vec<Checkpoint> = (1..=3)
+        .map(|step| checkpoint(&mut run, Phase::Rl, step, false))
+        .collect();
+    drop(run);
+    let resume = || RunDirectory::resume(folder.path(), &spec(), keep(3), false);
+    assert_eq!(resume().unwrap().1.unwrap().path, saved[2].path);
+
+    let flip = |at: &Path| {
+        let mut bytes = fs::read(at).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(at, bytes).unwrap();
+    };
+    // The optimiser's state belongs to the run, but an evaluation does not read it.
+    let optimizer = saved[2].path.join("optimizer.safetensors");
+    flip(&optimizer);
+    let error = resume().unwrap_err().to_string();
+    assert!(
+        error.contains("optimizer.safetensors is not as it was written"),
+        "{error}"
+    );
+    assert!(
+        error.contains("go on from") && error.ends_with("rl-000002"),
+        "{error}"
+    );
+    saved[2].verify_weights().unwrap();
+    flip(&optimizer);
+    saved[2].verify().unwrap();
+
+    // The checkpoint before is damaged too, and so the one before that is named.
+    flip(&saved[1].path.join("model.safetensors"));
+    fs::remove_file(saved[2].path.join("model.safetensors")).unwrap();
+    let error = saved[2].verify_weights().unwrap_err().to_string();
+    assert!(
+        error.contains("rl-000003/model.safetensors is not as"),
+        "{error}"
+    );
+    assert!(error.ends_with("rl-000001"), "{error}");
+    fs::remove_dir_all(&saved[2].path).unwrap();
+    fs::remove_dir_all(&saved[0].path).unwrap();
+    let error = resume().unwrap_err().to_string();
+    assert!(error.contains("no earlier checkpoint is left"), "{error}");
+
+    // An earlier version wrote no digests.
+    fs::remove_file(saved[1].path.join("BLAKE3SUMS")).unwrap();
+    assert_eq!(resume().unwrap().1.unwrap().path, saved[1].path);
+}
+
+#[test]
+fn the_reference_policy_is_checked_before_it_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap();
+    let reference = run.reference(save).unwrap();
+    assert_eq!(run.reference(save).unwrap(), reference);
+    fs::write(reference.join("model.safetensors"), b"other").unwrap();
+    let error = run.reference(save).unwrap_err().to_string();
+    assert!(
+        error.contains("model.safetensors is not as it was written"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -292,12 +292,24 @@ fn output_that_cannot_be_written_is_told_and_is_not_the_programs_doing() {
     let host = Host::with_test_plugins();
     let plugins = host.plugins().display().to_string();
     let (_folder, script) = endless("print after");
-    let ended = host.run_full(["run", "--lang", "toy", "--plugins", &plugins, &script]);
-    assert!(
-        ended.stderr.contains("not all output could be written")
-            && ended.stderr.ends_with("status 125\n"),
-        "{ended}"
-    );
+    let program = ["run", "--lang", "toy", "--plugins", &plugins, &script];
+    for ended in [host.run_full(program), host.run_closed(program)] {
+        assert!(
+            ended.stderr.contains("not all output could be written")
+                && ended.stderr.ends_with("status 125\n"),
+            "{ended}"
+        );
+    }
+    // What is printed without a program, too.
+    for command in [&["data", "formats"][..], &["--help"]] {
+        for ended in [host.run_full(command), host.run_closed(command)] {
+            assert!(
+                ended.stderr.contains("could not be written")
+                    && ended.stderr.ends_with("status 1\n"),
+                "{ended}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -333,6 +345,31 @@ fn functions_of_a_configuration_are_no_reason_to_run_nothing() {
         "{ended}"
     );
     assert!(ended.stderr.contains("time_ms = 150"), "{ended}");
+}
+
+#[test]
+fn a_program_whose_files_grow_too_large_continues_and_the_limit_is_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("large.py").display().to_string();
+    fs::write(
+        &script,
+        "try:\n    open('a', 'wb').write(b'x' * 5_000_000)\nexcept OSError as error:\n    print(error.strerror)\n",
+    )
+    .unwrap();
+    let host = Host::new();
+    let plugins = host.plugins().display().to_string();
+    let run = |files: &str| host.run(["run", "--plugins", &plugins, "--files", files, &script]);
+    let ended = run("1MiB");
+    // As SECURITY.md says in the row of `programs.file_bytes`.
+    assert_eq!(ended.succeeded().stdout, "I/O error\n");
+    assert!(
+        ended
+            .stderr
+            .starts_with("note: its files came to their limit (file_bytes = 1048576, ")
+            && ended.stderr.ends_with("--files allows more\n"),
+        "{ended}"
+    );
+    assert_eq!(run("5MiB").succeeded().stderr, "");
 }
 
 #[test]

@@ -57,6 +57,25 @@ fn one_interrupt_saves_and_the_run_goes_on_from_there() {
 }
 
 #[test]
+fn a_second_interrupt_discards_the_step_and_the_run_goes_on_from_its_last_checkpoint() {
+    let experiment = Experiment::tiny().with("rl.steps", 12);
+    let whole = experiment.train("whole", &[]);
+    let stopped = {
+        let mut running = experiment.start("stopped", &[]);
+        running.until("rl  1/12").signal(Signal::INT);
+        running.signal(Signal::INT);
+        running.wait()
+    };
+    assert_eq!(stopped.code(), Some(INTERRUPTED), "{stopped}");
+    let done = experiment.run("stopped").steps("rl").len();
+    assert!((1..12).contains(&done), "{done} steps were done");
+    let resumed = experiment.train("stopped", &["--resume"]);
+    let (mut weights, others) = (resumed.weights(), whole.weights());
+    weights.retain(|name, _| others.contains_key(name));
+    assert!(weights == others, "the weights differ");
+}
+
+#[test]
 fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
     let experiment = Experiment::tiny();
     let whole = experiment.train("whole", &["--set", "rl.steps=6"]);

@@ -126,7 +126,10 @@ fn what_leads_to_a_network_is_served_only_by_name() {
         withheld.body.contains("it leads to a network"),
         "{withheld:?}"
     );
-    assert!(withheld.body.contains("--allow fetch"), "{withheld:?}");
+    assert!(
+        withheld.body.contains("`fetch` in serve.allow"),
+        "{withheld:?}"
+    );
     drop(service);
     let service = Service::start(&host, &granted, &["--allow", "fetch"]);
     assert_eq!(

@@ -114,6 +114,15 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
             ProgramError::Exhausted(what) => anyhow!("{what}; --files allows more"),
             other => other.into(),
         })?;
+    if let Some(limit) = &report.files_refused {
+        let allowed_by = match limit.name.as_str() {
+            "file_bytes" => "; --files allows more",
+            _ => "",
+        };
+        note(&format!(
+            "its files came to their limit ({limit}){allowed_by}"
+        ));
+    }
     for (name, _) in &fetched {
         let found = |file: &File| same_place(&file.path, name);
         if !report.files.iter().any(found) {
@@ -134,6 +143,11 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
 /// Passes on what the program prints. A terminal gets text that cannot control it; everything else gets the bytes as
 /// they are.
 fn pass_on(stream: Stream, bytes: &[u8]) {
+    if stream == Stream::Stdout
+        && let Err(closed) = crate::output::stdout()
+    {
+        return crate::output::unwritten(closed);
+    }
     let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr().lock());
     let (out, is_terminal): (&mut dyn Write, bool) = match stream {
         Stream::Stdout => {
@@ -157,7 +171,7 @@ fn pass_on(stream: Stream, bytes: &[u8]) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             end("nobody reads what it prints any more", UNREAD)
         }
-        Err(error) => crate::unwritten(error),
+        Err(error) => crate::output::unwritten(error),
     }
 }
 

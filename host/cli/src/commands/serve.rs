@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use rlf_plugins::follower::Follower;
-use rlf_serve::{ServeConfig, Server};
+use rlf_serve::{ServeConfig, ServeConfigError, Server};
 use rlf_tools::tool_manager::ToolManager;
 use tokio::sync::Notify;
 
@@ -20,12 +20,20 @@ const INTERRUPTED: i32 = 130;
 
 pub(crate) fn run(options: &arguments::Serve) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
-    let config = configured(operator.serve, options);
-    // Checked before plugins are loaded, because loading takes a while.
+    // Checked before plugins are loaded, because loading takes a while. The file is checked alone first: what is wrong
+    // there has a line.
+    (operator.serve.validate())
+        .map_err(|error| operator.error_at(&format!("serve.{}", error.key()), &error))?;
+    let config = configured(operator.serve.clone(), options);
     config
         .validate()
         .and_then(|()| rlf_serve::check_access(&config))
-        .map_err(|error| anyhow!(error))?;
+        .map_err(|error| match error {
+            ServeConfigError::Unprotected(_) => {
+                anyhow!("{error} (--token-file FILE or --token-env NAME)")
+            }
+            error => anyhow!(error),
+        })?;
     let sources = sources(options.plugins.plugins.as_deref());
     let sandbox = sources.sandbox(&operator.sandbox)?;
     let registry = sources.load(&operator.grants_by_name, &sandbox, &Progress::new());
@@ -90,7 +98,7 @@ fn announce(server: &Server) {
         }
     }
     for (name, why) in server.withheld() {
-        say!("  withheld  {name}: {why}");
+        say!("  withheld  {name}: {why} (--allow PLUGIN)");
     }
 }
 

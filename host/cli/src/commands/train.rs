@@ -44,15 +44,19 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
             (false, false) => RunStart::New,
         },
         control: options.control,
-        interrupted: interrupt::watch()?,
+        interruption: interrupt::watch()?,
     };
     let training = rlf_run::train(config, &train, Arc::new(Progress::new()));
     match super::runtime()?.block_on(training).map_err(with_options)? {
         RunEnd::Finished => {}
         RunEnd::Interrupted => {
             // The run's own configuration contains the settings of the command line.
+            let stopped = match train.interruption.requests() {
+                0 | 1 => "stopped and saved; go on",
+                _ => "stopped; go on from the last checkpoint",
+            };
             say!(
-                "stopped and saved; go on with: rlf-host train {}{} --run {} --resume{}",
+                "{stopped} with: rlf-host train {}{} --run {} --resume{}",
                 quoted(&config_path(&path)),
                 (options.plugins.plugins.as_deref())
                     .map(|directory| format!(" --plugins {}", quoted(directory)))

@@ -180,11 +180,23 @@ pub enum CountriesConfigError {
     },
 }
 
+impl CountriesConfigError {
+    /// The key that is wrong.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::KindShares { key } | Self::Share { key, .. } => key,
+            Self::FewCountries { .. } => "test_share",
+            Self::ManyGenerated { .. } | Self::FewGenerated { .. } => "generated",
+        }
+    }
+}
+
 pub(crate) const MIN_GENERATED: usize = 100;
 const MAX_GENERATED: usize = 1_000_000;
 
 impl CountriesConfig {
-    pub(crate) fn check(&self) -> Result<(), CountriesConfigError> {
+    /// Refuses settings with which no questions can be made.
+    pub fn validate(&self) -> Result<(), CountriesConfigError> {
         for (key, value, most, limit) in [
             ("validation_share", self.validation_share, "0.4", 0.4),
             ("test_share", self.test_share, "0.4", 0.4),
@@ -248,7 +260,7 @@ mod tests {
         let check = |change: fn(&mut CountriesConfig)| {
             let mut config = CountriesConfig::default();
             change(&mut config);
-            config.check().unwrap_err().to_string()
+            config.validate().unwrap_err().to_string()
         };
         assert!(check(|c| c.test_share = 0.9).starts_with("`test_share` = 0.9"));
         assert!(check(|c| c.real_share = f64::NAN).starts_with("`real_share` = NaN"));

@@ -70,7 +70,7 @@ impl CountryTasks {
     /// Makes the table of this seed. The seed decides the made-up countries and the training tasks;
     /// `config.split_seed` deals the real countries and decides the held-out questions.
     pub fn generate(seed: u64, config: &CountriesConfig) -> Result<Self, CountriesError> {
-        config.check()?;
+        config.validate()?;
         let countries = facts::real_countries()?;
         let splits = split::assign_splits(
             &countries,

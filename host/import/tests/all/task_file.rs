@@ -139,6 +139,15 @@ fn programming_problems_show_one_test_at_the_most_and_never_the_solution() {
 }
 
 #[test]
+fn a_device_that_never_ends_is_no_data_set() {
+    let error = read_tasks(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot read /dev/zero: it is a device"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_broken_row_is_named_by_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let ours = r#"{"id":"1","source":"s","prompt":[{"role":"user","content":"x"}],"reference":1}"#;

@@ -76,7 +76,7 @@ impl Files {
         };
         let train = config.train.as_deref();
         let train =
-            train.ok_or_else(|| ConfigurationError::Value("[tasks] needs `train`".into()))?;
+            train.ok_or_else(|| ConfigurationError::value("tasks", "[tasks] needs `train`"))?;
         let mut train = read(train)?;
         let validation = if let Some(path) = &config.validation {
             read(path)?

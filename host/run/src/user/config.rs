@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rlf_endpoint::EndpointConfig;
+use rlf_endpoint::{EndpointConfig, EndpointConfigError};
 use rlf_rollout::user::STOP;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor};
@@ -64,15 +64,16 @@ impl UserConfig {
 
     /// Returns an error for settings that can never work. Reads no key and no file.
     pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
-        self.endpoint.check().map_err(|error| wrong(&error))?;
+        (self.endpoint.check()).map_err(|error| wrong_endpoint(&error))?;
         if !(1..=1_000).contains(&self.max_turns) {
             let turns = self.max_turns;
-            return Err(wrong(&format!("max_turns = {turns}: write 1 to 1000")));
+            return Err(wrong("max_turns", &format!(" = {turns}: write 1 to 1000")));
         }
         if self.stop.trim().is_empty() {
-            return Err(wrong(&format!(
-                "stop is blank, and every reply contains that; write a word such as {STOP:?}"
-            )));
+            return Err(wrong(
+                "stop",
+                &format!(" is blank, and every reply contains that; write a word such as {STOP:?}"),
+            ));
         }
         Ok(())
     }
@@ -81,13 +82,17 @@ impl UserConfig {
         let Some(path) = &self.prompt else {
             return Ok(PROMPT.to_owned());
         };
-        let prompt = rlf_config::read(path).map_err(|error| wrong(&format!("prompt: {error}")))?;
+        let prompt =
+            rlf_config::read(path).map_err(|error| wrong("prompt", &format!(": {error}")))?;
         if !prompt.contains("{instruction}") {
-            return Err(wrong(&format!(
-                "prompt: {} has no {{instruction}} in it, so that no user would know what they want; write it where the \
+            return Err(wrong(
+                "prompt",
+                &format!(
+                    ": {} has no {{instruction}} in it, so that no user would know what they want; write it where the \
                  task's instruction belongs",
-                path.display()
-            )));
+                    path.display()
+                ),
+            ));
         }
         Ok(prompt)
     }
@@ -187,9 +192,16 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
     }
 }
 
-/// The error of a key of `[user]`. The text begins with the key.
-pub(super) fn wrong(text: &dyn fmt::Display) -> ConfigurationError {
-    ConfigurationError::Value(format!("user.{text}"))
+/// The error of a key of `[user]`. The text goes on after the key.
+pub(super) fn wrong(key: &str, text: &str) -> ConfigurationError {
+    let key = format!("user.{key}");
+    let problem = format!("{key}{text}");
+    ConfigurationError::value(key, problem)
+}
+
+/// The error of a key of the endpoint.
+pub(super) fn wrong_endpoint(error: &EndpointConfigError) -> ConfigurationError {
+    wrong(error.key, &format!(": {}", error.reason))
 }
 
 #[cfg(test)]

@@ -98,9 +98,21 @@ impl Default for SandboxConfig {
 /// The reason why the sandbox cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A setting cannot work.
-    #[error("sandbox: {0}")]
-    Config(String),
+    /// A setting is out of its range.
+    #[error("sandbox.{key} = {value}: write {least} to {most}")]
+    Range {
+        /// The setting.
+        key: &'static str,
+        /// The configured value.
+        value: u128,
+        /// The least allowed.
+        least: u128,
+        /// The most allowed.
+        most: u128,
+    },
+    /// The interval between interruptions is 0.
+    #[error("sandbox.tick_ms = 0 would interrupt guests without end; give it at least 1")]
+    NoTick,
     /// wasmtime refuses the machine.
     #[error(
         "sandbox: no WebAssembly engine with {instances} instances on this machine: {reason}; set `instances` lower"
@@ -116,54 +128,45 @@ pub enum SandboxError {
     Threads(#[from] std::io::Error),
 }
 
+impl SandboxError {
+    /// The key of `[sandbox]` that is wrong; empty if the error is of something else.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Range { key, .. } => key,
+            Self::NoTick => "tick_ms",
+            Self::Engine { .. } => "instances",
+            Self::Threads(_) => "",
+        }
+    }
+}
+
 impl SandboxConfig {
     /// Refuses settings that cannot work.
-    pub(super) fn check(&self) -> Result<(), SandboxError> {
-        if self.tick.is_zero() {
-            return Err(SandboxError::Config(
-                "tick_ms = 0 would interrupt guests without end; give it at least 1".into(),
-            ));
-        }
-        if [self.instances, self.programs, self.sessions].contains(&Some(0))
-            || self.workers == Some(0)
-        {
-            return Err(SandboxError::Config(
-                "instances, programs, sessions and workers must be at least 1".into(),
-            ));
-        }
-        let at_most = |name: &str, value: u128, most: u128| {
-            if value <= most {
-                return Ok(());
-            }
-            let text = format!("{name} = {value} is too much; write at most {most}");
-            Err(SandboxError::Config(text))
+    pub fn validate(&self) -> Result<(), SandboxError> {
+        let in_range = |key, value: Option<u128>, least: u128, most: u128| match value {
+            Some(value) if !(least..=most).contains(&value) => Err(SandboxError::Range {
+                key,
+                value,
+                least,
+                most,
+            }),
+            _ => Ok(()),
         };
-        at_most(
-            "instances",
-            self.instances.unwrap_or_default().into(),
-            MAX_INSTANCES.into(),
-        )?;
-        at_most(
-            "programs",
-            self.programs.unwrap_or_default().into(),
-            MAX_INSTANCES.into(),
-        )?;
-        at_most(
-            "sessions",
-            self.sessions.unwrap_or_default().into(),
-            MAX_INSTANCES.into(),
-        )?;
-        at_most(
-            "workers",
-            self.workers.unwrap_or_default() as u128,
-            MAX_WORKERS as u128,
-        )?;
+        for (key, value) in [
+            ("instances", self.instances),
+            ("programs", self.programs),
+            ("sessions", self.sessions),
+        ] {
+            in_range(key, value.map(u128::from), 1, MAX_INSTANCES.into())?;
+        }
+        let workers = self.workers.map(|workers| workers as u128);
+        in_range("workers", workers, 1, MAX_WORKERS as u128)?;
+        if self.tick.is_zero() {
+            return Err(SandboxError::NoTick);
+        }
         // Limits are checked once a tick.
-        at_most("tick_ms", self.tick.as_millis(), 1_000)?;
-        at_most(
-            "prepare_ms",
-            self.prepare.as_millis(),
-            MAX_DURATION.as_millis(),
-        )
+        in_range("tick_ms", Some(self.tick.as_millis()), 0, 1_000)?;
+        let longest = MAX_DURATION.as_millis();
+        in_range("prepare_ms", Some(self.prepare.as_millis()), 0, longest)
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct Inner {
 impl Sandbox {
     /// Sets up engine, pools and threads.
     pub fn new(config: &SandboxConfig) -> Result<Self, SandboxError> {
-        config.check()?;
+        config.validate()?;
         let (engine, pools) = engine(config)?;
         let linker = linker(&engine).map_err(|error| SandboxError::Engine {
             instances: pools.instances,

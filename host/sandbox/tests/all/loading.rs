@@ -250,7 +250,7 @@ fn settings_that_cannot_work_are_refused() {
         ),
     ] {
         assert!(said.contains(&format!("{name} = ")), "{said}");
-        assert!(said.contains("is too much; write "), "{said}");
+        assert!(said.contains(": write "), "{said}");
     }
     for said in [
         refused(|config| config.instances = Some(0)),
@@ -258,9 +258,6 @@ fn settings_that_cannot_work_are_refused() {
         refused(|config| config.sessions = Some(0)),
         refused(|config| config.workers = Some(0)),
     ] {
-        assert!(
-            said.contains("instances, programs, sessions and workers must be at least 1"),
-            "{said}"
-        );
+        assert!(said.contains(" = 0: write 1 to "), "{said}");
     }
 }

@@ -1,8 +1,8 @@
 //! Checkpoints: everything that a run needs to continue as if it had never stopped.
 //!
 //! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
-//! that the folder loads anywhere), the optimiser's state, and `trainer.json`. A checkpoint is written completely or
-//! not at all.
+//! that the folder loads anywhere), the optimiser's state, `trainer.json`, and the digests of weights and optimiser, which
+//! are checked before a run uses them. A checkpoint is written completely or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::digests;
 use super::error::RunError;
 use super::layout::{assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
@@ -17,6 +18,8 @@ use super::whole;
 use crate::phase::Phase;
 
 const STATE: &str = "trainer.json";
+/// The file of the optimiser's state.
+pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
 /// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
 
@@ -60,6 +63,11 @@ impl TrainerState {
         }
     }
 
+    /// The folder of its checkpoint in the run in `run`.
+    pub(super) fn folder(&self, run: &Path) -> PathBuf {
+        checkpoints_path(run).join(name(self.phase, self.step))
+    }
+
     /// The order of checkpoints: phases first, then steps.
     fn place(&self) -> (Phase, u64) {
         (self.phase, self.step)
@@ -79,7 +87,8 @@ impl Checkpoint {
     /// Reads the state of the checkpoint in `path`.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let file = path.join(STATE);
-        let text = fs::read_to_string(&file).map_err(|e| RunError::io("read", &file, e))?;
+        let text = rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES)
+            .map_err(|e| RunError::io("read", &file, e))?;
         let state: TrainerState = serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
             path: file.clone(),
             reason: e.to_string(),
@@ -91,6 +100,32 @@ impl Checkpoint {
         Ok(Self {
             path: path.to_owned(),
             state,
+        })
+    }
+
+    /// Checks that the weights and the optimiser's state are the ones that were written. A checkpoint without digests, of
+    /// an earlier version, passes. The error names the file, and the checkpoint to go on from instead.
+    pub fn verify(&self) -> Result<(), RunError> {
+        self.verify_files(|_| true)
+    }
+
+    /// As [`Checkpoint::verify`], for the weights alone: an evaluation does not read the optimiser's state.
+    pub fn verify_weights(&self) -> Result<(), RunError> {
+        self.verify_files(|name| name != OPTIMIZER)
+    }
+
+    fn verify_files(&self, wanted: fn(&str) -> bool) -> Result<(), RunError> {
+        let Some(file) = digests::altered(&self.path, wanted)? else {
+            return Ok(());
+        };
+        let run = self.path.parent().and_then(Path::parent);
+        let mut before = run.and_then(|run| Self::all(run).ok()).unwrap_or_default();
+        before.retain(|other| other.state.place() < self.state.place());
+        let is_whole = |other: &Self| matches!(digests::altered(&other.path, wanted), Ok(None));
+        Err(RunError::Altered {
+            file,
+            checkpoint: self.path.clone(),
+            before: before.into_iter().rfind(is_whole).map(|other| other.path),
         })
     }
 
@@ -134,8 +169,7 @@ impl Checkpoint {
         keep_last: usize,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let name = name(state.phase, state.step);
-        let path = checkpoints_path(run).join(&name);
+        let path = state.folder(run);
         if path.exists() {
             // A resumed run was allowed to go back, and reaches this step a second time.
             whole::remove_folder(&path)?;
@@ -146,9 +180,9 @@ impl Checkpoint {
             let file = folder.join(STATE);
             let json = serde_json::to_vec_pretty(&state).expect("plain numbers serialise");
             fs::write(&file, json).map_err(|e| RunError::io("write", &file, e))?;
-            Ok::<(), E>(())
+            digests::write(folder).map_err(E::from)
         })?;
-        point_latest(run, &name)?;
+        point_latest(run, &name(state.phase, state.step))?;
         let all = Self::all(run)?;
         for old in &all[..all.len().saturating_sub(keep_last)] {
             if !old.state.finished {

@@ -18,13 +18,13 @@ pub enum RunError {
         source: io::Error,
     },
     /// The folder of a new run already holds one.
-    #[error("{} already holds a run; write --resume to continue it, or name another folder", path.display())]
+    #[error("{} already holds a run; continue it, or name another folder", path.display())]
     Exists {
         /// The folder.
         path: PathBuf,
     },
     /// The folder holds no run to resume.
-    #[error("{} holds no run (no config.toml); without --resume a new one begins there", path.display())]
+    #[error("{} holds no run that could be resumed (no config.toml)", path.display())]
     NoRun {
         /// The folder.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum RunError {
     },
     /// The run was started with other settings or plugins, so resuming would mix two experiments.
     #[error(
-        "the run in {} was begun with other settings or plugins:\n{}\nundo the changes, or allow them with --allow-changes; \
+        "the run in {} was begun with other settings or plugins:\n{}\nundo the changes, or allow them; \
          the result is then not that of an uninterrupted run", path.display(), bullets(changes)
     )]
     Changed {
@@ -63,6 +63,28 @@ pub enum RunError {
         path: PathBuf,
         /// The mistake.
         reason: String,
+    },
+    /// The weights or the optimiser's state of a checkpoint are not the ones that were written.
+    #[error(
+        "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; the disk or a copy \
+         changed it. {}", file.display(), instead(checkpoint, before.as_deref())
+    )]
+    Altered {
+        /// The file.
+        file: PathBuf,
+        /// The folder of the checkpoint.
+        checkpoint: PathBuf,
+        /// The newest earlier checkpoint that is as it was written.
+        before: Option<PathBuf>,
+    },
+    /// The weights that RL began with are not the ones that were written.
+    #[error(
+        "{} is not as it was written: its content does not have the digest in BLAKE3SUMS beside it; put it back from a copy, \
+         because RL compares the policy with these weights", path.display()
+    )]
+    ReferenceAltered {
+        /// The file.
+        path: PathBuf,
     },
     /// A log is shorter than it was at the checkpoint.
     #[error(
@@ -92,12 +114,26 @@ impl RunError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space and continue with --resume: the last checkpoint is whole"
+            "; free some space and resume the run: the last checkpoint is whole"
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; choose a folder that this user may write to"
         }
         _ => "",
+    }
+}
+
+/// The way to go on without the folder of a checkpoint.
+fn instead(checkpoint: &Path, before: Option<&Path>) -> String {
+    let checkpoint = checkpoint.display();
+    match before {
+        Some(before) => format!(
+            "Put the file back from a copy, or remove the folder {checkpoint} to go on from {}",
+            before.display()
+        ),
+        None => format!(
+            "Put the file back from a copy; no earlier checkpoint is left, so without {checkpoint} the run begins again"
+        ),
     }
 }
 

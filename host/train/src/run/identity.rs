@@ -1,7 +1,6 @@
 //! The identity of a run: its settings, plugins and machine, and their differences when it resumes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use super::error::RunError;
@@ -33,7 +32,8 @@ pub fn plugin_changes(run: &Path, now: &BTreeMap<String, String>) -> Result<Vec<
 /// sentence each.
 pub(super) fn changes(path: &Path, spec: &RunSpec) -> Result<Vec<String>, RunError> {
     let file = config_path(path);
-    let before = fs::read_to_string(&file).map_err(|e| RunError::io("read", &file, e))?;
+    let before = rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES)
+        .map_err(|e| RunError::io("read", &file, e))?;
     let settings = |text: &str| -> Result<BTreeMap<String, String>, RunError> {
         let mut table: toml::Table =
             text.parse()

@@ -1,6 +1,5 @@
 //! JSON files of a run directory.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,8 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Run
 }
 
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, RunError> {
-    let text = fs::read_to_string(path).map_err(|e| RunError::io("read", path, e))?;
+    let text = rlf_files::read_text(path, rlf_files::MAX_TEXT_BYTES)
+        .map_err(|e| RunError::io("read", path, e))?;
     serde_json::from_str(&text).map_err(|e| RunError::Damaged {
         path: path.to_owned(),
         reason: e.to_string(),

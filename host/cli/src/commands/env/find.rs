@@ -150,8 +150,12 @@ pub(crate) fn is_specification(path: &Path) -> bool {
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).any(|file| {
-        let text = Format::of(&file)
-            .and_then(|format| Some((format, std::fs::read_to_string(&file).ok()?)));
+        let text = Format::of(&file).and_then(|format| {
+            Some((
+                format,
+                rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES).ok()?,
+            ))
+        });
         text.is_some_and(|(format, text)| rlf_specification::read(&text, format).is_ok())
     })
 }

@@ -27,6 +27,9 @@ pub(super) struct Begin {
     pub(super) seed: u64,
 }
 
+/// Largest snapshot that is read from a file: more than any session may have.
+const MAX_SNAPSHOT_BYTES: u64 = 4 << 30;
+
 const HELP: &str = "\
 list                 list the tools on offer
 NAME {ARGUMENTS}     call a tool with a JSON object of arguments; `call NAME {..}` if a command has the same name
@@ -180,7 +183,7 @@ impl Play<'_> {
                 say!("{} bytes in {rest}", bytes.len());
             }
             "restore" => {
-                let bytes = std::fs::read(Path::new(rest))
+                let bytes = rlf_files::read(Path::new(rest), MAX_SNAPSHOT_BYTES)
                     .with_context(|| format!("cannot read {rest:?}"))?;
                 let snapshot = SessionSnapshot::from_bytes(&bytes)?;
                 self.session.restore(&snapshot).await?;

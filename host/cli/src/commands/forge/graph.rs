@@ -62,8 +62,8 @@ fn specification(file: &Path) -> anyhow::Result<Specification> {
     let Some(format) = Format::of(file) else {
         bail!("{}: a specification ends in .toml or .json", file.display());
     };
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
+        .with_context(|| format!("cannot read {}", file.display()))?;
     let specification = match rlf_specification::read(&text, format) {
         Ok(specification) => specification,
         Err(finding) => bail!("{}: {}", file.display(), printable(&finding.to_string())),

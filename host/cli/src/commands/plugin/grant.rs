@@ -23,8 +23,7 @@ pub(super) fn run(
         .map(|gate| gate.as_str())
         .collect();
     refuse_unasked(plugin, &asked, gates)?;
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = rlf_config::read(file)?;
     let mut document: DocumentMut = text
         .parse()
         .with_context(|| format!("{} is not TOML", file.display()))?;

@@ -1,0 +1,34 @@
+//! `rlf-host serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::PluginDirectory;
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Configuration file; its tables `[serve]`, `[plugins]`, `[sandbox]` and `[tools]` apply
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plugins: PluginDirectory,
+    /// Address and port to listen on (default: `serve.listen` of the configuration, or 127.0.0.1:8080)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// File with the token that clients must send; needed if other machines can connect
+    #[arg(long, value_name = "FILE", conflicts_with = "token_env")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Environment variable with that token
+    #[arg(long, value_name = "NAME")]
+    pub(crate) token_env: Option<String>,
+    /// Host name by which clients reach the service; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    pub(crate) hosts: Vec<String>,
+    /// Web origin whose pages may send requests, such as `https://lab.example.com`; may be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub(crate) origins: Vec<String>,
+    /// Plugin to serve although it reaches a network, a model or a directory; may be repeated
+    #[arg(long, value_name = "PLUGIN")]
+    pub(crate) allow: Vec<String>,
+}

@@ -1,0 +1,55 @@
+//! The tools that a session offers: at its start, after a step, and after it was restored.
+
+use rlf_dialogue::tool::ToolDefinition;
+use rlf_plugins::bindings::{environment, types};
+use rlf_plugins::convert::{definition_to_guest, finite};
+use rlf_plugins::manifest::PluginKind;
+use rlf_plugins::offered_tools::{Checking, LoadedTool, OfferedToolsError, check_tools};
+use rlf_plugins::plugin::Plugin;
+
+/// The tools of a snapshot, checked as when they were first offered.
+pub(crate) fn loaded_again(
+    tools: &[ToolDefinition],
+    plugin: &Plugin,
+) -> Result<Vec<LoadedTool>, OfferedToolsError> {
+    let rename = &plugin.grants().rename;
+    let own_name = |tool: &ToolDefinition| {
+        let own = rename.iter().find(|(_, new)| **new == tool.name);
+        let name = own.map_or(&tool.name, |(own, _)| own).clone();
+        ToolDefinition {
+            name,
+            ..tool.clone()
+        }
+    };
+    let own = tools
+        .iter()
+        .map(|tool| definition_to_guest(&own_name(tool)));
+    offered(own.collect(), plugin)
+}
+
+/// The tools that an environment offers. An environment in Python checks the arguments itself: functions of FastMCP
+/// accept more than their schemas say, and published functions accept what their code accepts.
+pub(crate) fn offered(
+    tools: Vec<types::ToolDefinition>,
+    plugin: &Plugin,
+) -> Result<Vec<LoadedTool>, OfferedToolsError> {
+    let checking = match plugin.kind() {
+        PluginKind::Interpreter => Checking::Tool,
+        _ => Checking::Host,
+    };
+    check_tools(tools, plugin.grants(), checking)
+}
+
+/// The new tools of a step, if it changes them.
+pub(crate) fn check_step(
+    step: &environment::Step,
+    plugin: &Plugin,
+) -> Result<Option<Vec<LoadedTool>>, OfferedToolsError> {
+    if let Some(reward) = step.reward {
+        finite(reward, || "the reward of a step".to_owned())?;
+    }
+    step.tools
+        .clone()
+        .map(|tools| offered(tools, plugin))
+        .transpose()
+}

@@ -1,0 +1,282 @@
+//! Checks the values of a configuration: each by its range, and some against each other.
+
+use rlf_dialogue::{InvalidDialogue, TokenizerError};
+use rlf_forge::countries::CountriesConfigError;
+use rlf_rollout::policy_generator::InvalidSize;
+use rlf_sandbox::SandboxError;
+use rlf_tools::tool_manager::ToolError;
+use rlf_train::config::InvalidSetting;
+
+use super::RunConfig;
+use crate::error::ConfigurationError;
+
+/// Stands for the tokenizer's vocabulary, which is not known before the tasks are read, in the check of a model's shape.
+const STAND_IN_VOCABULARY: usize = 512;
+
+/// The error of the value of `key`, or of the lack of one.
+fn wrong(key: &str, problem: &str) -> Result<(), ConfigurationError> {
+    Err(ConfigurationError::value(key, problem))
+}
+
+impl RunConfig {
+    /// Refuses values out of their range, and values that contradict each other. It reads no other file.
+    pub(super) fn check(&self) -> Result<(), ConfigurationError> {
+        match (&self.model.checkpoint, &self.model.init) {
+            (Some(_), Some(_)) => {
+                return wrong(
+                    "model",
+                    "[model] has both `checkpoint` and `init`; keep one",
+                );
+            }
+            (None, None) => {
+                return wrong(
+                    "model",
+                    "[model] needs `checkpoint = \"DIR\"` or a table [model.init]",
+                );
+            }
+            (None, Some(_)) if self.tokenizer.file.is_none() && self.tokenizer.train.is_none() => {
+                return wrong(
+                    "model.init",
+                    "a model made from nothing has no tokenizer; set `tokenizer.file` or [tokenizer.train]",
+                );
+            }
+            _ => {}
+        }
+        if self.tokenizer.file.is_some() && self.tokenizer.train.is_some() {
+            return wrong(
+                "tokenizer",
+                "[tokenizer] has both `file` and `train`; keep one",
+            );
+        }
+        match (&self.tasks.facts, &self.tasks.train) {
+            (Some(_), Some(_)) => {
+                return wrong("tasks", "[tasks] has both `facts` and `train`; keep one");
+            }
+            (None, None) => {
+                return wrong(
+                    "tasks",
+                    "[tasks] needs `train = \"FILE\"` or a table [tasks.facts]",
+                );
+            }
+            _ => {}
+        }
+        if self.sft.is_none() && self.rl.is_none() {
+            return wrong("", "there is nothing to do: add [sft], [rl] or both");
+        }
+        for (key, value, least, most) in [
+            ("eval.tasks", self.eval.tasks, 1, 1_000_000),
+            ("eval.samples", self.eval.samples, 1, 10_000),
+            (
+                "eval.validation_tasks",
+                self.eval.validation_tasks,
+                1,
+                1_000_000,
+            ),
+            ("workers", self.workers(), 1, 1024),
+        ] {
+            if !(least..=most).contains(&value) {
+                return wrong(key, &format!("{key} = {value}: write {least} to {most}"));
+            }
+        }
+        self.check_tables()
+    }
+
+    /// Checks each table by the rules of the crate that uses it.
+    fn check_tables(&self) -> Result<(), ConfigurationError> {
+        self.shape(STAND_IN_VOCABULARY)?;
+        if let Some(options) = &self.tokenizer.train {
+            (options.validate()).map_err(ConfigurationError::in_table(
+                "tokenizer.train",
+                |e: &TokenizerError| match e {
+                    TokenizerError::Option { key, .. } => key,
+                    _ => "",
+                },
+            ))?;
+        }
+        (self.dialogue.validate()).map_err(ConfigurationError::in_table(
+            "dialogue",
+            |e: &InvalidDialogue| e.key,
+        ))?;
+        if let Some(facts) = &self.tasks.facts {
+            (facts.validate()).map_err(ConfigurationError::in_table(
+                "tasks.facts",
+                |e: &CountriesConfigError| e.key(),
+            ))?;
+        }
+        (self.sandbox.validate()).map_err(ConfigurationError::in_table(
+            "sandbox",
+            |e: &SandboxError| e.key(),
+        ))?;
+        (self.tools.validate())
+            .map_err(ConfigurationError::in_table("tools", |e: &ToolError| {
+                e.key()
+            }))?;
+        if let Some(user) = &self.user {
+            user.check()?;
+        }
+        (self.engine.validate())
+            .map_err(ConfigurationError::in_table("engine", |e: &InvalidSize| {
+                e.key
+            }))?;
+        (self.checkpoint.validate()).map_err(ConfigurationError::in_table(
+            "checkpoint",
+            |e: &InvalidSetting| e.key,
+        ))?;
+        if let Some(sft) = &self.sft {
+            (sft.validate())
+                .map_err(ConfigurationError::in_table("sft", |e: &InvalidSetting| {
+                    e.key
+                }))?;
+        }
+        if let Some(rl) = &self.rl {
+            (rl.validate()).map_err(ConfigurationError::in_table("rl", |e: &InvalidSetting| {
+                e.key
+            }))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::RunConfig;
+
+    const CONFIG: &str = r#"output = "runs/x"
+
+[model]
+checkpoint = "weights"
+
+[tasks]
+train = "tasks.jsonl"
+
+[rewards]
+success = "exact-match.em >= 1"
+stack = []
+
+[rl]
+steps = 3
+"#;
+
+    /// The error of a configuration with more text at its end, and with settings. The file is named by its last part.
+    fn error(more: &str, settings: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, format!("{CONFIG}{more}")).unwrap();
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let error = RunConfig::load(&file, &settings).unwrap_err().to_string();
+        let folder = format!("{}/", folder.path().display());
+        error.replace(&folder, "")
+    }
+
+    #[test]
+    fn a_value_out_of_its_range_is_named_with_file_line_and_key() {
+        for (more, said) in [
+            ("group_size = 1\n", "c.toml:15: [rl]: `rl.group_size = 1`"),
+            (
+                "\n[rl.optimizer]\nlearning_rate = 0.0\n",
+                "c.toml:17: [rl]: `optimizer.learning_rate = 0`",
+            ),
+            ("[engine]\nslots = 0\n", "c.toml:16: [engine]: slots = 0"),
+            ("[eval]\n\nsamples = 0\n", "c.toml:17: eval.samples = 0"),
+            (
+                "[checkpoint]\nkeep_last = 0\n",
+                "c.toml:16: [checkpoint]: `checkpoint.keep_last = 0`",
+            ),
+            (
+                "[dialogue]\nmax_turns = 0\n",
+                "c.toml:16: [dialogue]: dialogue.max_turns",
+            ),
+            (
+                "[sandbox]\ninstances = 0\n",
+                "c.toml:16: [sandbox]: sandbox.instances = 0",
+            ),
+            (
+                "[tools]\nmax_trap_share = 2.0\n",
+                "c.toml:16: [tools]: `tools.max_trap_share`",
+            ),
+            (
+                "[user]\nurl = \"http://a/v1\"\nmodel = \"m\"\ntemperature = 3.0\n",
+                "c.toml:18: user.temperature: 3",
+            ),
+            ("top_k = 3\n", "c.toml:15: `rl.top_k = 3`"),
+            // The value is the default, so the table is named.
+            (
+                "group_size = 100_000\n",
+                "c.toml:13: [rl]: `rl.prompts_per_step = 64`",
+            ),
+        ] {
+            let error = error(more, &[]);
+            assert!(error.starts_with(said), "{more}: {error}");
+        }
+    }
+
+    #[test]
+    fn tables_that_contradict_each_other_are_named_by_their_line() {
+        let said = error("[tasks.facts]\n", &[]);
+        assert!(said.starts_with("c.toml:6: [tasks] has both"), "{said}");
+        let said = error("[tokenizer]\nfile = \"t\"\ntrain = {}\n", &[]);
+        assert!(
+            said.starts_with("c.toml:15: [tokenizer] has both"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn tables_for_what_is_made_from_nothing_are_checked_before_anything_is_made() {
+        let without = |settings: &[&str], table: &str| {
+            let mut text = CONFIG.replace("checkpoint = \"weights\"", "");
+            text = text.replace("train = \"tasks.jsonl\"", "");
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), format!("{text}{table}")).unwrap();
+            let settings: Vec<String> = settings.iter().map(|&s| s.to_owned()).collect();
+            let error = RunConfig::load(file.path(), &settings)
+                .unwrap_err()
+                .to_string();
+            error.replace(&file.path().display().to_string(), "c.toml")
+        };
+        let shape = "[model.init]\nhidden_size = 16\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
+                     num_key_value_heads = 1\nhead_dim = 8\nintermediate_size = 16\n";
+        let rest = "[tokenizer.train]\nvocab_size = 9\n[tasks.facts]\ngenerated = 3\n";
+        let table = format!("{shape}{rest}");
+        let said = without(
+            &[],
+            &table.replace("intermediate_size", "intermediate_sise"),
+        );
+        assert!(
+            said.contains("c.toml:15: [model.init]: ") || said.contains("c.toml:21: [model.init]"),
+            "{said}"
+        );
+        let said = without(&[], &table);
+        assert!(
+            said.starts_with(
+                "c.toml:23: [tokenizer.train]: cannot train the tokenizer: `vocab_size`"
+            ),
+            "{said}"
+        );
+        let said = without(&["tokenizer.train.vocab_size=400"], &table);
+        assert!(
+            said.starts_with("c.toml:25: [tasks.facts]: `generated` = 3"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_value_that_a_setting_set_is_named_with_the_setting() {
+        let said = error("group_size = 4\n", &["rl.steps=5", "rl.group_size=1"]);
+        assert!(
+            said.starts_with("rl.group_size=1: [rl]: `rl.group_size = 1`"),
+            "{said}"
+        );
+        let said = error("group_size = 1\n", &["rl.steps=5"]);
+        assert!(said.starts_with("c.toml:15: "), "{said}");
+        let missing = RunConfig::load(Path::new("/dev/zero"), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.starts_with("cannot read /dev/zero: it is a device"),
+            "{missing}"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Digests of the weights in a folder, so that a byte that changed on the disk is noticed before anyone trains on it.
+//!
+//! `BLAKE3SUMS` has one line for each file, in the format of the program `b3sum`, which can check it too.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use super::error::RunError;
+use super::whole;
+
+const FILE: &str = "BLAKE3SUMS";
+
+/// Writes the digests of all weights in `folder`: its files `*.safetensors`.
+pub(super) fn write(folder: &Path) -> Result<(), RunError> {
+    let entries = fs::read_dir(folder).map_err(|e| RunError::io("list", folder, e))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|e| RunError::io("list", folder, e))?.path();
+        if path.extension().is_some_and(|end| end == "safetensors") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut lines = String::new();
+    for (file, digest) in files.iter().zip(digests(&files)) {
+        let digest = digest.map_err(|e| RunError::io("read", file, e))?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let _ = writeln!(lines, "{}  {name}", digest.to_hex());
+    }
+    whole::write_file(&folder.join(FILE), lines.as_bytes())
+}
+
+/// The first file of `folder` whose content is not the one that [`write`] saw, out of those that `wanted` accepts by name.
+/// `None` too if the folder has no digests, because an earlier version wrote none.
+pub(super) fn altered(
+    folder: &Path,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Option<PathBuf>, RunError> {
+    let file = folder.join(FILE);
+    let text = match rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|e| RunError::io("read", &file, e))?,
+    };
+    let (mut files, mut written) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        let Some((digest, name)) = line.split_once("  ") else {
+            return Ok(Some(file));
+        };
+        if wanted(name) {
+            files.push(folder.join(name));
+            written.push(digest);
+        }
+    }
+    for ((file, written), digest) in files.iter().zip(written).zip(digests(&files)) {
+        match digest {
+            Ok(digest) if digest.to_hex().as_str() == written => {}
+            Ok(_) => return Ok(Some(file.clone())),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(file.clone())),
+            Err(error) => return Err(RunError::io("read", file, error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The digests of some files, which are read side by side.
+fn digests(files: &[PathBuf]) -> Vec<io::Result<blake3::Hash>> {
+    let digest = |file: &PathBuf| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(file)?)?;
+        Ok(hasher.finalize())
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> = files
+            .iter()
+            .map(|file| scope.spawn(move || digest(file)))
+            .collect();
+        running
+            .into_iter()
+            .map(|thread| {
+                let broke = || io::Error::other("the thread that read it broke");
+                thread.join().unwrap_or_else(|_| Err(broke()))
+            })
+            .collect()
+    })
+}
