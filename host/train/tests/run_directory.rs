@@ -286,7 +286,7 @@ fn a_run_is_neither_overwritten_nor_made_up() {
     assert!(matches!(missing, RunError::NoRun { .. }), "{missing}");
     drop(RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap());
     let error = RunDirectory::create(folder.path(), &spec(), keep(2)).unwrap_err();
-    assert!(error.to_string().contains("--resume"), "{error}");
+    assert!(error.to_string().contains("continue it"), "{error}");
 }
 
 #[test]

@@ -236,30 +236,34 @@ steps = 3
                 .to_string();
             error.replace(&file.path().display().to_string(), "c.toml")
         };
-        let shape = "[model.init]\nhidden_size = 16\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
-                     num_key_value_heads = 1\nhead_dim = 8\nintermediate_size = 16\n";
-        let rest = "[tokenizer.train]\nvocab_size = 9\n[tasks.facts]\ngenerated = 3\n";
-        let table = format!("{shape}{rest}");
-        let said = without(
-            &[],
-            &table.replace("intermediate_size", "intermediate_sise"),
-        );
-        assert!(
-            said.contains("c.toml:15: [model.init]: ") || said.contains("c.toml:21: [model.init]"),
-            "{said}"
-        );
-        let said = without(&[], &table);
-        assert!(
-            said.starts_with(
-                "c.toml:23: [tokenizer.train]: cannot train the tokenizer: `vocab_size`"
+        let table = "[model.init]\nhidden_size = 16\nnum_hidden_layers = 1\nnum_attention_heads = 2\n\
+                     num_key_value_heads = 1\nhead_dim = 8\nmax_position_embeddings = 64\nintermediate_size = 16\n\
+                     [tokenizer.train]\nvocab_size = 9\n[tasks.facts]\ngenerated = 3\n";
+        for (text, setting, said) in [
+            (
+                table.replace("head_dim = 8", "head_dim = 9"),
+                None,
+                "c.toml:15: [model.init]: model configuration: head_dim is 9",
             ),
-            "{said}"
-        );
-        let said = without(&["tokenizer.train.vocab_size=400"], &table);
-        assert!(
-            said.starts_with("c.toml:25: [tasks.facts]: `generated` = 3"),
-            "{said}"
-        );
+            (
+                table.replace("head_dim = 8", "head_dim = 8\nheads = 2"),
+                None,
+                "c.toml:21: [model.init]: unknown key `heads`",
+            ),
+            (
+                table.to_owned(),
+                None,
+                "c.toml:24: [tokenizer.train]: cannot train the tokenizer: `vocab_size`",
+            ),
+            (
+                table.to_owned(),
+                Some("tokenizer.train.vocab_size=400"),
+                "c.toml:26: [tasks.facts]: `generated` = 3",
+            ),
+        ] {
+            let error = without(setting.as_slice(), &text);
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 
     #[test]
