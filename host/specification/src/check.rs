@@ -19,8 +19,6 @@ use crate::read::{self, Format};
 
 /// Maximum number of entities, of operations, of invariants, and of fields or parameters of one of them.
 const MAX_PARTS: usize = 64;
-/// Largest file that is read.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A specification after the checks.
 #[derive(Debug, Clone)]
@@ -84,16 +82,9 @@ pub fn check_text(text: &str, format: Format) -> Checked {
     checked
 }
 
-/// Reads and checks a regular file of at most 16 MiB, whose format its name says.
+/// Reads and checks a file, whose format its name says.
 pub fn check_file(path: &Path) -> std::io::Result<Checked> {
     let format = Format::of(path).unwrap_or(Format::Toml);
-    let metadata = std::fs::metadata(path)?;
-    // A device or a pipe may never end. A folder can be opened, and the system's own error for reading it is clear.
-    if !metadata.is_dir() && (!metadata.is_file() || metadata.len() > MAX_FILE_BYTES) {
-        let problem =
-            format!("a specification is a regular file of at most {MAX_FILE_BYTES} bytes");
-        return Err(std::io::Error::other(problem));
-    }
     let bytes = std::fs::read(path)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => check_text(&text, format),

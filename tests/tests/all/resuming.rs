@@ -62,11 +62,19 @@ fn a_second_interrupt_discards_the_step_and_the_run_goes_on_from_its_last_checkp
     let whole = experiment.train("whole", &[]);
     let stopped = {
         let mut running = experiment.start("stopped", &[]);
-        running.until("rl  1/12").signal(Signal::INT);
-        running.signal(Signal::INT);
+        running.until("rl  1/12");
+        // The process is stopped while both signals are sent, so that the second is pending when it handles the first.
+        for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+            running.signal(signal);
+        }
         running.wait()
     };
     assert_eq!(stopped.code(), Some(INTERRUPTED), "{stopped}");
+    assert!(stopped.stderr.contains("without this step"), "{stopped}");
+    assert!(
+        stopped.stdout.contains("the last checkpoint with: "),
+        "{stopped}"
+    );
     let done = experiment.run("stopped").steps("rl").len();
     assert!((1..12).contains(&done), "{done} steps were done");
     let resumed = experiment.train("stopped", &["--resume"]);
@@ -90,15 +98,20 @@ fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
 }
 
 #[test]
-fn two_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
+fn three_interrupts_stop_at_once_and_the_last_checkpoint_is_whole() {
     const AT_ONCE: i32 = 130;
     let experiment = Experiment::tiny().with("sft.steps", 100_000);
     let stopped = {
         let mut running = experiment.start("run", &[]);
         running.until("sft 50/");
-        // The process is stopped while both signals are sent, so that the second is pending when it handles the
-        // first.
-        for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+        // The process is stopped while the signals are sent, so that all are pending when it handles the first.
+        for signal in [
+            Signal::STOP,
+            Signal::INT,
+            Signal::TERM,
+            Signal::HUP,
+            Signal::CONT,
+        ] {
             running.signal(signal);
         }
         running.wait()

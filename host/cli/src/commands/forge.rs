@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::verify::{self, Beginning, Effort, Report, verify};
-use rlf_specification::{Checked, Finding, Severity, Size, check_file};
+use rlf_specification::{Checked, Finding, Format, Severity, Size, check_file, check_text};
 use serde::Serialize;
 use serde_json::json;
 
@@ -204,8 +204,9 @@ fn shown(severity: Severity) -> console::StyledObject<&'static str> {
 }
 
 fn export(file: &Path, python: &Path) -> anyhow::Result<ExitCode> {
-    let Checked { program, findings } =
-        check_file(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    let Checked { program, findings } = check_text(&text, Format::of(file).unwrap_or(Format::Toml));
     let Some(program) = program else {
         for finding in &findings {
             eprintln!("{}", printable(&finding.to_string()));
