@@ -251,9 +251,8 @@ impl Asker<'_> {
             self.observer.answered(stage, &answer, true);
             return Ok((answer, true));
         }
-        let left = self
-            .account
-            .admit(stage, question.tokens() + self.model.max_answer_tokens())?;
+        let most = question.tokens() + self.model.max_answer_tokens();
+        let reserved = self.account.admit(stage, most)?;
         self.observer.asks(stage, attempt);
         let begun = Instant::now();
         let seed = Key::from_value(self.seed)
@@ -261,7 +260,7 @@ impl Asker<'_> {
             .at(u64::from(attempt))
             .value();
         let asked = self.model.answer(&question.messages, seed);
-        let completion = tokio::time::timeout(left, asked)
+        let completion = tokio::time::timeout(self.account.time_left(), asked)
             .await
             .map_err(|_| self.account.out_of_time(stage))?
             .map_err(|error| AskError::Endpoint {
@@ -284,6 +283,7 @@ impl Asker<'_> {
             text: completion.text,
             messages: question.messages.clone(),
         };
+        drop(reserved);
         self.account.add(&answer.spent());
         self.answers.put(&answer)?;
         self.observer.answered(stage, &answer, false);

@@ -39,6 +39,7 @@ pub use prompt_set::PROMPTS;
 pub use rounds::{Round, Standstill, Stop};
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,8 @@ use crate::ask::{AskError, AskObserver, Asker, Spent};
 const WORK: &str = "written";
 /// Folder of the answers, in the folder of an environment's work.
 const ANSWERS: &str = "answers";
+/// The request, in the folder of an environment's work.
+const REQUEST: &str = "request.json";
 /// The result, in the folder of an environment's work.
 const REPORT: &str = "report.json";
 
@@ -178,6 +181,14 @@ impl Writer<'_> {
     /// Writes an environment.
     pub fn write<'w>(&'w self, request: &'w Request) -> BoxFuture<'w, Result<Written, WriteError>> {
         Box::pin(async move {
+            // It is written first, so that a folder that cannot be written to is found before a model is paid.
+            let asked = json!({
+                "description": request.description,
+                "form": request.form,
+                "model": self.asker.model.identity(),
+                "seed": self.asker.seed,
+            });
+            self.keep(&self.folder.join(REQUEST), &asked)?;
             let Drafted { plan, candidate } =
                 self.draft(&request.description, request.form).await?;
             let Rounds {
@@ -234,11 +245,12 @@ impl Writer<'_> {
 
     /// Writes a record.
     fn keep(&self, path: &Path, record: &Value) -> Result<(), WriteError> {
-        rlf_files::write(path, format!("{record:#}\n").as_bytes()).map_err(|source| {
-            WriteError::Disk {
+        let text = format!("{record:#}\n");
+        fs::create_dir_all(&self.folder)
+            .and_then(|()| rlf_files::write(path, text.as_bytes()))
+            .map_err(|source| WriteError::Disk {
                 path: path.to_owned(),
                 source,
-            }
-        })
+            })
     }
 }

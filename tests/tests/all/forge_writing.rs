@@ -357,7 +357,8 @@ fn prompts_can_be_changed_and_wrong_settings_are_found_before_a_model_is_asked()
     fs::write(&sketch, "Invent {{ description }} by {{ schema }}\n").expect("can be written");
     let output = folder.path().join("environments");
     let dry = ["--prompts", prompts, "--dry-run"];
-    let ended = new(&host, &endpoint, &output, &dry).succeeded();
+    let ended = new(&host, &endpoint, &output, &dry);
+    ended.succeeded();
     assert!(
         ended
             .stdout

@@ -1,6 +1,6 @@
 //! Tokens and time: what is spent, and the limits.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,27 @@ impl Price {
 pub struct Account {
     limits: Limits,
     begun: Instant,
-    spent: Mutex<Spent>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    spent: Spent,
+    /// Tokens that questions on their way may take.
+    reserved: u64,
+}
+
+/// The tokens that a question on its way may take. They are free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Reserved<'a> {
+    account: &'a Account,
+    tokens: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.account.lock().reserved -= self.tokens;
+    }
 }
 
 impl Account {
@@ -94,13 +114,17 @@ impl Account {
         Self {
             limits,
             begun: Instant::now(),
-            spent: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
     /// What is spent so far.
     pub fn spent(&self) -> Spent {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().spent
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time that is left.
@@ -110,16 +134,21 @@ impl Account {
 
     /// Adds what an answer cost.
     pub(super) fn add(&self, more: &Spent) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
+        let spent = &mut kept.spent;
         spent.answers += more.answers;
         spent.prompt_tokens += more.prompt_tokens;
         spent.answer_tokens += more.answer_tokens;
         spent.seconds += more.seconds;
     }
 
-    /// Refuses a question that could go beyond a limit. Returns the time that is left.
-    pub(super) fn admit(&self, stage: &str, next: u64) -> Result<Duration, AskError> {
-        let spent = self.spent().tokens();
+    /// Reserves the tokens of the next question. Refuses one that could go beyond a limit.
+    pub(super) fn admit(&self, stage: &str, next: u64) -> Result<Reserved<'_>, AskError> {
+        if self.time_left().is_zero() {
+            return Err(self.out_of_time(stage));
+        }
+        let mut kept = self.lock();
+        let spent = kept.spent.tokens() + kept.reserved;
         if spent.saturating_add(next) > self.limits.tokens {
             return Err(AskError::OutOfTokens {
                 stage: stage.to_owned(),
@@ -128,11 +157,11 @@ impl Account {
                 next,
             });
         }
-        let left = self.time_left();
-        if left.is_zero() {
-            return Err(self.out_of_time(stage));
-        }
-        Ok(left)
+        kept.reserved += next;
+        Ok(Reserved {
+            account: self,
+            tokens: next,
+        })
     }
 
     pub(super) fn out_of_time(&self, stage: &str) -> AskError {

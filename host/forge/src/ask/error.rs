@@ -50,14 +50,14 @@ pub enum AskError {
     },
     /// The next question could go beyond the limit of tokens.
     #[error(
-        "{stage}: the limit of {limit} tokens ends here: {spent} are spent, and the next question can take {next}"
+        "{stage}: the limit of {limit} tokens ends here: {spent} are spent or on their way, and the next question can take {next}"
     )]
     OutOfTokens {
         /// The stage.
         stage: String,
         /// Most tokens.
         limit: u64,
-        /// Tokens spent.
+        /// Tokens spent, and those that questions on their way may take.
         spent: u64,
         /// Tokens that the next question and its longest answer may take.
         next: u64,

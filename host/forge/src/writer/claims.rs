@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn claims_are_read_before_the_file_only() {
         let answer = "1: mended, by a condition\n2: not mended, because\n - **3**: fixed\n```toml\n4: mended\n```\n5: mended";
-        assert_eq!(claimed(answer), [1]);
+        assert_eq!(claimed(answer), [1, 3]);
         assert_eq!(
             claimed("1. Mended.\n2) done\n3: corrected\nmended: all"),
             [1, 2, 3]

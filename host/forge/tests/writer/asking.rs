@@ -111,6 +111,31 @@ async fn limits_end_before_a_question_and_a_model_that_stalls_ends_with_the_time
     assert_eq!(model.asked().len(), 1);
 }
 
+#[tokio::test]
+async fn questions_side_by_side_do_not_go_beyond_the_limit_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Scripted::new(vec![Act::Stalls, says("5")]);
+    let mut asker = asker(&model, folder.path());
+    asker.account = Account::new(Limits {
+        tokens: 1_500,
+        ..hurried()
+    });
+    let (one, other) = (question("How many?"), question("How few?"));
+    let (one, other) = tokio::join!(asker.text(&one, number), asker.text(&other, number));
+    assert!(matches!(one, Err(AskError::OutOfTime { .. })), "{one:?}");
+    assert!(
+        matches!(other, Err(AskError::OutOfTokens { spent: 1_003, .. })),
+        "{other:?}"
+    );
+    // What the first one had reserved is free again.
+    let limits = Limits {
+        tokens: 1_500,
+        ..Limits::default()
+    };
+    asker.account = Account::new(limits);
+    assert_eq!(asker.text(&question("How few?"), number).await.unwrap(), 5);
+}
+
 #[test]
 fn an_estimate_grows_with_the_revisions_and_has_a_price() {
     let prompts = Prompts::load(PROMPTS, None).unwrap();

@@ -86,11 +86,18 @@ fn verdict(found: &Examination) -> String {
         found.tools, found.calls
     );
     let (errors, warnings) = (found.errors(), found.findings.len() - found.errors());
+    let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
     match found.reached {
-        Reached::Sound => format!("sound ({played}, {warnings} warnings)"),
-        Reached::Played => format!("{errors} errors, {warnings} warnings ({played})"),
-        Reached::Checked => format!("{errors} errors, {warnings} warnings (not played)"),
+        Reached::Sound => format!("sound, {warnings} ({played})"),
+        Reached::Played => format!("{errors}, {warnings} ({played})"),
+        Reached::Checked => format!("{errors}, {warnings} (not played)"),
     }
+}
+
+/// A number of things, in words.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// The estimate of each stage.
@@ -123,7 +130,8 @@ pub(super) fn estimate(estimated: &Estimate, price: Option<Price>) {
     );
     if estimated.rounds > 0 {
         let most = total(estimated.total(estimated.rounds, price));
-        say!("estimate with {} revisions: {most}", estimated.rounds);
+        let revisions = counted(estimated.rounds as usize, "revision");
+        say!("estimate with {revisions}: {most}");
     }
 }
 
@@ -174,10 +182,11 @@ fn why(written: &Written) -> String {
     );
     match &written.stop {
         Stop::Sound if revisions == 0 => "sound at once".to_owned(),
-        Stop::Sound => format!("sound after {revisions} revisions"),
-        Stop::Rounds => {
-            format!("{best}; {revisions} revisions are used up; raise --rounds to go on")
-        }
+        Stop::Sound => format!("sound after {}", counted(revisions, "revision")),
+        Stop::Rounds => format!(
+            "{best} after {}; raise --rounds to go on",
+            counted(revisions, "revision")
+        ),
         Stop::Tokens { message } => format!("{best}; {message}; raise --max-tokens-total to go on"),
         Stop::Time => format!("{best}; the time is up; raise --max-time to go on"),
         Stop::NoProgress { why } => format!(
