@@ -407,6 +407,29 @@ fn prompts_can_be_changed_and_wrong_settings_are_found_before_a_model_is_asked()
         &["--key-env", "RLF_TEST_IS_NOT_SET"],
     );
     assert!(ended.stderr.contains("[writer] key_env"), "{ended}");
+    for form in ["specification", "python"] {
+        let ended = host.run([
+            "forge",
+            "--plugins",
+            prompts,
+            "env",
+            "new",
+            DESCRIPTION,
+            "--url",
+            endpoint.url(),
+            "--model",
+            "m",
+            "--form",
+            form,
+        ]);
+        assert_eq!(ended.code(), Some(1));
+        assert!(
+            ended
+                .stderr
+                .contains("environments of this form cannot be played here"),
+            "{ended}"
+        );
+    }
     assert!(endpoint.take_questions().is_empty());
     assert!(!output.exists());
 }

@@ -23,10 +23,15 @@ use super::NO_BINDINGS;
 use crate::arguments::{Forge, ForgeNew};
 use crate::commands::env::find;
 use crate::operator::Operator;
+use crate::plugins::sources;
+use crate::progress::Progress;
 
 /// Limits of a question, where the configuration sets none: an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The plugin that runs environments in Python.
+const INTERPRETER: &str = "python";
 
 pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
     let operator = Operator::load(options.config.as_deref())?;
@@ -188,18 +193,44 @@ impl Plugins<'_> {
         Ok(find(self.added, self.operator, file, &NO_BINDINGS)?.environments)
     }
 
-    /// Opens an environment that is known to be sound, so that a plugin that is missing is found before a model is paid,
-    /// and is not taken for the fault of a candidate.
+    /// Fails if environments of a form cannot be played here. Then no model is paid, and no candidate is blamed for it.
     fn probe(&self, form: Form) -> anyhow::Result<()> {
-        let (name, text) = match form {
-            Form::Specification => ("Probe.toml", include_str!("new/probe.toml")),
-            Form::Python => ("Probe.py", include_str!("new/probe.py")),
+        let probed = match form {
+            Form::Specification => self.probe_specification(),
+            Form::Python => self.probe_python(),
         };
+        probed.context("environments of this form cannot be played here, so none was written")
+    }
+
+    /// Opens a specification that is known to be sound.
+    fn probe_specification(&self) -> anyhow::Result<()> {
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let file = folder.path().join(name);
-        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        let loaded = self.load(&file).map(drop);
-        loaded.context("environments of this form cannot be played here, so none was written")
+        let file = folder.path().join("Probe.toml");
+        std::fs::write(&file, include_str!("new/probe.toml"))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        self.load(&file).map(drop)
+    }
+
+    /// Loads the interpreter alone: one with a file in it would be compiled anew.
+    fn probe_python(&self) -> anyhow::Result<()> {
+        let sources = sources(self.added);
+        let sandbox = sources.sandbox(&self.operator.sandbox)?;
+        let grants = &self.operator.grants_by_name;
+        let registry = sources.load_where(grants, &sandbox, &Progress::new(), |alias| {
+            alias == INTERPRETER
+        });
+        let problems = registry.problems().iter();
+        let is_its = |plugin: &str| plugin == INTERPRETER || plugin == "*";
+        if let Some(problem) = problems.into_iter().find(|one| is_its(&one.plugin)) {
+            bail!("{problem}");
+        }
+        if registry.plugin(INTERPRETER).is_none() {
+            bail!(
+                "there is no plugin `{INTERPRETER}` in {}",
+                sources.display()
+            );
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Prints what `forge env new` does: the estimate, each answer and each round.
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use console::style;
@@ -33,6 +34,13 @@ impl Shown {
 }
 
 impl AskObserver for Shown {
+    /// A model may take minutes, and only on a terminal somebody waits.
+    fn asks(&self, stage: &str, attempt: u32) {
+        if std::io::stderr().is_terminal() {
+            self.line(&format!("{stage}: asking, attempt {attempt}"));
+        }
+    }
+
     fn answered(&self, stage: &str, answer: &Answer, kept: bool) {
         let tokens = answer.usage.prompt_tokens + answer.usage.completion_tokens;
         let about = if answer.estimated { "about " } else { "" };
