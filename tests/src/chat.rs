@@ -37,6 +37,8 @@ pub enum Reply {
     Fails(u16),
     /// The connection is closed without an answer.
     HangsUp,
+    /// The connection stays open without an answer until the client leaves.
+    Stalls,
 }
 
 /// The endpoint. It answers until the process ends.
@@ -112,13 +114,14 @@ fn answer(
         Reply::Says(text) => {
             let message = json!({"role": "assistant", "content": text});
             let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
-            (
-                200,
-                json!({"object": "chat.completion", "choices": [choice]}).to_string(),
-            )
+            // A token for every four bytes, whatever the text is.
+            let tokens = json!({"prompt_tokens": length / 4, "completion_tokens": text.len() / 4});
+            let body = json!({"object": "chat.completion", "choices": [choice], "usage": tokens});
+            (200, body.to_string())
         }
         Reply::Fails(status) => (status, String::new()),
         Reply::HangsUp => return Ok(()),
+        Reply::Stalls => return reader.read_to_end(&mut Vec::new()).map(drop),
     };
     let length = body.len();
     write!(

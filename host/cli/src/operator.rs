@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use rlf_config::{ConfigError, Lines};
+use rlf_endpoint::EndpointConfig;
 use rlf_environments::environments::EnvironmentConfig;
 use rlf_plugins::grants::PluginGrants;
 use rlf_plugins::problem::{Problem, ProblemKind};
@@ -25,6 +26,8 @@ pub(crate) struct Operator {
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
+    /// The table `[writer]`: the model that writes environments.
+    pub(crate) writer: Option<EndpointConfig>,
     file: Option<(PathBuf, Lines)>,
     /// Data bindings into a run's folder, which cannot be resolved without a run: by alias and slot, the file's name.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
@@ -39,6 +42,7 @@ struct Part {
     tools: ToolManagerConfig,
     environments: EnvironmentConfig,
     serve: ServeConfig,
+    writer: Option<EndpointConfig>,
 }
 
 /// One setting that the operator made for a plugin.
@@ -93,6 +97,7 @@ impl Operator {
             tools: part.tools,
             environments: part.environments,
             serve: part.serve,
+            writer: part.writer,
             file: Some((file.to_owned(), lines)),
             in_run: BTreeMap::new(),
         };
@@ -102,6 +107,13 @@ impl Operator {
             .map_err(|error| operator.error_at(&format!("tools.{}", error.key()), &error))?;
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
+        if let Some(key_file) = operator
+            .writer
+            .as_mut()
+            .and_then(|one| one.key_file.as_mut())
+        {
+            *key_file = base.join(&*key_file);
+        }
         for (alias, grants) in &mut operator.grants_by_name {
             let in_run = take_run_data(grants);
             grants.resolve_paths(base);
@@ -121,6 +133,12 @@ impl Operator {
             Some(format!("{}:{line}: ", file.display()))
         });
         anyhow!("{}{error}", place.unwrap_or_default())
+    }
+
+    /// Whether the configuration has a key, such as `["writer", "max_tokens"]`.
+    pub(crate) fn has(&self, key: &[&str]) -> bool {
+        let lines = self.file.as_ref().map(|(_, lines)| lines);
+        lines.is_some_and(|lines| lines.line(key).is_some())
     }
 
     /// The settings of `plugin`. Data and config from the command line override the configuration's.

@@ -1,6 +1,7 @@
 //! Answers of an endpoint.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The answer of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +10,17 @@ pub struct Completion {
     pub text: String,
     /// True if `max_tokens` cut it short.
     pub cut_short: bool,
+    /// The tokens that the endpoint counted, if it says them.
+    pub usage: Option<Usage>,
+}
+
+/// The tokens of one question and its answer, as the endpoint counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the messages.
+    pub prompt_tokens: u64,
+    /// Tokens of the answer, thoughts included.
+    pub completion_tokens: u64,
 }
 
 /// A chat completion. Other keys are ignored.
@@ -16,6 +28,8 @@ pub struct Completion {
 struct Answer {
     #[serde(default)]
     choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -55,6 +69,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, AnswerError> {
     Ok(Completion {
         text: choice.message.content.unwrap_or_default(),
         cut_short: choice.finish_reason.as_deref() == Some("length"),
+        // Some servers leave it out or write something else. That is no reason to lose the answer.
+        usage: Usage::deserialize(&answer.usage).ok(),
     })
 }
 

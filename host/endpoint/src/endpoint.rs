@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rlf_http::{FetchError, HttpClient, Request, Response, Value as Header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
@@ -16,7 +16,7 @@ use crate::config::{EndpointConfig, EndpointConfigError, KEY};
 use crate::error::EndpointError;
 
 /// Role of a chat message's author.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
     /// The instructions to the model.
@@ -28,7 +28,7 @@ pub enum ChatRole {
 }
 
 /// One message of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatMessage {
     /// The author's role.
     pub role: ChatRole,
@@ -130,6 +130,11 @@ impl Endpoint {
     /// The model's name.
     pub fn model(&self) -> &str {
         &self.inner.config.model
+    }
+
+    /// The configuration that it was opened with.
+    pub fn config(&self) -> &EndpointConfig {
+        &self.inner.config
     }
 
     /// Asks for the model's answer to `messages`. An endpoint that supports `seed` gives the same answer to the same

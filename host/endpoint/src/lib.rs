@@ -12,7 +12,7 @@
 //! |---|---|
 //! | a question and its retries | `endpoint`, `backoff` |
 //! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
-//! | the model's answer | `answer`: [`Completion`] |
+//! | the model's answer | `answer`: [`Completion`], [`Usage`] |
 //! | errors | `error`: [`EndpointError`] |
 //!
 //! ```
@@ -39,7 +39,7 @@ mod config;
 mod endpoint;
 mod error;
 
-pub use answer::Completion;
+pub use answer::{Completion, Usage};
 pub use config::{EndpointConfig, EndpointConfigError};
 pub use endpoint::{ChatMessage, ChatRole, Endpoint};
 pub use error::EndpointError;

@@ -14,8 +14,10 @@
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
 
+pub mod ask;
 pub mod compose;
 pub mod countries;
 pub mod graph;
 pub mod sampling;
 pub mod verify;
+pub mod writer;

@@ -16,8 +16,10 @@ pub use report::{Finding, FindingKind, OperationReport, Report};
 use std::collections::BTreeMap;
 
 use rlf_environments::environments::Environments;
+use rlf_plugins::python_environment::Scenario;
 use rlf_random::Key;
-use serde_json::Value;
+use rlf_specification::Program;
+use serde_json::{Value, json};
 
 use self::report::Findings;
 use self::walk::Walk;
@@ -31,6 +33,32 @@ pub struct Beginning {
     pub task: Value,
     /// The seed of the session.
     pub seed: u64,
+}
+
+impl Beginning {
+    /// Every scenario of a specification, generated with each of the seeds from 0.
+    pub fn for_program(program: &Program, seeds: u64) -> Vec<Self> {
+        let specification = program.specification();
+        let sizes = specification.scenarios.iter().map(|scenario| scenario.size);
+        let all = sizes.flat_map(|size| {
+            (0..seeds).map(move |seed| Self {
+                name: format!("{}, seed {seed}", size.name()),
+                task: json!({ "servers": { specification.name.as_str(): { "scenario": size.name() } } }),
+                seed,
+            })
+        });
+        all.collect()
+    }
+
+    /// The scenarios that come with an environment.
+    pub fn from_scenarios(scenarios: Vec<Scenario>) -> Vec<Self> {
+        let all = scenarios.into_iter().map(|scenario| Self {
+            name: scenario.id,
+            task: scenario.task,
+            seed: scenario.seed,
+        });
+        all.collect()
+    }
 }
 
 /// How much is played.

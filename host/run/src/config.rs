@@ -91,6 +91,9 @@ pub struct RunConfig {
     /// Settings of `rlf-host serve`, which can use the same file. A run does not read them.
     #[serde(default, skip_serializing)]
     pub serve: IgnoredAny,
+    /// The model that `rlf-host forge env new` asks, which can use the same file. A run does not read it.
+    #[serde(default, skip_serializing)]
+    pub writer: IgnoredAny,
     /// The operator's grants and limits for each plugin, by alias.
     #[serde(default)]
     pub plugins: BTreeMap<String, PluginGrants>,

@@ -166,7 +166,11 @@ mod tests {
 
     fn answer(text: &str, cut_short: bool) -> Completion {
         let text = text.to_owned();
-        Completion { text, cut_short }
+        Completion {
+            text,
+            cut_short,
+            usage: None,
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! `rlf-host forge`.
 
+mod new;
+
+pub(crate) use new::ForgeNew;
+
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
@@ -62,6 +66,19 @@ pub(crate) enum ForgeEnv {
         /// Number of environments
         #[arg(long, default_value_t = 85, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
         count: usize,
+        /// Folder to write to
+        #[arg(long, short, value_name = "DIR")]
+        output: PathBuf,
+    },
+    /// Let a language model write an environment from a description, verify it, and have it revised
+    ///
+    /// A sound environment is written to OUTPUT. Every answer, round and finding is kept in OUTPUT/written, and the same
+    /// command goes on where it was stopped, without asking again. The exit code is 0 if the environment is sound.
+    New(Box<ForgeNew>),
+    /// Write the prompts that `new` uses into a folder, to read and change them
+    ///
+    /// Use them with `new --prompts DIR`. A file that is there is kept.
+    Prompts {
         /// Folder to write to
         #[arg(long, short, value_name = "DIR")]
         output: PathBuf,

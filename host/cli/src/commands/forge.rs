@@ -1,7 +1,9 @@
-//! `rlf-host forge`: composes and verifies environments, exports specifications, and draws their tool graph.
+//! `rlf-host forge`: composes, writes and verifies environments, exports specifications, and draws their tool graph.
 
 mod compose;
 mod graph;
+mod new;
+mod prompts;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::verify::{self, Beginning, Effort, Report, verify};
-use rlf_specification::{Checked, Finding, Format, Severity, Size, check_file, check_text};
+use rlf_specification::{Checked, Finding, Format, Severity, check_file, check_text};
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,6 +32,8 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
             output,
         } => compose::run(*seed, *count, output, options.json),
         ForgeEnv::Export { file, python } => export(file, python),
+        ForgeEnv::New(new) => new::run(new, options),
+        ForgeEnv::Prompts { output } => prompts::run(output, options.json),
         ForgeEnv::Verify {
             files,
             calls,
@@ -108,26 +112,10 @@ async fn beginnings(
 ) -> anyhow::Result<Vec<Beginning>> {
     let program = checked.and_then(|checked| checked.program.as_ref());
     if let Some(program) = program {
-        let specification = program.specification();
-        let sizes = specification.scenarios.iter().map(|scenario| scenario.size);
-        let all = sizes.flat_map(|size: Size| {
-            (0..seeds).map(move |seed| Beginning {
-                name: format!("{}, seed {seed}", size.name()),
-                task: json!({ "servers": { specification.name.as_str(): { "scenario": size.name() } } }),
-                seed,
-            })
-        });
-        return Ok(all.collect());
+        return Ok(Beginning::for_program(program, seeds));
     }
     let scenarios = found.environments.scenarios(&found.name).await?;
-    let mut all: Vec<Beginning> = scenarios
-        .into_iter()
-        .map(|scenario| Beginning {
-            name: scenario.id,
-            task: scenario.task,
-            seed: scenario.seed,
-        })
-        .collect();
+    let mut all = Beginning::from_scenarios(scenarios);
     if all.is_empty() {
         let servers = found.servers.iter().flatten();
         all.extend(servers.map(|server| Beginning {

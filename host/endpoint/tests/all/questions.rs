@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use rlf_endpoint::Usage;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server};
@@ -40,6 +41,30 @@ async fn a_question_carries_the_messages_the_model_and_how_to_sample() {
             "reasoning_effort": "low",
         })
     );
+}
+
+#[tokio::test]
+async fn tokens_are_those_that_the_endpoint_counted() {
+    let body = |usage: &str| {
+        let choice = r#""choices": [{"message": {"content": "Fine."}}]"#;
+        Answer::body(&format!("{{{choice}{usage}}}"))
+    };
+    let server = Server::start(vec![
+        body(r#", "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}"#),
+        body(r#", "usage": null"#),
+        body(r#", "usage": {"input": 7}"#),
+        body(""),
+    ])
+    .await;
+    let endpoint = open(config(server.port));
+    let counted = Usage {
+        prompt_tokens: 7,
+        completion_tokens: 2,
+    };
+    for expected in [Some(counted), None, None, None] {
+        let answer = endpoint.complete(&question(), None).await;
+        assert_eq!(answer.expect("an answer").usage, expected);
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,246 @@
+//! `rlf-host forge env new`: a language model writes an environment.
+
+mod shown;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use async_trait::async_trait;
+use rlf_endpoint::{Endpoint, EndpointConfig};
+use rlf_environments::environments::Environments;
+use rlf_forge::ask::prompts::Prompts;
+use rlf_forge::ask::{Account, Answers, AskError, Asker, Limits, Price, Question};
+use rlf_forge::writer::{
+    Estimate, Form, NotOpened, Opener, PROMPTS, Request, Stop, Thoroughness, WriteError, Writer,
+    Written, estimate,
+};
+use serde_json::json;
+
+use self::shown::Shown;
+use super::NO_BINDINGS;
+use crate::arguments::{Forge, ForgeNew};
+use crate::commands::env::find;
+use crate::operator::Operator;
+use crate::plugins::sources;
+use crate::progress::Progress;
+
+/// Limits of a question, where the configuration sets none: an answer is a whole file.
+const MAX_ANSWER_TOKENS: u32 = 16_384;
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The plugin that runs environments in Python.
+const INTERPRETER: &str = "python";
+
+pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
+    let operator = Operator::load(options.config.as_deref())?;
+    if new.description.trim().is_empty() {
+        bail!(
+            "the description is empty; write what the environment is, such as \"a library that lends tools\""
+        );
+    }
+    let request = Request {
+        description: new.description.trim().to_owned(),
+        form: new.form.into(),
+        rounds: new.rounds,
+        thoroughness: Thoroughness::for_seed(new.seed),
+    };
+    let price = new.price_prompt.zip(new.price_answer);
+    let price = price.map(|(prompt, answer)| Price { prompt, answer });
+    let prompts = Prompts::load(PROMPTS, new.prompts.as_deref())?;
+    let (estimated, first) =
+        estimate(&prompts, &request.description, request.form, request.rounds)?;
+    if new.dry_run {
+        return dry_run(&estimated, &first, price, options.json);
+    }
+    let endpoint =
+        Endpoint::open(endpoint(new, &operator)?).map_err(|error| anyhow!("[writer] {error}"))?;
+    let opener = Plugins {
+        added: options.plugins.plugins.as_deref(),
+        operator: &operator,
+    };
+    opener.probe(request.form)?;
+    if !options.json {
+        shown::estimate(&estimated, price);
+    }
+    let shown = Shown::new(options.json);
+    let asker = Asker {
+        model: &endpoint,
+        answers: Answers::new(request.answers(&new.output)),
+        account: Account::new(Limits {
+            tokens: new.max_tokens_total,
+            time: Duration::from_secs(new.max_time),
+        }),
+        attempts: new.attempts,
+        seed: new.seed,
+        observer: &shown,
+    };
+    let writer = Writer {
+        asker: &asker,
+        prompts: &prompts,
+        opener: &opener,
+        output: new.output.clone(),
+        folder: request.folder(&new.output),
+        observer: &shown,
+    };
+    let written = crate::commands::runtime()?.block_on(writer.write(&request));
+    let written = written.map_err(|error| explained(error, &writer.folder))?;
+    if options.json {
+        let cost =
+            price.map(|price| price.of(written.spent.prompt_tokens, written.spent.answer_tokens));
+        let report = json!({"written": written, "cost": cost, "work": writer.folder});
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        shown::written(&written, &writer.folder, price);
+    }
+    Ok(exit(&written))
+}
+
+fn exit(written: &Written) -> ExitCode {
+    if written.stop == Stop::Sound {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The endpoint of the table `[writer]`, with the options of the command line.
+fn endpoint(new: &ForgeNew, operator: &Operator) -> anyhow::Result<EndpointConfig> {
+    let mut config = operator.writer.clone().unwrap_or_default();
+    if !operator.has(&["writer", "max_tokens"]) {
+        config.max_tokens = MAX_ANSWER_TOKENS;
+    }
+    if !operator.has(&["writer", "timeout_ms"]) {
+        config.timeout = TIMEOUT;
+    }
+    if let Some(url) = &new.url {
+        config.url.clone_from(url);
+    }
+    if let Some(model) = &new.model {
+        config.model.clone_from(model);
+    }
+    if let Some(key) = &new.key_env {
+        config.key_env = Some(key.clone());
+        config.key_file = None;
+    }
+    if let Some(temperature) = new.temperature {
+        config.temperature = temperature;
+    }
+    if config.url.is_empty() || config.model.is_empty() {
+        bail!(
+            "no model is named; give --url and --model, or a table [writer] with `url` and `model` in the file of --config \
+             (without a model, `rlf-host forge env compose` makes environments)"
+        );
+    }
+    Ok(config)
+}
+
+fn dry_run(
+    estimated: &Estimate,
+    first: &Question,
+    price: Option<Price>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    if as_json {
+        let report = json!({
+            "estimate": estimated,
+            "least": estimated.total(0, price),
+            "most": estimated.total(estimated.rounds, price),
+            "first": {"stage": first.stage, "messages": first.messages},
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        shown::stages(estimated);
+        shown::estimate(estimated, price);
+        shown::question(first);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An error with what is kept and what to do.
+fn explained(error: WriteError, folder: &Path) -> anyhow::Error {
+    let advice = match &error {
+        WriteError::Ask(AskError::Unusable { .. }) => {
+            "the same command asks again; another model, --seed or changed --prompts may do better"
+        }
+        WriteError::Ask(AskError::OutOfTokens { .. }) => {
+            "raise --max-tokens-total, and the same command goes on from there"
+        }
+        WriteError::Ask(AskError::OutOfTime { .. }) => {
+            "raise --max-time, and the same command goes on from there"
+        }
+        WriteError::Taken { .. } | WriteError::Prompt(_) => "nothing is lost",
+        WriteError::Ask(_) | WriteError::Disk { .. } => {
+            "when that is mended, the same command goes on from there"
+        }
+    };
+    anyhow::Error::new(error).context(format!(
+        "the environment is not written; all answers so far are kept in {}; {advice}",
+        folder.display()
+    ))
+}
+
+/// Opens candidates with the plugins of this program.
+struct Plugins<'a> {
+    added: Option<&'a Path>,
+    operator: &'a Operator,
+}
+
+impl Plugins<'_> {
+    /// Loads a file. This must not run on a thread of a runtime, because loading waits for plugins.
+    fn load(&self, file: &Path) -> anyhow::Result<Environments> {
+        Ok(find(self.added, self.operator, file, &NO_BINDINGS)?.environments)
+    }
+
+    /// Fails if environments of a form cannot be played here. Then no model is paid, and no candidate is blamed for it.
+    fn probe(&self, form: Form) -> anyhow::Result<()> {
+        let probed = match form {
+            Form::Specification => self.probe_specification(),
+            Form::Python => self.probe_python(),
+        };
+        probed.context("environments of this form cannot be played here, so none was written")
+    }
+
+    /// Opens a specification that is known to be sound.
+    fn probe_specification(&self) -> anyhow::Result<()> {
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let file = folder.path().join("Probe.toml");
+        std::fs::write(&file, include_str!("new/probe.toml"))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        self.load(&file).map(drop)
+    }
+
+    /// Loads the interpreter alone: one with a file in it would be compiled anew.
+    fn probe_python(&self) -> anyhow::Result<()> {
+        let sources = sources(self.added);
+        let sandbox = sources.sandbox(&self.operator.sandbox)?;
+        let grants = &self.operator.grants_by_name;
+        let registry = sources.load_where(grants, &sandbox, &Progress::new(), |alias| {
+            alias == INTERPRETER
+        });
+        let problems = registry.problems().iter();
+        let is_its = |plugin: &str| plugin == INTERPRETER || plugin == "*";
+        if let Some(problem) = problems.into_iter().find(|one| is_its(&one.plugin)) {
+            bail!("{problem}");
+        }
+        if registry.plugin(INTERPRETER).is_none() {
+            bail!(
+                "there is no plugin `{INTERPRETER}` in {}",
+                sources.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Opener for Plugins<'_> {
+    async fn open(&self, file: &Path) -> Result<Environments, NotOpened> {
+        let loaded = std::thread::scope(|scope| scope.spawn(|| self.load(file)).join());
+        match loaded {
+            Ok(loaded) => loaded.map_err(|error| NotOpened(format!("{error:#}"))),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Tokens and time: what is spent, and the limits.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::AskError;
+
+/// Bytes that are counted as one token where nobody has counted. Most tokenizers need fewer tokens for English and code.
+const BYTES_OF_A_TOKEN: usize = 3;
+
+/// An estimate of the tokens of a text: one for every three bytes, which is more than most tokenizers need.
+pub fn tokens_of(text: &str) -> u64 {
+    text.len().div_ceil(BYTES_OF_A_TOKEN) as u64
+}
+
+/// Limits of all questions together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most tokens, of questions and answers, those of answers on disk included. Default 300,000.
+    pub tokens: u64,
+    /// Most time from the beginning of this program. Default one hour.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tokens: 300_000,
+            time: Duration::from_hours(1),
+        }
+    }
+}
+
+/// What is spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Number of answers.
+    pub answers: u64,
+    /// Tokens of questions.
+    pub prompt_tokens: u64,
+    /// Tokens of answers.
+    pub answer_tokens: u64,
+    /// Seconds until the answers were there.
+    pub seconds: f64,
+}
+
+impl Spent {
+    /// Tokens of questions and answers.
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.answer_tokens
+    }
+
+    /// What was spent since an earlier moment.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            answers: self.answers - earlier.answers,
+            prompt_tokens: self.prompt_tokens - earlier.prompt_tokens,
+            answer_tokens: self.answer_tokens - earlier.answer_tokens,
+            seconds: self.seconds - earlier.seconds,
+        }
+    }
+}
+
+/// Prices of a million tokens, in any currency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Price {
+    /// Of questions.
+    pub prompt: f64,
+    /// Of answers.
+    pub answer: f64,
+}
+
+impl Price {
+    /// The cost of so many tokens of questions and answers.
+    pub fn of(&self, prompt_tokens: u64, answer_tokens: u64) -> f64 {
+        (prompt_tokens as f64 * self.prompt + answer_tokens as f64 * self.answer) / 1e6
+    }
+}
+
+/// Counts what is spent, and says when to stop.
+#[derive(Debug)]
+pub struct Account {
+    limits: Limits,
+    begun: Instant,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    spent: Spent,
+    /// Tokens that questions on their way may take.
+    reserved: u64,
+}
+
+/// The tokens that a question on its way may take. They are free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Reserved<'a> {
+    account: &'a Account,
+    tokens: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.account.lock().reserved -= self.tokens;
+    }
+}
+
+impl Account {
+    /// An account that begins now.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            begun: Instant::now(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// What is spent so far.
+    pub fn spent(&self) -> Spent {
+        self.lock().spent
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time that is left.
+    pub fn time_left(&self) -> Duration {
+        self.limits.time.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Adds what an answer cost.
+    pub(super) fn add(&self, more: &Spent) {
+        let mut kept = self.lock();
+        let spent = &mut kept.spent;
+        spent.answers += more.answers;
+        spent.prompt_tokens += more.prompt_tokens;
+        spent.answer_tokens += more.answer_tokens;
+        spent.seconds += more.seconds;
+    }
+
+    /// Reserves the tokens of the next question. Refuses one that could go beyond a limit.
+    pub(super) fn admit(&self, stage: &str, next: u64) -> Result<Reserved<'_>, AskError> {
+        if self.time_left().is_zero() {
+            return Err(self.out_of_time(stage));
+        }
+        let mut kept = self.lock();
+        let spent = kept.spent.tokens() + kept.reserved;
+        if spent.saturating_add(next) > self.limits.tokens {
+            return Err(AskError::OutOfTokens {
+                stage: stage.to_owned(),
+                limit: self.limits.tokens,
+                spent,
+                next,
+            });
+        }
+        kept.reserved += next;
+        Ok(Reserved {
+            account: self,
+            tokens: next,
+        })
+    }
+
+    pub(super) fn out_of_time(&self, stage: &str) -> AskError {
+        AskError::OutOfTime {
+            stage: stage.to_owned(),
+            limit: self.limits.time,
+        }
+    }
+}

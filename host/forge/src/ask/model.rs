@@ -1,0 +1,49 @@
+//! The model that is asked.
+
+use async_trait::async_trait;
+use rlf_endpoint::{ChatMessage, Completion, Endpoint, EndpointError};
+use serde_json::json;
+
+/// A model that answers messages.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Everything beside the question that an answer depends on: the model's name, the temperature.
+    fn identity(&self) -> String;
+
+    /// The longest answer in tokens. 0 if there is no limit.
+    fn max_answer_tokens(&self) -> u64;
+
+    /// Answers. The same seed may give the same answer.
+    async fn answer(
+        &self,
+        messages: &[ChatMessage],
+        seed: u64,
+    ) -> Result<Completion, EndpointError>;
+}
+
+#[async_trait]
+impl Model for Endpoint {
+    /// The address is not part of it: a model may move.
+    fn identity(&self) -> String {
+        let config = self.config();
+        json!({
+            "model": config.model,
+            "temperature": config.temperature,
+            "max_tokens": config.max_tokens,
+            "extra": config.extra,
+        })
+        .to_string()
+    }
+
+    fn max_answer_tokens(&self) -> u64 {
+        u64::from(self.config().max_tokens)
+    }
+
+    async fn answer(
+        &self,
+        messages: &[ChatMessage],
+        seed: u64,
+    ) -> Result<Completion, EndpointError> {
+        self.complete(messages, Some(seed)).await
+    }
+}

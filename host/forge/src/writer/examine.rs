@@ -1,0 +1,327 @@
+//! The examination of a candidate: static checks, the plan, and verification by playing.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rlf_environments::environments::Environments;
+use rlf_specification::{Program, Severity, check_text};
+use serde::{Deserialize, Serialize};
+
+use super::candidate::{Candidate, Source};
+use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
+use crate::verify::{self, Beginning, Effort, verify};
+
+/// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
+#[async_trait]
+pub trait Opener: Send + Sync {
+    /// Loads the environment in a file. The name of the environment is that of the file.
+    async fn open(&self, file: &Path) -> Result<Environments, NotOpened>;
+}
+
+/// The reason why a candidate does not load: its own fault, in words for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotOpened(pub String);
+
+/// How thoroughly candidates are examined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thoroughness {
+    /// Seeds with which each scenario of a specification is generated.
+    pub seeds: u64,
+    /// Walks and calls.
+    pub effort: Effort,
+    /// Most time for one candidate. A slower one has a finding.
+    pub time: Duration,
+}
+
+impl Thoroughness {
+    /// The default, with a seed for the walks.
+    pub fn for_seed(seed: u64) -> Self {
+        let mut how = Self::default();
+        how.effort.seed = seed;
+        how
+    }
+}
+
+impl Default for Thoroughness {
+    fn default() -> Self {
+        Self {
+            seeds: 3,
+            effort: Effort::default(),
+            time: Duration::from_mins(5),
+        }
+    }
+}
+
+/// What is wrong with a candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is about, such as `bad-expression` or `never-succeeds`.
+    pub kind: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The place: a JSON pointer, a tool or a scenario.
+    pub place: String,
+    /// The line in the file, from 1, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub mend: String,
+}
+
+impl Finding {
+    fn error(kind: &str, place: impl Into<String>, message: String, mend: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            severity: Severity::Error,
+            place: place.into(),
+            line: None,
+            message,
+            mend: mend.to_owned(),
+        }
+    }
+
+    /// Whether it is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Whether two findings say the same of the same place.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.place == other.place
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}, ")?;
+        }
+        let place = if self.place.is_empty() {
+            "/"
+        } else {
+            &self.place
+        };
+        write!(
+            f,
+            "{place}: {}; {} ({})",
+            self.message, self.mend, self.kind
+        )
+    }
+}
+
+/// How far a candidate came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reached {
+    /// The static checks found errors, or it does not load.
+    Checked,
+    /// It was played, and errors were found.
+    Played,
+    /// No error was found.
+    Sound,
+}
+
+/// The result of an examination.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Examination {
+    /// How far it came.
+    pub reached: Reached,
+    /// Tools that were played.
+    pub tools: usize,
+    /// Calls that were made.
+    pub calls: usize,
+    /// Scenarios that loaded, of all.
+    pub loaded: (usize, usize),
+    /// What was found, errors first.
+    pub findings: Vec<Finding>,
+}
+
+impl Examination {
+    /// Number of errors.
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|one| one.is_error()).count()
+    }
+
+    /// Better is greater: how far it came, then fewer errors, then fewer warnings.
+    pub(super) fn rank(&self) -> (Reached, Reverse<usize>, Reverse<usize>) {
+        (
+            self.reached,
+            Reverse(self.errors()),
+            Reverse(self.findings.len()),
+        )
+    }
+
+    fn before_play(findings: Vec<Finding>) -> Self {
+        Self {
+            reached: Reached::Checked,
+            tools: 0,
+            calls: 0,
+            loaded: (0, 0),
+            findings,
+        }
+        .sorted()
+    }
+
+    fn sorted(mut self) -> Self {
+        self.findings.sort_by_key(|one| !one.is_error());
+        self
+    }
+}
+
+/// Examines a candidate whose files are in `folder`.
+pub(super) async fn examine(
+    candidate: &Candidate,
+    plan: &Plan,
+    file: &Path,
+    opener: &dyn Opener,
+    how: Thoroughness,
+) -> Examination {
+    let mut findings = Vec::new();
+    let mut program = None;
+    if let Source::Specification { text, format } = &candidate.source {
+        let checked = check_text(text, *format);
+        findings.extend(checked.findings.into_iter().map(from_check));
+        if let Some(found) = checked.program {
+            findings.extend(planned(candidate, plan, &specified(found.specification())));
+            let name = &found.specification().name;
+            if *name != candidate.name {
+                let message = format!("the name is {name}");
+                let mend = format!("name it {}", candidate.name);
+                findings.push(Finding::error("wrong-name", "/name", message, &mend));
+            }
+            program = Some(found);
+        }
+        if findings.iter().any(Finding::is_error) {
+            return Examination::before_play(findings);
+        }
+    }
+    let played = tokio::time::timeout(
+        how.time,
+        play(candidate, program.as_ref(), file, opener, how),
+    );
+    let report = match played.await {
+        Ok(Ok(report)) => report,
+        Ok(Err(NotOpened(why))) => {
+            let mend = "correct the file, so that it loads";
+            findings.push(Finding::error("does-not-load", candidate.file(), why, mend));
+            return Examination::before_play(findings);
+        }
+        Err(_) => {
+            let message = format!("it was not played to the end in {} s", how.time.as_secs());
+            let mend = "end every loop, and do less in one call";
+            findings.push(Finding::error("too-slow", candidate.file(), message, mend));
+            return Examination::before_play(findings);
+        }
+    };
+    findings.extend(report.findings.iter().map(from_play));
+    let tools: Vec<String> = report
+        .operations
+        .iter()
+        .map(|one| tool(candidate, &one.name).to_owned())
+        .collect();
+    // Without a beginning that loads, no tool is known.
+    if program.is_none() && report.loaded > 0 {
+        findings.extend(planned(candidate, plan, &tools));
+    }
+    let sound = !findings.iter().any(Finding::is_error);
+    Examination {
+        reached: if sound {
+            Reached::Sound
+        } else {
+            Reached::Played
+        },
+        tools: tools.len(),
+        calls: report.calls,
+        loaded: (report.loaded, report.beginnings),
+        findings,
+    }
+    .sorted()
+}
+
+async fn play(
+    candidate: &Candidate,
+    program: Option<&Program>,
+    file: &Path,
+    opener: &dyn Opener,
+    how: Thoroughness,
+) -> Result<verify::Report, NotOpened> {
+    let environments = opener.open(file).await?;
+    let name = candidate.name.as_str();
+    let beginnings = if let Some(program) = program {
+        Beginning::for_program(program, how.seeds)
+    } else {
+        let scenarios = environments.scenarios(name).await;
+        Beginning::from_scenarios(scenarios.map_err(|error| NotOpened(error.to_string()))?)
+    };
+    Ok(verify(&environments, name, &beginnings, how.effort).await)
+}
+
+/// Differences between the tools and the plan. Without this, a revision could mend a tool by leaving it out.
+fn planned(candidate: &Candidate, plan: &Plan, tools: &[String]) -> Vec<Finding> {
+    let missing = plan
+        .operations()
+        .filter(|planned| !tools.iter().any(|tool| tool == planned));
+    let mut findings: Vec<Finding> = missing
+        .map(|name| {
+            let message = "the plan has this operation, and the file does not".to_owned();
+            Finding::error("missing-operation", name, message, "write it")
+        })
+        .collect();
+    if !(MIN_TOOLS..=MAX_TOOLS).contains(&tools.len()) {
+        let message = format!("there are {} tools", tools.len());
+        let mend = format!("write {MIN_TOOLS} to {MAX_TOOLS}");
+        findings.push(Finding::error(
+            "wrong-size",
+            candidate.file(),
+            message,
+            &mend,
+        ));
+    }
+    findings
+}
+
+/// The name of a tool without that of its environment.
+fn tool<'t>(candidate: &Candidate, name: &'t str) -> &'t str {
+    let own = name.strip_prefix(candidate.name.as_str());
+    own.and_then(|name| name.strip_prefix('-')).unwrap_or(name)
+}
+
+/// The name of a kind, as it is written in reports.
+fn kind(kind: impl Serialize) -> String {
+    let name = serde_json::to_value(kind).ok();
+    let name = name.as_ref().and_then(serde_json::Value::as_str);
+    name.unwrap_or("finding").to_owned()
+}
+
+fn from_check(finding: rlf_specification::Finding) -> Finding {
+    Finding {
+        kind: kind(finding.kind),
+        severity: finding.severity,
+        place: finding.place,
+        line: finding.line,
+        message: finding.message,
+        mend: finding.mend,
+    }
+}
+
+fn from_play(finding: &verify::Finding) -> Finding {
+    let times = if finding.times > 1 {
+        format!(" ({} times)", finding.times)
+    } else {
+        String::new()
+    };
+    Finding {
+        kind: kind(finding.kind),
+        severity: finding.severity,
+        place: finding.place.clone(),
+        line: None,
+        message: format!("{}{times}", finding.message),
+        mend: finding.mend.clone(),
+    }
+}
