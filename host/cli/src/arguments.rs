@@ -1,10 +1,14 @@
 //! The command line.
 
+mod rows;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::rows::ForgeRows;
 
 /// Post-train language models for multi-turn tool use, with sandboxed tools and rewards
 ///
@@ -413,6 +417,12 @@ pub(crate) enum ForgeCommand {
     /// Prints how many edges there are, and for which reasons; the inputs that nothing can fill; and how many of the
     /// chains of tools that are sampled from the graph are valid.
     Graph(ForgeGraph),
+    /// Make rows in FTRL's form: questions with their own Python tools, verified by execution
+    ///
+    /// Writes rows.jsonl, which `rlf-host data import` reads; tasks-SPLIT.jsonl with the gold calls; demonstrations.jsonl
+    /// of the training split; rejected.jsonl with the reason of every rejection; rows.json with figures; and the artefact
+    /// of every stage. The same seed and options write the same bytes.
+    Rows(ForgeRows),
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,8 @@
-//! `rlf-host forge`: composes and verifies environments, exports specifications, and draws their tool graph.
+//! `rlf-host forge`: composes and verifies environments, exports specifications, draws their tool graph, and makes rows.
 
 mod compose;
 mod graph;
+mod rows;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
     let command = match &options.command {
         ForgeCommand::Env(command) => command,
         ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
+        ForgeCommand::Rows(rows) => return rows::run(rows, options),
     };
     match command {
         ForgeEnv::Compose {
