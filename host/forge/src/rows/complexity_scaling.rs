@@ -19,6 +19,9 @@ use super::matching::contains;
 use super::options::{Complexity, RowOptions};
 use super::question::Question;
 
+/// Number of records from which a tool gets no further ones.
+const MAX_RECORDS: usize = 12;
+
 /// Makes the tools of a question as complex as asked for.
 pub fn scale(toolset: Toolset, facts: &Facts, options: &RowOptions) -> Toolset {
     if options.complexity == Complexity::None {
@@ -163,7 +166,11 @@ impl Scaling<'_> {
                 gives: relation.target.described(),
             });
             let mut records = Vec::new();
+            let room = MAX_RECORDS.saturating_sub(table.records.len());
             for subject in &subjects {
+                if records.len() == room {
+                    break;
+                }
                 let about = self.facts.about(subject).iter();
                 let fact = about
                     .map(|index| &self.facts.facts()[*index])

@@ -48,6 +48,7 @@ pub fn decompose(
             facts,
             split,
             max_calls: options.max_calls,
+            shape: key.named("shape"),
             key: key.named("attempt").at(attempt),
         };
         let Some((question, answer, steps)) = draft.draw(scenario) else {
@@ -89,32 +90,36 @@ struct Draft<'a> {
     facts: &'a Facts,
     split: Split,
     max_calls: usize,
+    /// The key of what all attempts share, so that long chains are not given up for short ones.
+    shape: Key,
     key: Key,
 }
 
 type Drawn = (String, String, Vec<Step>);
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
     fn draw(&self, scenario: Scenario) -> Option<Drawn> {
         match scenario {
             Scenario::SingleHop => self.chain_question(1),
             Scenario::MultiHop => {
                 let most = self.max_calls.clamp(2, 10) - 1;
-                let length = 2 + weighted(self.key.named("length"), &MULTI_HOP[..most]);
+                let length = 2 + weighted(self.shape.named("length"), &MULTI_HOP[..most]);
                 self.chain_question(length)
             }
             Scenario::ParallelSingleHop => {
                 let combination = self.combination();
                 let calculated = matches!(combination, Combination::Calculated(_));
-                let three = !calculated && chance(self.key.named("three"), 0.4);
+                let three = !calculated && chance(self.shape.named("three"), 0.4);
                 self.parallel(&vec![1; if three { 3 } else { 2 }], combination)
             }
             Scenario::ParallelMultiHop => {
                 let combination = self.combination();
                 let calculated = usize::from(matches!(combination, Combination::Calculated(_)));
                 let most = self.max_calls.clamp(5, 11);
-                let calls =
-                    5 + weighted(self.key.named("calls"), &[6, 6, 5, 4, 3, 2, 1][..=most - 5]);
+                let calls = 5 + weighted(
+                    self.shape.named("calls"),
+                    &[6, 6, 5, 4, 3, 2, 1][..=most - 5],
+                );
                 let hops = calls - calculated;
                 let first = (hops / 2).max(1);
                 let first = if chance(self.key.named("longer"), 0.5) {
@@ -128,7 +133,7 @@ impl Draft<'_> {
     }
 
     fn combination(&self) -> Combination {
-        match weighted(self.key.named("combination"), &[3, 3, 2, 2]) {
+        match weighted(self.shape.named("combination"), &[3, 3, 2, 2]) {
             0 => Combination::Calculated(Operation::Sum),
             1 => Combination::Calculated(Operation::Difference),
             2 => Combination::Most,
@@ -261,7 +266,7 @@ impl Draft<'_> {
     }
 
     /// A chain of this length that ends with the fact `end`, and shares no entity with other chains.
-    fn chain(&self, end: usize, length: usize, others: &[Vec<&Fact>]) -> Option<Vec<&Fact>> {
+    fn chain(&self, end: usize, length: usize, others: &[Vec<&'a Fact>]) -> Option<Vec<&'a Fact>> {
         chain::backward(self.facts, end, length, others, self.key.named("chain"))
     }
 }

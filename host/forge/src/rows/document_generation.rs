@@ -13,7 +13,7 @@ use super::facts::{Facts, with_article};
 use super::matching::contains;
 use super::options::{RowOptions, Split};
 use super::question::{Lookup, OPERATIONS, Question, Step, Work};
-use super::tool_names::{calculator_name, identifier, lookup_name};
+use super::tool_names::{calculator_name, lookup_name, parameter_name};
 
 /// Most records that a tool has beside those of its steps.
 const MAX_OTHER_RECORDS: usize = 5;
@@ -146,7 +146,7 @@ pub(crate) fn lookup_document(
 }
 
 fn subject_parameter(kind: &str, key: Key) -> Parameter {
-    let word = identifier(kind);
+    let word = parameter_name(kind);
     let names = [word.clone(), format!("{word}_name"), "name".to_owned()];
     Parameter {
         name: pick(key, &names).cloned().unwrap_or(word),

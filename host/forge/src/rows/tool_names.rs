@@ -127,13 +127,19 @@ pub(crate) fn identifier(text: &str) -> String {
         }
     }
     let made = made.trim_end_matches('_');
-    if made.is_empty()
-        || made.starts_with(|first: char| first.is_ascii_digit())
-        || is_reserved(made)
-    {
+    if made.is_empty() || made.starts_with(|first: char| first.is_ascii_digit()) {
         return format!("the_{made}").trim_end_matches('_').to_owned();
     }
     made.to_owned()
+}
+
+/// Text as the name of a parameter.
+pub(crate) fn parameter_name(text: &str) -> String {
+    let name = identifier(text);
+    if is_reserved(&name) {
+        return format!("the_{name}");
+    }
+    name
 }
 
 /// Whether a function could not have a parameter of this name: Python's keywords, and names that function bodies use.
@@ -225,11 +231,11 @@ mod tests {
         for (text, expected) in [
             ("Birth Date", "birth_date"),
             ("3 rivers", "the_3_rivers"),
-            ("class", "the_class"),
             ("!?", "the"),
             ("Zürich-West", "z_rich_west"),
         ] {
             assert_eq!(identifier(text), expected);
         }
+        assert_eq!(parameter_name("Class"), "the_class");
     }
 }

@@ -8,18 +8,23 @@ use crate::rows::document::{Document, Form, Function, Parameter, ParameterKind, 
 use crate::rows::draw::{chance, pick};
 use crate::rows::options::Complexity;
 
+/// Largest number of parameters that a docstring describes, so that no function is longer than published ones.
+const MAX_DESCRIBED: usize = 7;
+
 /// The source of a document's function.
 pub(super) fn source(document: &Document, complexity: Complexity, key: Key) -> String {
     let mut writer = Writer {
         lines: Vec::new(),
         as_object: complexity == Complexity::Published && chance(key.named("errors"), 0.3),
+        imports: chance(key.named("imports"), 0.4),
     };
     let parameters: Vec<String> = document.parameters.iter().map(signature).collect();
     writer.add(
         0,
         format!("def {}({}):", document.name, parameters.join(", ")),
     );
-    let long = complexity == Complexity::Published && chance(key.named("docstring"), 0.5);
+    let few = document.parameters.len() <= MAX_DESCRIBED;
+    let long = few && complexity == Complexity::Published && chance(key.named("docstring"), 0.5);
     writer.docstring(document, long);
     for parameter in &document.parameters {
         writer.validate(parameter, long);
@@ -71,6 +76,8 @@ struct Writer {
     lines: Vec<String>,
     /// Whether errors are objects with the field `error`.
     as_object: bool,
+    /// Whether dates are checked by a module of the library.
+    imports: bool,
 }
 
 impl Writer {
@@ -204,14 +211,20 @@ impl Writer {
     }
 
     fn check_date(&mut self, depth: usize, value: &str, shown: &str) {
+        let message = format!("{shown} has to be a date in YYYY-MM-DD format.");
+        if !self.imports {
+            let digits = format!("{value}.replace(\"-\", \"\").isdigit()");
+            self.add(
+                depth,
+                format!("if not isinstance({value}, str) or [len(part) for part in {value}.split(\"-\")] != [4, 2, 2] or not {digits}:"),
+            );
+            return self.fail(depth + 1, &message);
+        }
         self.add(depth, "from datetime import date");
         self.add(depth, "try:");
         self.add(depth + 1, format!("date.fromisoformat({value})"));
         self.add(depth, "except (TypeError, ValueError):");
-        self.fail(
-            depth + 1,
-            &format!("{shown} has to be a date in YYYY-MM-DD format."),
-        );
+        self.fail(depth + 1, &message);
     }
 
     fn check_object(&mut self, depth: usize, value: &str, shown: &str, fields: &[Parameter]) {
