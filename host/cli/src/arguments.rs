@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
-pub(crate) use self::forge::{Forge, ForgeCommand, ForgeEnv, ForgeGraph};
+pub(crate) use self::forge::{Forge, ForgeCommand, ForgeEnv, ForgeGraph, ForgeNew, ForgeRows};
 pub(crate) use self::plugin::{Plugin, PluginCommand};
 pub(crate) use self::run::Run;
 pub(crate) use self::serve::Serve;

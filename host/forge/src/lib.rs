@@ -13,11 +13,13 @@
 //! | checks of an environment by playing it | [`verify`](mod@verify) |
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
+//! | rows in FTRL's form, made in five stages | [`rows`] |
 
 pub mod ask;
 pub mod compose;
 pub mod countries;
 pub mod graph;
+pub mod rows;
 pub mod sampling;
 pub mod verify;
 pub mod writer;

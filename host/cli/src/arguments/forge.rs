@@ -1,8 +1,10 @@
 //! `rlf-host forge`.
 
 mod new;
+mod rows;
 
 pub(crate) use new::ForgeNew;
+pub(crate) use rows::ForgeRows;
 
 use std::path::PathBuf;
 
@@ -35,6 +37,12 @@ pub(crate) enum ForgeCommand {
     /// Prints how many edges there are, and for which reasons; the inputs that nothing can fill; and how many of the
     /// chains of tools that are sampled from the graph are valid.
     Graph(ForgeGraph),
+    /// Make rows in FTRL's form: questions with their own Python tools, verified by execution
+    ///
+    /// Writes rows.jsonl, which `rlf-host data import` reads; tasks-SPLIT.jsonl with the gold calls; demonstrations.jsonl
+    /// of the training split; rejected.jsonl with the reason of every rejection; rows.json with figures; and the artefact
+    /// of every stage. The same seed and options write the same bytes.
+    Rows(ForgeRows),
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ mod compose;
 mod graph;
 mod new;
 mod prompts;
+mod rows;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
     let command = match &options.command {
         ForgeCommand::Env(command) => command,
         ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
+        ForgeCommand::Rows(rows) => return rows::run(rows, options),
     };
     match command {
         ForgeEnv::Compose {

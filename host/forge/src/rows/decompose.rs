@@ -1,0 +1,289 @@
+//! Stage 1, scenario decomposition: questions with their sub-questions, from a graph of facts.
+
+mod chain;
+mod wording;
+
+use rlf_random::Key;
+
+use super::draw::{chance, pick, root, weighted};
+use super::facts::{Fact, Facts, Relation};
+use super::options::{RowOptions, Scenario, Split};
+use super::question::{Lookup, Operation, Question, Source, Step, Work};
+use super::rejection::Check;
+
+pub(crate) use self::wording::without_subject;
+
+/// Number of draws of a question before a candidate is given up.
+const ATTEMPTS: u64 = 60;
+
+/// How likely chains of 2, 3, .. sub-answers are: the longer, the rarer.
+const MULTI_HOP: [u32; 9] = [5, 5, 5, 4, 4, 3, 2, 1, 1];
+
+/// The way in which the ends of parallel branches become one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Combination {
+    /// A tool computes it.
+    Calculated(Operation),
+    /// The largest number, or the latest date or year.
+    Most,
+    /// The smallest number, or the earliest date or year.
+    Least,
+}
+
+/// Makes candidate number `index`. The error is the check that no draw passed, and why.
+pub fn decompose(
+    facts: &Facts,
+    options: &RowOptions,
+    index: usize,
+) -> Result<Question, (Check, String)> {
+    let key = root(options.seed).named("decompose").at(index as u64);
+    let scenario = options.scenarios[index % options.scenarios.len().max(1)];
+    let split = Split::of_tenth(key.named("split").below(0, 10));
+    let mut why = (
+        Check::NoQuestion,
+        format!("the graph has no {scenario} question in the split {split}"),
+    );
+    for attempt in 0..ATTEMPTS {
+        let draft = Draft {
+            facts,
+            split,
+            max_calls: options.max_calls,
+            shape: key.named("shape"),
+            key: key.named("attempt").at(attempt),
+        };
+        let Some((question, answer, steps)) = draft.draw(scenario) else {
+            continue;
+        };
+        let question = Question {
+            id: format!("{}-{index:06}", options.seed),
+            scenario,
+            split,
+            question,
+            answer,
+            steps,
+        };
+        match trivial(&question) {
+            None => return Ok(question),
+            Some(reason) => why = (Check::Trivial, reason),
+        }
+    }
+    Err(why)
+}
+
+/// The reason why a question says one of its answers, or an answer is found anywhere.
+pub(crate) fn trivial(question: &Question) -> Option<String> {
+    let plain = super::matching::plain(&question.question);
+    let answers = question.steps.iter().map(|step| step.answer.as_str());
+    for answer in answers.chain([question.answer.as_str()]) {
+        if let Some(reason) = super::matching::is_trivial(answer) {
+            return Some(reason);
+        }
+        if super::matching::contains_parts(&plain, answer) {
+            return Some(format!("the question states the answer {answer:?}"));
+        }
+    }
+    None
+}
+
+/// One draw of a question.
+struct Draft<'a> {
+    facts: &'a Facts,
+    split: Split,
+    max_calls: usize,
+    /// The key of what all attempts share, so that long chains are not given up for short ones.
+    shape: Key,
+    key: Key,
+}
+
+type Drawn = (String, String, Vec<Step>);
+
+impl<'a> Draft<'a> {
+    fn draw(&self, scenario: Scenario) -> Option<Drawn> {
+        match scenario {
+            Scenario::SingleHop => self.chain_question(1),
+            Scenario::MultiHop => {
+                let most = self.max_calls.clamp(2, 10) - 1;
+                let length = 2 + weighted(self.shape.named("length"), &MULTI_HOP[..most]);
+                self.chain_question(length)
+            }
+            Scenario::ParallelSingleHop => {
+                let combination = self.combination();
+                let calculated = matches!(combination, Combination::Calculated(_));
+                let three = !calculated && chance(self.shape.named("three"), 0.4);
+                self.parallel(&vec![1; if three { 3 } else { 2 }], combination)
+            }
+            Scenario::ParallelMultiHop => {
+                let combination = self.combination();
+                let calculated = usize::from(matches!(combination, Combination::Calculated(_)));
+                let most = self.max_calls.clamp(5, 11);
+                let calls = 5 + weighted(
+                    self.shape.named("calls"),
+                    &[6, 6, 5, 4, 3, 2, 1][..=most - 5],
+                );
+                let hops = calls - calculated;
+                let first = (hops / 2).max(1);
+                let first = if chance(self.key.named("longer"), 0.5) {
+                    first
+                } else {
+                    hops - first
+                };
+                self.parallel(&[first, hops - first], combination)
+            }
+        }
+    }
+
+    fn combination(&self) -> Combination {
+        match weighted(self.shape.named("combination"), &[3, 3, 2, 2]) {
+            0 => Combination::Calculated(Operation::Sum),
+            1 => Combination::Calculated(Operation::Difference),
+            2 => Combination::Most,
+            _ => Combination::Least,
+        }
+    }
+
+    /// A question about the end of a chain.
+    fn chain_question(&self, length: usize) -> Option<Drawn> {
+        let ends = self.facts.of_split(self.split);
+        let chain = self.chain(*pick(self.key.named("end"), ends)?, length, &[])?;
+        let mut steps = Vec::new();
+        let phrase = self.add_steps(&chain, &mut steps);
+        let last = *chain.last()?;
+        let relation = self.facts.relation(&last.relation)?;
+        let subject = phrase.subject;
+        let question = wording::asked(relation, &subject, self.key.named("ask"));
+        Some((question, last.object.clone(), steps))
+    }
+
+    /// A question that combines the ends of several chains.
+    fn parallel(&self, lengths: &[usize], combination: Combination) -> Option<Drawn> {
+        let ends = self.facts.of_split(self.split);
+        let end = *pick(self.key.named("end"), ends)?;
+        let relation = self.facts.relation(&self.facts.facts()[end].relation)?;
+        let measure = relation.target.measure()?;
+        if matches!(combination, Combination::Calculated(_)) && measure == "date" {
+            return None;
+        }
+        let mut chains: Vec<Vec<&Fact>> = Vec::new();
+        for (number, length) in lengths.iter().enumerate() {
+            let key = self.key.named("branch").at(number as u64);
+            let end = if number == 0 {
+                end
+            } else {
+                self.end_with(measure, key)?
+            };
+            let chain = self.chain(end, *length, &chains)?;
+            chains.push(chain);
+        }
+        let mut steps = Vec::new();
+        let phrases: Vec<wording::Phrase> = chains
+            .iter()
+            .map(|chain| self.add_steps(chain, &mut steps))
+            .collect();
+        let values: Vec<&str> = chains
+            .iter()
+            .filter_map(|chain| Some(chain.last()?.object.as_str()))
+            .collect();
+        let nouns: Vec<String> = phrases.iter().map(|phrase| phrase.noun.clone()).collect();
+        let key = self.key.named("ask");
+        match combination {
+            Combination::Calculated(operation) => {
+                let numbers: Option<Vec<i64>> =
+                    values.iter().map(|value| value.parse().ok()).collect();
+                let answer = operation.apply(&numbers?)?.to_string();
+                let sources: Vec<Source> = phrases
+                    .iter()
+                    .map(|phrase| Source::Step(phrase.step))
+                    .collect();
+                let refs: Vec<String> = phrases
+                    .iter()
+                    .map(|phrase| format!("#{}", phrase.step + 1))
+                    .collect();
+                steps.push(Step {
+                    question: wording::calculation(operation, &refs, key.named("step")),
+                    answer: answer.clone(),
+                    sources,
+                    work: Work::Calculate(operation),
+                });
+                Some((wording::calculation(operation, &nouns, key), answer, steps))
+            }
+            Combination::Most | Combination::Least => {
+                let is_most = combination == Combination::Most;
+                let answer = extreme(&values, is_most)?;
+                let question = wording::comparison(measure, is_most, &nouns, key);
+                Some((question, answer.to_owned(), steps))
+            }
+        }
+    }
+
+    /// A fact whose object has this measure.
+    fn end_with(&self, measure: &str, key: Key) -> Option<usize> {
+        let same: Vec<&Relation> = self
+            .facts
+            .relations()
+            .filter(|relation| relation.target.measure() == Some(measure))
+            .collect();
+        let relation = pick(key.named("relation"), &same)?;
+        let facts = self.facts.of_relation(self.split, &relation.name);
+        pick(key.named("fact"), facts).copied()
+    }
+
+    /// Adds the steps of a chain, and puts its end into words.
+    fn add_steps(&self, chain: &[&Fact], steps: &mut Vec<Step>) -> wording::Phrase {
+        let mut subject = chain
+            .first()
+            .map_or_else(String::new, |fact| self.facts.in_sentence(&fact.subject));
+        let mut noun = String::new();
+        for (position, fact) in chain.iter().enumerate() {
+            let Some(relation) = self.facts.relation(&fact.relation) else {
+                continue;
+            };
+            let (source, named) = if position == 0 {
+                (Source::Text(fact.subject.clone()), subject.clone())
+            } else {
+                subject.clone_from(&noun);
+                let before = steps.len() - 1;
+                (Source::Step(before), format!("#{}", before + 1))
+            };
+            noun = wording::filled(&relation.noun, &subject);
+            steps.push(Step {
+                question: wording::filled(relation.ask.first().map_or("", String::as_str), &named),
+                answer: fact.object.clone(),
+                sources: vec![source],
+                work: Work::Lookup(Lookup {
+                    relation: relation.name.clone(),
+                    kind: relation.kind.clone(),
+                    about: without_subject(&relation.noun, &relation.kind),
+                    target: relation.target.clone(),
+                    tools: relation.tools.clone(),
+                }),
+            });
+        }
+        wording::Phrase {
+            subject,
+            noun,
+            step: steps.len().saturating_sub(1),
+        }
+    }
+
+    /// A chain of this length that ends with the fact `end`, and shares no entity with other chains.
+    fn chain(&self, end: usize, length: usize, others: &[Vec<&'a Fact>]) -> Option<Vec<&'a Fact>> {
+        chain::backward(self.facts, end, length, others, self.key.named("chain"))
+    }
+}
+
+/// The largest or smallest value. None if there is no single one.
+fn extreme<'a>(values: &[&'a str], is_most: bool) -> Option<&'a str> {
+    // Dates in ISO form and years are ordered as texts of the same length are.
+    let width = values.iter().map(|value| value.len()).max()?;
+    let mut sorted: Vec<&str> = values.to_vec();
+    sorted.sort_by_key(|value| format!("{value:0>width$}"));
+    sorted.dedup();
+    if sorted.len() < values.len() {
+        return None;
+    }
+    if is_most {
+        sorted.last().copied()
+    } else {
+        sorted.first().copied()
+    }
+}

@@ -1,0 +1,75 @@
+//! The errors of making rows.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::verification::ExecutionError;
+
+/// The reason why rows could not be made. What was made before stays, and the next run continues from it.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write {}: {source}; what was made before is kept, and the same command continues from it", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A line that is not what it has to be.
+    #[error("{}:{line}: {problem}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and how to mend it.
+        problem: String,
+    },
+    /// A file without anything that can be used.
+    #[error("{}: {problem}", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks.
+        problem: &'static str,
+    },
+    /// Options that contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// A row could not be executed.
+    #[error("{0}; what was verified before is kept, and the same command continues from it")]
+    Execution(#[from] ExecutionError),
+}
+
+impl RowsError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn line(path: &Path, line: usize, problem: &dyn std::fmt::Display) -> Self {
+        Self::Line {
+            path: path.to_owned(),
+            line,
+            problem: problem.to_string(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The pipeline: facts, the five stages, and verification, each an artefact on disk.
+//!
+//! An artefact is made again if its key changed: the hash of the options that it depends on, and of the artefacts that it
+//! was made from. Verification is the long part. It appends verdict after verdict, and continues after the last one.
+
+mod stages;
+mod verdicts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rlf_interpreters::interpreter::Interpreter;
+
+use self::stages::Stages;
+use super::artefact::{self, Line};
+use super::error::RowsError;
+use super::figures::Figures;
+use super::options::{RowOptions, Scenario};
+use super::results;
+use super::row::Row;
+
+pub use self::stages::Stage;
+
+/// Maximum number of times that more candidates are made because too many were rejected.
+const MAX_ROUNDS: usize = 8;
+
+/// Where questions come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A graph of facts that is generated from the seed.
+    Generated,
+    /// A file of facts.
+    Facts(PathBuf),
+    /// A file of questions that are decomposed already.
+    Questions(PathBuf),
+}
+
+/// The state of a run, for a display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// A stage is made, or kept from an earlier run.
+    Stage {
+        /// The stage.
+        stage: Stage,
+        /// Whether it is kept.
+        kept: bool,
+    },
+    /// Verification begins, or continues.
+    VerificationBegins {
+        /// Verdicts that are kept from an earlier run.
+        kept: usize,
+    },
+    /// Rows that were verified so far.
+    Verified {
+        /// Rows without findings.
+        accepted: usize,
+        /// Rows with findings.
+        rejected: usize,
+    },
+}
+
+/// Makes rows in a folder, and continues what is there. With `only`, one stage is made again from the artefact before it,
+/// and nothing else.
+pub async fn make_rows(
+    input: &Input,
+    options: &RowOptions,
+    output: &Path,
+    only: Option<Stage>,
+    interpreter: Option<&Interpreter>,
+    mut progress: impl FnMut(Progress),
+) -> Result<Figures, RowsError> {
+    check(options)?;
+    fs::create_dir_all(output).map_err(|source| RowsError::write(output, source))?;
+    let mut candidates = options.count.saturating_add(options.count / 8 + 16);
+    let mut known = None;
+    for _ in 0..MAX_ROUNDS {
+        let stages = Stages::new(input, options, output, candidates)?;
+        for stage in stages::MADE {
+            if only.is_some_and(|only| only != stage) {
+                continue;
+            }
+            let kept = stages.make(stage, only.is_some())?;
+            progress(Progress::Stage { stage, kept });
+        }
+        let Some(interpreter) =
+            interpreter.filter(|_| only.is_none_or(|only| only == Stage::Verify))
+        else {
+            break;
+        };
+        let accepted =
+            verdicts::verify(&stages, options, interpreter, only.is_some(), &mut progress).await?;
+        // Given questions are as many as they are.
+        let is_enough = accepted >= options.count || matches!(input, Input::Questions(_));
+        if is_enough || only.is_some() || known == Some(accepted) {
+            break;
+        }
+        known = Some(accepted);
+        candidates += 2 * (options.count - accepted) + 16;
+    }
+    if only.is_some_and(|only| only != Stage::Verify) || interpreter.is_none() {
+        return Ok(Figures::default());
+    }
+    results::write(output, options)
+}
+
+/// Figures of the deployed rows of a folder, which need not be verified, and the size of all files that they would become.
+pub fn sampled(output: &Path, options: &RowOptions) -> Result<(Figures, u64), RowsError> {
+    let mut figures = Figures::default();
+    let mut bytes = 0;
+    for stage in stages::MADE {
+        let path = artefact::file(output, stage.artefact());
+        bytes += fs::metadata(&path)
+            .map_err(|source| RowsError::read(&path, source))?
+            .len();
+    }
+    for line in artefact::lines::<Row>(&artefact::file(output, Stage::Deploy.artefact()))? {
+        let Line::Item(row) = line? else { continue };
+        if figures.rows == options.count {
+            break;
+        }
+        bytes += results::size(&row);
+        figures.add(&row);
+    }
+    figures.finish(options.count);
+    Ok((figures, bytes))
+}
+
+/// Checks options that contradict each other.
+pub fn check(options: &RowOptions) -> Result<(), RowsError> {
+    if options.scenarios.is_empty() {
+        return Err(RowsError::Options(
+            "no scenario is left; name at least one".to_owned(),
+        ));
+    }
+    for scenario in &options.scenarios {
+        let least = scenario.sub_answers().0;
+        if least > options.max_calls {
+            let name: Scenario = *scenario;
+            return Err(RowsError::Options(format!(
+                "a {name} question has at least {least} sub-answers, and at most {} are asked for; leave the scenario out with --scenario, or \
+                 raise --max-calls",
+                options.max_calls
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! The stages up to deployment.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Input;
+use crate::rows::artefact::{self, Header, Line};
+use crate::rows::complexity_scaling::scale;
+use crate::rows::decompose::decompose;
+use crate::rows::deployment::deploy;
+use crate::rows::document::Toolset;
+use crate::rows::document_generation::document;
+use crate::rows::error::RowsError;
+use crate::rows::facts::{Entity, Fact, Facts, Relation};
+use crate::rows::function_integration::integrate;
+use crate::rows::generated_facts::generate_facts;
+use crate::rows::given_questions::read_questions;
+use crate::rows::options::{RowOptions, UnknownName};
+use crate::rows::question::Question;
+use crate::rows::read_facts::read_facts;
+use crate::rows::rejection::{Check, Rejection};
+
+/// Number of rows for which facts are generated if the questions are given: they are for distractors only.
+const ROWS_OF_DISTRACTORS: usize = 1_000;
+
+/// A stage, named after what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The graph of facts.
+    Facts,
+    /// Stage 1: questions with sub-questions.
+    Decompose,
+    /// Stage 2: one tool for each sub-question.
+    Document,
+    /// Stage 3: fewer, more general tools.
+    Integrate,
+    /// Stage 4: more complex tools, and distractors.
+    Scale,
+    /// Stage 5: schemas, sources and gold calls.
+    Deploy,
+    /// Verification by execution.
+    Verify,
+}
+
+/// The stages that need no interpreter, in order.
+pub(super) const MADE: [Stage; 6] = [
+    Stage::Facts,
+    Stage::Decompose,
+    Stage::Document,
+    Stage::Integrate,
+    Stage::Scale,
+    Stage::Deploy,
+];
+
+impl Stage {
+    /// The name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Facts => "facts",
+            Self::Decompose => "decompose",
+            Self::Document => "document",
+            Self::Integrate => "integrate",
+            Self::Scale => "scale",
+            Self::Deploy => "deploy",
+            Self::Verify => "verify",
+        }
+    }
+
+    /// The name of its artefact, without `.jsonl`.
+    pub fn artefact(self) -> &'static str {
+        match self {
+            Self::Facts => "0-facts",
+            Self::Decompose => "1-decomposed",
+            Self::Document => "2-documented",
+            Self::Integrate => "3-integrated",
+            Self::Scale => "4-scaled",
+            Self::Deploy => "5-deployed",
+            Self::Verify => "6-verified",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Stage {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = MADE
+            .into_iter()
+            .chain([Self::Verify])
+            .find(|stage| stage.as_str() == name);
+        found.ok_or_else(|| UnknownName {
+            name: name.to_owned(),
+            known: "facts, decompose, document, integrate, scale, deploy, verify",
+        })
+    }
+}
+
+/// A line of the graph of facts.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FactLine {
+    Relation(Relation),
+    Entity(Entity),
+    Fact(Fact),
+}
+
+/// The stages of one run.
+pub(crate) struct Stages<'a> {
+    input: &'a Input,
+    options: &'a RowOptions,
+    output: &'a Path,
+    candidates: usize,
+    /// The options that artefacts depend on, as text.
+    settings: String,
+}
+
+impl<'a> Stages<'a> {
+    pub(super) fn new(
+        input: &'a Input,
+        options: &'a RowOptions,
+        output: &'a Path,
+        candidates: usize,
+    ) -> Result<Self, RowsError> {
+        let scenarios: Vec<&str> = options.scenarios.iter().map(|one| one.as_str()).collect();
+        Ok(Self {
+            input,
+            options,
+            output,
+            candidates,
+            settings: format!(
+                "{} {} {} {:?}",
+                options.seed,
+                scenarios.join(","),
+                options.max_calls,
+                options.complexity
+            ),
+        })
+    }
+
+    pub(super) fn file(&self, stage: Stage) -> PathBuf {
+        artefact::file(self.output, stage.artefact())
+    }
+
+    /// Makes an artefact, unless it is there already. Returns whether it was there.
+    pub(super) fn make(&self, stage: Stage, again: bool) -> Result<bool, RowsError> {
+        let header = Header::new(stage.artefact(), self.key(stage)?);
+        let path = self.file(stage);
+        if !again && artefact::header(&path).as_ref() == Some(&header) {
+            return Ok(true);
+        }
+        match stage {
+            Stage::Facts => self.make_facts(&path, &header)?,
+            Stage::Decompose => self.make_questions(&path, &header)?,
+            Stage::Document => {
+                let facts = self.facts()?;
+                self.map(Stage::Decompose, &path, &header, |question: Question| {
+                    Ok(document(question, &facts, self.options))
+                })?;
+            }
+            Stage::Integrate => self.map(Stage::Document, &path, &header, |toolset: Toolset| {
+                Ok(integrate(toolset, self.options))
+            })?,
+            Stage::Scale => {
+                let facts = self.facts()?;
+                self.map(Stage::Integrate, &path, &header, |toolset: Toolset| {
+                    Ok(scale(toolset, &facts, self.options))
+                })?;
+            }
+            Stage::Deploy => self.map(Stage::Scale, &path, &header, |toolset: Toolset| {
+                let id = toolset.question.id.clone();
+                deploy(toolset, self.options).map_err(|(check, reason)| Rejection {
+                    id,
+                    stage: Stage::Deploy.as_str().to_owned(),
+                    check,
+                    reason,
+                })
+            })?,
+            Stage::Verify => {}
+        }
+        Ok(false)
+    }
+
+    /// The hash of everything that an artefact is made from.
+    fn key(&self, stage: Stage) -> Result<String, RowsError> {
+        let of = |stage: Stage| artefact::hash(&self.file(stage));
+        let settings = self.settings.as_str();
+        Ok(match stage {
+            Stage::Facts => {
+                let source = match self.input {
+                    Input::Generated => self.options.count.to_string(),
+                    Input::Facts(path) => artefact::hash(path)?,
+                    Input::Questions(_) => String::new(),
+                };
+                artefact::key(&[&self.options.seed.to_string(), &source])
+            }
+            Stage::Decompose => {
+                let source = match self.input {
+                    Input::Questions(path) => artefact::hash(path)?,
+                    _ => self.candidates.to_string(),
+                };
+                artefact::key(&[settings, &source, &of(Stage::Facts)?])
+            }
+            Stage::Document => {
+                artefact::key(&[settings, &of(Stage::Facts)?, &of(Stage::Decompose)?])
+            }
+            Stage::Integrate => artefact::key(&[settings, &of(Stage::Document)?]),
+            Stage::Scale => artefact::key(&[settings, &of(Stage::Facts)?, &of(Stage::Integrate)?]),
+            Stage::Deploy => artefact::key(&[settings, &of(Stage::Scale)?]),
+            Stage::Verify => artefact::key(&[settings, &of(Stage::Deploy)?]),
+        })
+    }
+
+    fn make_facts(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
+        let facts = match self.input {
+            Input::Generated => generate_facts(self.options.seed, self.options.count),
+            Input::Questions(_) => generate_facts(self.options.seed, ROWS_OF_DISTRACTORS),
+            Input::Facts(path) => read_facts(path)?,
+        };
+        let relations = facts.relations().cloned().map(FactLine::Relation);
+        let entities = facts.entities().cloned().map(FactLine::Entity);
+        let all = facts.facts().iter().cloned().map(FactLine::Fact);
+        let lines = relations.chain(entities).chain(all);
+        artefact::write(path, header, lines.map(|line| Ok(Line::Item(line))))
+    }
+
+    fn facts(&self) -> Result<Facts, RowsError> {
+        let (mut relations, mut entities, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+        for line in artefact::lines(&self.file(Stage::Facts))? {
+            match line? {
+                Line::Item(FactLine::Relation(relation)) => relations.push(relation),
+                Line::Item(FactLine::Entity(entity)) => entities.push(entity),
+                Line::Item(FactLine::Fact(fact)) => facts.push(fact),
+                Line::Rejected(_) => {}
+            }
+        }
+        Ok(Facts::new(relations, entities, facts))
+    }
+
+    fn make_questions(&self, path: &Path, header: &Header) -> Result<(), RowsError> {
+        let stage = Stage::Decompose.as_str();
+        if let Input::Questions(file) = self.input {
+            let questions = read_questions(file, stage)?;
+            return artefact::write(path, header, questions.into_iter().map(Ok));
+        }
+        let facts = self.facts()?;
+        let mut asked = BTreeSet::new();
+        let lines = (0..self.candidates).map(|index| {
+            let id = format!("{}-{index:06}", self.options.seed);
+            let made = decompose(&facts, self.options, index).and_then(|question| {
+                if asked.insert(question.question.to_lowercase()) {
+                    Ok(question)
+                } else {
+                    Err((
+                        Check::Duplicate,
+                        format!("asked before: {}", question.question),
+                    ))
+                }
+            });
+            Ok(match made {
+                Ok(question) => Line::Item(question),
+                Err((check, reason)) => Line::Rejected(Rejection {
+                    id,
+                    stage: stage.to_owned(),
+                    check,
+                    reason,
+                }),
+            })
+        });
+        artefact::write(path, header, lines)
+    }
+
+    /// Makes an artefact from another one, item by item. Items that were rejected before are left out.
+    fn map<T: serde::de::DeserializeOwned, U: Serialize>(
+        &self,
+        from: Stage,
+        path: &Path,
+        header: &Header,
+        mut made: impl FnMut(T) -> Result<U, Rejection>,
+    ) -> Result<(), RowsError> {
+        let lines = artefact::lines::<T>(&self.file(from))?.filter_map(|line| match line {
+            Ok(Line::Item(item)) => Some(Ok(match made(item) {
+                Ok(item) => Line::Item(item),
+                Err(rejection) => Line::Rejected(rejection),
+            })),
+            Ok(Line::Rejected(_)) => None,
+            Err(error) => Some(Err(error)),
+        });
+        artefact::write(path, header, lines)
+    }
+}

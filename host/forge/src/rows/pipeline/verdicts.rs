@@ -1,0 +1,162 @@
+//! Verification of all deployed rows, in order. Verdicts are appended to an artefact, and a run continues after the last one.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::thread;
+
+use futures_util::StreamExt as _;
+use rlf_interpreters::interpreter::Interpreter;
+
+use super::Progress;
+use super::stages::{Stage, Stages};
+use crate::rows::artefact::{self, Header, Line, line};
+use crate::rows::error::RowsError;
+use crate::rows::options::RowOptions;
+use crate::rows::results::Verified;
+use crate::rows::row::Row;
+use crate::rows::verification::verify as verify_row;
+
+/// Rows that are executed at once, for each processor.
+const ROWS_PER_PROCESSOR: usize = 2;
+/// Number of verdicts after which the display is told.
+const PROGRESS: usize = 25;
+
+/// Verifies rows until `count` of them are accepted. Returns the number of accepted ones.
+pub(super) async fn verify(
+    stages: &Stages<'_>,
+    options: &RowOptions,
+    interpreter: &Interpreter,
+    again: bool,
+    progress: &mut impl FnMut(Progress),
+) -> Result<usize, RowsError> {
+    let deployed = stages.file(Stage::Deploy);
+    let path = stages.file(Stage::Verify);
+    let failed = |source| RowsError::write(&path, source);
+    let kept = if again {
+        None
+    } else {
+        Kept::read(&path, &deployed)?
+    };
+    let mut kept = kept.unwrap_or_default();
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(failed)?;
+    // A verdict that was written in part, and verdicts of rows that changed, are cut off.
+    out.set_len(kept.bytes).map_err(failed)?;
+    out.seek(SeekFrom::End(0)).map_err(failed)?;
+    if kept.bytes == 0 {
+        line(&mut out, &header()).map_err(failed)?;
+    }
+    progress(Progress::VerificationBegins { kept: kept.rows });
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let rows = rows(&deployed)?.skip(kept.rows);
+    let mut verdicts = futures_util::stream::iter(rows)
+        .map(|row| async move {
+            let (row, hash) = row?;
+            let verdict = verify_row(&row, interpreter).await?;
+            Ok::<_, RowsError>(Verified {
+                id: row.id,
+                row: hash,
+                verdict,
+            })
+        })
+        .buffered(processors * ROWS_PER_PROCESSOR);
+    while kept.accepted < options.count {
+        let Some(verified) = verdicts.next().await else {
+            break;
+        };
+        let verified = verified?;
+        if verified.verdict.findings.is_empty() {
+            kept.accepted += 1;
+        }
+        kept.rows += 1;
+        // One write for each line: another process never reads half of one, unless the machine stops.
+        let mut text = Vec::new();
+        line(&mut text, &verified).map_err(failed)?;
+        out.write_all(&text).map_err(failed)?;
+        if kept.rows % PROGRESS == 0 || kept.accepted == options.count {
+            progress(Progress::Verified {
+                accepted: kept.accepted,
+                rejected: kept.rows - kept.accepted,
+            });
+        }
+    }
+    drop(verdicts);
+    out.sync_all().map_err(failed)?;
+    Ok(kept.accepted)
+}
+
+fn header() -> Header {
+    Header::new(Stage::Verify.artefact(), String::new())
+}
+
+/// The deployed rows, each with the hash of its line.
+fn rows(
+    deployed: &Path,
+) -> Result<impl Iterator<Item = Result<(Row, String), RowsError>> + use<>, RowsError> {
+    let place = deployed.to_owned();
+    let file = File::open(deployed).map_err(|source| RowsError::read(deployed, source))?;
+    let lines = (1..).zip(BufReader::new(file).lines()).skip(1);
+    Ok(lines.filter_map(move |(number, line)| {
+        let line = match line {
+            Ok(line) => line,
+            Err(source) => return Some(Err(RowsError::read(&place, source))),
+        };
+        match serde_json::from_str(&line) {
+            Ok(Line::Item(row)) => {
+                let hash = artefact::key(&[&line]);
+                Some(Ok((row, hash)))
+            }
+            Ok(Line::Rejected(_)) => None,
+            Err(error) => Some(Err(RowsError::line(&place, number, &error))),
+        }
+    }))
+}
+
+/// The verdicts of an earlier run that still hold: those at the front whose rows are unchanged.
+#[derive(Default)]
+struct Kept {
+    rows: usize,
+    accepted: usize,
+    bytes: u64,
+}
+
+impl Kept {
+    /// None if there is no file, or it is of another version.
+    fn read(path: &Path, deployed: &Path) -> Result<Option<Self>, RowsError> {
+        if artefact::header(path) != Some(header()) {
+            return Ok(None);
+        }
+        let file = File::open(path).map_err(|source| RowsError::read(path, source))?;
+        let mut reader = BufReader::new(file);
+        let mut text = String::new();
+        let mut kept = Self::default();
+        let mut next = |text: &mut String| {
+            text.clear();
+            let read = reader.read_line(text);
+            read.map_err(|source| RowsError::read(path, source))
+        };
+        kept.bytes += next(&mut text)? as u64;
+        let mut rows = rows(deployed)?;
+        loop {
+            let bytes = next(&mut text)?;
+            let Ok(verified) = serde_json::from_str::<Verified>(&text) else {
+                break;
+            };
+            let Some(row) = rows.next() else {
+                break;
+            };
+            if !text.ends_with('\n') || row?.1 != verified.row {
+                break;
+            }
+            kept.bytes += bytes as u64;
+            kept.rows += 1;
+            kept.accepted += usize::from(verified.verdict.findings.is_empty());
+        }
+        Ok(Some(kept))
+    }
+}
