@@ -13,9 +13,11 @@
 //! | checks of an environment by playing it | [`verify`](mod@verify) |
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
+//! | tasks from chains: executed, put into words, refined, checked, replayed | [`tasks`] |
 
 pub mod compose;
 pub mod countries;
 pub mod graph;
 pub mod sampling;
+pub mod tasks;
 pub mod verify;

@@ -1,7 +1,11 @@
-//! `rlf-host forge`: composes and verifies environments, exports specifications, and draws their tool graph.
+//! `rlf-host forge`: composes and verifies environments, exports specifications, draws their tool graph, and makes tasks.
 
 mod compose;
+mod export;
 mod graph;
+mod stats;
+mod suite;
+mod tasks;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +26,19 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
     let command = match &options.command {
         ForgeCommand::Env(command) => command,
         ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
+        ForgeCommand::Tasks(tasks) => return tasks::run(options, tasks),
+        ForgeCommand::Stats { folder, html } => {
+            return stats::run(folder, html.as_deref(), options.json);
+        }
+        ForgeCommand::Export {
+            folder,
+            format,
+            output,
+            environment,
+        } => {
+            let output = output.as_deref().unwrap_or(folder);
+            return export::run(folder, format, output, environment, options.json);
+        }
     };
     match command {
         ForgeEnv::Compose {
