@@ -6,7 +6,7 @@ mod turns;
 mod values;
 
 pub use chains::Candidate;
-pub use execute::items;
+pub use execute::{items, own_key};
 pub use turns::{ArgumentSource, PlannedCall, Trajectory};
 
 use std::collections::HashMap;
@@ -29,7 +29,8 @@ pub struct Maker<'a> {
     pub options: &'a TaskOptions,
     /// What is held out.
     pub splits: Splits,
-    graphs: Mutex<HashMap<Vec<String>, Arc<ToolGraph>>>,
+    /// By names of environments, and whether held-out tools are left out.
+    graphs: Mutex<HashMap<(Vec<String>, bool), Arc<ToolGraph>>>,
 }
 
 impl<'a> Maker<'a> {
@@ -48,17 +49,30 @@ impl<'a> Maker<'a> {
         &self,
         servers: impl IntoIterator<Item = &'n String>,
     ) -> Result<Arc<ToolGraph>, GraphError> {
+        self.graph_of(servers, false)
+    }
+
+    /// The tool graph of these environments, with or without the tools that are held out of training.
+    fn graph_of<'n>(
+        &self,
+        servers: impl IntoIterator<Item = &'n String>,
+        of_training: bool,
+    ) -> Result<Arc<ToolGraph>, GraphError> {
         let names: Vec<String> = servers.into_iter().cloned().collect();
+        let names = (names, of_training);
         let mut graphs = self.graphs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(graph) = graphs.get(&names) {
             return Ok(Arc::clone(graph));
         }
         let all = self.suite.environments().iter().enumerate();
         let places: Vec<usize> = all
-            .filter(|(_, environment)| names.contains(&environment.name))
+            .filter(|(_, environment)| names.0.contains(&environment.name))
             .map(|(place, _)| place)
             .collect();
-        let graph = Arc::new(self.suite.graph(&places)?);
+        let graph = self.suite.graph(&places, |tool| {
+            !of_training || self.splits.held_out_tool(tool).is_none()
+        })?;
+        let graph = Arc::new(graph);
         if graphs.len() >= MAX_GRAPHS {
             graphs.clear();
         }

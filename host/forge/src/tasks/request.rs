@@ -63,8 +63,21 @@ pub enum Mention {
 pub struct Description {
     /// The kind of entity: `Server.entity`.
     pub entity: String,
+    /// If set, the facts are about another entity that refers to it: the member of a loan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Through>,
     /// What is said about it.
     pub facts: Vec<Fact>,
+}
+
+/// An entity that refers to the one that is meant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Through {
+    /// Its kind: `Server.entity`.
+    pub entity: String,
+    /// The field that refers, as results of tools call it.
+    pub field: String,
 }
 
 /// Something that is said about an entity.

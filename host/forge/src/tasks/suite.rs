@@ -96,12 +96,17 @@ impl Suite {
         &*self.playable
     }
 
-    /// The tool graph of some of the environments.
-    pub fn graph(&self, environments: &[usize]) -> Result<ToolGraph, GraphError> {
+    /// The tool graph of some of the environments, with those of their tools that a filter allows.
+    pub fn graph(
+        &self,
+        environments: &[usize],
+        allowed: impl Fn(&str) -> bool,
+    ) -> Result<ToolGraph, GraphError> {
         let tools = environments
             .iter()
-            .flat_map(|&place| self.environments[place].tools.iter().cloned());
-        ToolGraph::new(tools.collect(), &Lexical::default())
+            .flat_map(|&place| &self.environments[place].tools)
+            .filter(|tool| allowed(&tool.full_name()));
+        ToolGraph::new(tools.cloned().collect(), &Lexical::default())
     }
 
     /// An environment by name.

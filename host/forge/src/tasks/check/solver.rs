@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::graph::{Tool, ToolGraph, ValueType};
 use crate::sampling::Draws;
 use crate::tasks::environment::TaskSession;
-use crate::tasks::make::items;
+use crate::tasks::make::{items, own_key};
 use crate::tasks::record::{Arguments, TaskRecord};
 use crate::tasks::request::{Description, Fact, Mention, Request, order};
 use crate::tasks::suite::Suite;
@@ -278,10 +278,7 @@ impl Solver<'_> {
         let graph = self.graph;
         for place in self.lookups() {
             let tool = &graph.tools()[place];
-            let key = tool.outputs.iter().find(
-                |output| matches!(&output.kind, ValueType::Key(one) if *one == description.entity),
-            );
-            let Some(key) = key.map(|output| output.name.clone()) else {
+            let Some(key) = key_field(tool, description) else {
                 continue;
             };
             for arguments in inputs(tool, description, &others) {
@@ -306,6 +303,23 @@ impl Solver<'_> {
         let chosen = self.draws.index(possible.len().max(1));
         possible.into_iter().nth(chosen)
     }
+}
+
+/// The field of a tool's result that has the keys of the described kind of entity: of the items themselves, or of what
+/// they refer to, as the description says.
+fn key_field(tool: &Tool, description: &Description) -> Option<String> {
+    let own = own_key(tool)?;
+    let (field, owner) = match &description.through {
+        None => (own, &description.entity),
+        Some(through) => (&through.field, &through.entity),
+    };
+    let has = |name: &String, entity: &String| {
+        let mut outputs = tool.outputs.iter();
+        outputs.any(|output| {
+            output.name == *name && matches!(&output.kind, ValueType::Key(one) if one == entity)
+        })
+    };
+    (has(own, owner) && has(field, &description.entity)).then(|| field.clone())
 }
 
 /// The ways to call a tool with what a description says. None if a required input is not said.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rlf_dialogue::split::Split;
 use rlf_random::{Key, Purpose};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ fn key(seed: u64, number: u64, purpose: &str) -> Key {
 
 /// Probabilities of a second and of a third environment, if they are allowed.
 const FURTHER_SERVERS: [f64; 2] = [0.25, 0.25];
+
+/// Probability that held-out tools may be in a chain of environments of training.
+const WITH_HELD_OUT: f64 = 0.2;
 
 /// Samples the candidate of a number.
 pub(super) fn candidate(
@@ -93,7 +97,9 @@ pub(super) fn candidate(
         };
         servers.insert(environment.name.clone(), start);
     }
-    let graph = maker.graph(servers.keys())?;
+    // Most tasks in environments of training are for training, and sampled as if held-out tools were not there.
+    let of_training = split == Split::Train && !draws.chance(WITH_HELD_OUT);
+    let graph = maker.graph_of(servers.keys(), of_training)?;
     let sampling = SamplingOptions {
         tools: options.chain,
         max_servers: servers.len(),

@@ -16,8 +16,10 @@ use crate::tasks::rejection::Reason;
 
 /// Largest number of calls of one step of a chain until one succeeds.
 const MAX_TRIES: usize = 16;
-/// Probability that an optional input is filled.
-const FILL_OPTIONAL: f64 = 0.3;
+/// Probability that an optional input is filled: of a tool that changes something, and of one that only looks.
+const FILL_OPTIONAL: [f64; 2] = [0.3, 0.1];
+/// Probability that a key is taken from something that refers to its entity, if the entity itself was found too.
+const TAKE_REFERENCE: f64 = 0.15;
 /// Probability that a number is taken from an earlier result, if one could be meant.
 const TAKE_FROM_RESULT: f64 = 0.4;
 
@@ -27,6 +29,37 @@ pub fn items(result: &Value) -> &[Value] {
         Value::Array(items) => items,
         one => std::slice::from_ref(one),
     }
+}
+
+/// The field of a tool's result that has the key of the found items themselves: the first key.
+pub fn own_key(tool: &Tool) -> Option<&String> {
+    let mut keys = tool
+        .outputs
+        .iter()
+        .filter(|output| matches!(output.kind, ValueType::Key(_)));
+    keys.next().map(|output| &output.name)
+}
+
+/// Fields and parameters that say an amount of money, and those that say a number of pieces.
+const AMOUNTS: [(&[&str], &[&str]); 2] = [
+    (
+        &[
+            "balance", "left", "open", "fine", "owed", "amount", "total", "cost", "price", "fare",
+            "fee",
+        ],
+        &["amount", "payment", "money", "cents", "extra"],
+    ),
+    (
+        &["quantity", "stock", "free", "pieces", "copies"],
+        &["pieces", "count", "copies"],
+    ),
+];
+
+/// Whether a user could mean a field where a parameter wants a number: "pay the whole fine".
+fn is_amount_of(field: &str, parameter: &str) -> bool {
+    AMOUNTS
+        .iter()
+        .any(|(fields, parameters)| fields.contains(&field) && parameters.contains(&parameter))
 }
 
 /// Executes a candidate's chain. Steps that nothing lets succeed are left out.
@@ -87,7 +120,7 @@ impl Executor<'_> {
             let Some((arguments, sources)) = self.fill(place, tool, &name, read_only) else {
                 return;
             };
-            let repeats = |step: &PlannedCall| step.tool == name && step.arguments == arguments;
+            let repeats = |step: &PlannedCall| self.repeats(step, &name, &arguments, read_only);
             if self.steps.iter().any(repeats) {
                 continue;
             }
@@ -111,7 +144,7 @@ impl Executor<'_> {
         let mut arguments = Arguments::new();
         let mut sources: BTreeMap<String, ArgumentSource> = BTreeMap::new();
         for (number, input) in tool.inputs.iter().enumerate() {
-            if !input.required && !self.draws.chance(FILL_OPTIONAL) {
+            if !input.required && !self.draws.chance(FILL_OPTIONAL[usize::from(read_only)]) {
                 continue;
             }
             let id = InputId {
@@ -148,38 +181,72 @@ impl Executor<'_> {
         Some((arguments, sources))
     }
 
+    /// Whether a call is one that was made. Changing the same thing of the same entity twice is no request that anybody
+    /// makes.
+    fn repeats(
+        &self,
+        step: &PlannedCall,
+        name: &str,
+        arguments: &Arguments,
+        read_only: bool,
+    ) -> bool {
+        if step.tool != name || read_only || step.arguments == *arguments {
+            return step.tool == name && step.arguments == *arguments;
+        }
+        let mut keys = arguments
+            .iter()
+            .filter(|(parameter, _)| self.is_key(name, parameter))
+            .peekable();
+        keys.peek().is_some()
+            && keys.all(|(parameter, key)| step.arguments.get(parameter) == Some(key))
+    }
+
+    fn is_key(&self, tool: &str, parameter: &str) -> bool {
+        let input = self.maker.suite.input(tool, parameter);
+        input.is_some_and(|input| matches!(input.kind, ValueType::Key(_)))
+    }
+
     /// A key from an earlier result, other than those among the arguments.
     fn key(&mut self, id: InputId, arguments: &Arguments) -> Option<(Value, ArgumentSource)> {
-        let mut found: Vec<(Value, ArgumentSource)> = Vec::new();
-        let links = self.graph.links_to(id);
-        let links: Vec<_> = links
+        let graph = self.graph;
+        let links: Vec<_> = graph
+            .links_to(id)
             .filter(|link| matches!(link.reason, LinkReason::Key { .. }))
             .map(|link| {
-                let tool = &self.graph.tools()[link.from.tool];
-                (
-                    tool.full_name(),
-                    tool.outputs[link.from.output].name.clone(),
-                )
+                let tool = &graph.tools()[link.from.tool];
+                let field = &tool.outputs[link.from.output].name;
+                (tool.full_name(), field, own_key(tool) == Some(field))
             })
             .collect();
+        // Keys of the found items themselves, and keys of what they refer to.
+        let mut found: [Vec<(Value, ArgumentSource)>; 2] = Default::default();
         for (number, step) in self.steps.iter().enumerate() {
-            for (_, field) in links.iter().filter(|(tool, _)| *tool == step.tool) {
+            for (_, field, is_own) in links.iter().filter(|(tool, ..)| *tool == step.tool) {
                 for (item, values) in items(&step.result).iter().enumerate() {
-                    let value = &values[field];
-                    let is_new = arguments.values().all(|other| other != value);
-                    if value.is_string() && is_new {
+                    let value = &values[field.as_str()];
+                    // What a call was given is known from elsewhere.
+                    let given = step.arguments.values().any(|other| other == value);
+                    let taken = arguments.values().any(|other| other == value);
+                    if value.is_string() && !given && !taken {
                         let source = ArgumentSource::Call {
                             call: number,
                             item,
-                            field: field.clone(),
+                            field: (*field).clone(),
                         };
-                        found.push((value.clone(), source));
+                        found[usize::from(!is_own)].push((value.clone(), source));
                     }
                 }
             }
         }
-        let chosen = self.draws.index(found.len().max(1));
-        (!found.is_empty()).then(|| found.swap_remove(chosen))
+        let [own, referred] = &mut found;
+        let refers = own.is_empty() || self.draws.chance(TAKE_REFERENCE);
+        let pool = if refers && !referred.is_empty() {
+            referred
+        } else {
+            own
+        };
+        let chosen = self.draws.index(pool.len().max(1));
+        (!pool.is_empty()).then(|| pool.swap_remove(chosen))
     }
 
     /// A number of the entity that another argument names: what it owes, how much is left.
@@ -201,7 +268,9 @@ impl Executor<'_> {
                     .outputs
                     .iter()
                     .find(|output| output.name == *name);
-                let fits = output.is_some_and(|output| output.kind.fits(&input.kind));
+                let fits = output.is_some_and(|output| {
+                    output.kind.fits(&input.kind) && is_amount_of(&output.name, &input.name)
+                });
                 let positive = value.as_f64().is_some_and(|value| value > 0.0);
                 if fits && positive && name != field {
                     let source = ArgumentSource::Call {

@@ -88,11 +88,7 @@ pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
     }
     let labelled: Vec<(String, &Phrase)> = values
         .iter()
-        .map(|(name, phrase)| {
-            let input = tool.inputs.iter().find(|input| input.name == *name);
-            let description = input.map_or("", |input| input.description.as_str());
-            (label(name, description), phrase)
-        })
+        .map(|(name, phrase)| (label(name), phrase))
         .collect();
     details(clause, &labelled, draws)
 }

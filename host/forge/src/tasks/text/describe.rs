@@ -9,10 +9,12 @@ use serde_json::Value;
 use super::words::is_label;
 use crate::graph::{Output, ValueType};
 use crate::sampling::Draws;
-use crate::tasks::make::{ArgumentSource, Candidate, Maker, PlannedCall, Trajectory, items};
+use crate::tasks::make::{
+    ArgumentSource, Candidate, Maker, PlannedCall, Trajectory, items, own_key,
+};
 use crate::tasks::record::Implicit;
 use crate::tasks::rejection::{Reason, Rejection};
-use crate::tasks::request::{Description, Fact, Mention, Request, order};
+use crate::tasks::request::{Description, Fact, Mention, Request, Through, order};
 
 /// Largest number of entities that a description goes through: the loan of the member of the team ..
 const MAX_DEPTH: usize = 4;
@@ -35,7 +37,8 @@ pub(super) fn requests(
         let mut requests: Vec<Request> = Vec::new();
         for call in range {
             if trajectory.calls[call].requested {
-                let joins = !requests.is_empty() && teller.refines();
+                // Two requests in one sentence are enough.
+                let joins = requests.last().is_some_and(|last| !last.joined) && teller.refines();
                 let mut request = teller.request(call)?;
                 if joins {
                     request.joined = true;
@@ -145,7 +148,7 @@ impl Teller<'_> {
             self.implicit.push(Implicit::Reference);
             return self.produced(source, field, entity, value);
         }
-        self.described(source, item, entity, 0)
+        self.described(source, item, field, entity, 0)
             .map(Mention::Described)
     }
 
@@ -190,6 +193,7 @@ impl Teller<'_> {
         &mut self,
         source: usize,
         item: usize,
+        field: &str,
         entity: String,
         depth: usize,
     ) -> Result<Description, Rejection> {
@@ -219,7 +223,22 @@ impl Teller<'_> {
             .map_err(|detail| {
                 Rejection::new(Reason::Ambiguous, format!("{}: {detail}", call.tool))
             })?;
-        Ok(Description { entity, facts })
+        let own = self.maker.suite.tool(&call.tool).and_then(own_key);
+        let through = own.filter(|own| *own != field).and_then(|own| {
+            let output = outputs.iter().find(|output| output.name == *own)?;
+            match &output.kind {
+                ValueType::Key(owner) => Some(Through {
+                    entity: owner.clone(),
+                    field: field.to_owned(),
+                }),
+                _ => None,
+            }
+        });
+        Ok(Description {
+            entity,
+            through,
+            facts,
+        })
     }
 
     /// The facts that a lookup was asked with.
@@ -237,7 +256,14 @@ impl Teller<'_> {
                     let mention = if made.requested && !self.maker.suite.is_read_only(&made.tool) {
                         self.produced(call, field, entity.clone(), value)?
                     } else {
-                        Mention::Described(self.described(call, item, entity.clone(), depth + 1)?)
+                        let field = field.clone();
+                        Mention::Described(self.described(
+                            call,
+                            item,
+                            &field,
+                            entity.clone(),
+                            depth + 1,
+                        )?)
                     };
                     facts.push(Fact::Of {
                         parameter: parameter.clone(),

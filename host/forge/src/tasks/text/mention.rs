@@ -54,6 +54,21 @@ fn said(value: &Value, draws: &mut Draws) -> Phrase {
 }
 
 fn described(description: &Description, draws: &mut Draws) -> Phrase {
+    if let Some(through) = &description.through {
+        let owner = Description {
+            entity: through.entity.clone(),
+            through: None,
+            facts: description.facts.clone(),
+        };
+        let noun = spaced(through.field.strip_suffix("_id").unwrap_or(&through.field));
+        let forms = [
+            format!("the {noun} of "),
+            format!("the {noun} that belongs to "),
+            format!("the {noun} behind "),
+        ];
+        return Phrase::words(forms[draws.index(forms.len())].clone())
+            .then(&described(&owner, draws));
+    }
     let noun = noun(&description.entity);
     let facts = &description.facts;
     let named = facts.iter().position(

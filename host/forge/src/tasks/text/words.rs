@@ -37,22 +37,13 @@ pub(super) fn is_person(field: &str) -> bool {
 }
 
 /// The words by which a user refers to a parameter or field.
-pub(super) fn label(name: &str, description: &str) -> String {
-    let vague = matches!(
-        name,
-        "text" | "what" | "value" | "extra" | "worth" | "after" | "name_part"
-    );
-    let short = description.split_whitespace().count() <= 6;
-    if vague && short && !description.is_empty() {
-        return lowered(
-            description
-                .split([';', ','])
-                .next()
-                .unwrap_or(description)
-                .trim(),
-        );
-    }
-    let words = spaced(name);
+pub(super) fn label(name: &str) -> String {
+    let words = match name {
+        "what" => "purpose",
+        "name_part" => "name",
+        other => other,
+    };
+    let words = spaced(words);
     words.strip_suffix(" id").unwrap_or(&words).to_owned()
 }
 
