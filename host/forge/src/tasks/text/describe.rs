@@ -29,6 +29,7 @@ pub(super) fn requests(
         maker,
         calls: &trajectory.calls,
         draws: Draws::new(candidate.key(maker.options.seed, "requests")),
+        now: 0,
         told: Vec::new(),
         implicit: Vec::new(),
     };
@@ -68,6 +69,8 @@ struct Teller<'a> {
     maker: &'a Maker<'a>,
     calls: &'a [PlannedCall],
     draws: Draws,
+    /// The requested call that is put into words.
+    now: usize,
     /// The entities that requests named so far, in order.
     told: Vec<Told>,
     implicit: Vec<Implicit>,
@@ -85,6 +88,7 @@ impl Teller<'_> {
     }
 
     fn request(&mut self, call: usize) -> Result<Request, Rejection> {
+        self.now = call;
         let planned = &self.calls[call];
         let mut request = Request {
             tool: planned.tool.clone(),
@@ -152,7 +156,7 @@ impl Teller<'_> {
             .map(Mention::Described)
     }
 
-    /// What an earlier request made. No later request may have made another of the kind.
+    /// What an earlier request made. No request between may have made another of the kind.
     fn produced(
         &self,
         source: usize,
@@ -160,7 +164,7 @@ impl Teller<'_> {
         entity: String,
         value: &Value,
     ) -> Result<Mention, Rejection> {
-        let later = self.calls[source + 1..]
+        let later = self.calls[source + 1..self.now]
             .iter()
             .filter(|call| call.requested);
         let another = later
