@@ -14,7 +14,10 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
-pub(crate) use self::forge::{Forge, ForgeCommand, ForgeEnv, ForgeGraph, ForgeNew, ForgeRows};
+pub(crate) use self::forge::{
+    ChainSampling, Forge, ForgeCommand, ForgeEnv, ForgeGraph, ForgeNew, ForgeRows, ForgeTasks,
+    TaskFormat, TaskStage,
+};
 pub(crate) use self::plugin::{Plugin, PluginCommand};
 pub(crate) use self::run::Run;
 pub(crate) use self::serve::Serve;

@@ -14,6 +14,7 @@
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
 //! | rows in FTRL's form, made in five stages | [`rows`] |
+//! | tasks from chains: executed, put into words, refined, checked, replayed | [`tasks`] |
 
 pub mod ask;
 pub mod compose;
@@ -21,5 +22,6 @@ pub mod countries;
 pub mod graph;
 pub mod rows;
 pub mod sampling;
+pub mod tasks;
 pub mod verify;
 pub mod writer;

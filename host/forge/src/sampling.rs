@@ -40,7 +40,8 @@ use rlf_random::{Key, Purpose};
 use serde::Serialize;
 
 use crate::graph::ToolGraph;
-use walker::{Draws, Walker};
+pub(crate) use walker::Draws;
+use walker::Walker;
 
 /// How chains are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

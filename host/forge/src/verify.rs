@@ -7,7 +7,7 @@
 //! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
 
 mod arguments;
-mod play;
+pub(crate) mod play;
 mod report;
 mod walk;
 

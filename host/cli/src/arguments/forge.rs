@@ -2,9 +2,11 @@
 
 mod new;
 mod rows;
+mod tasks;
 
 pub(crate) use new::ForgeNew;
 pub(crate) use rows::ForgeRows;
+pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage};
 
 use std::path::PathBuf;
 
@@ -43,6 +45,34 @@ pub(crate) enum ForgeCommand {
     /// of the training split; rejected.jsonl with the reason of every rejection; rows.json with figures; and the artefact
     /// of every stage. The same seed and options write the same bytes.
     Rows(ForgeRows),
+    /// Make tasks in environments: chains of tools, executed, put into words, and checked
+    ///
+    /// Each candidate is sampled from the seed, executed, written as the words of a user, refined, and kept only if a
+    /// solver that is given only what the text says reaches the goal. At the end, each task is replayed in the sandbox.
+    /// A run that was stopped goes on where it was. Rejected candidates are in OUTPUT/rejected.jsonl with their reasons.
+    Tasks(Box<ForgeTasks>),
+    /// Count what a folder of tasks has, and what was rejected
+    Stats {
+        /// Folder that `forge tasks` made
+        folder: PathBuf,
+        /// HTML page to write (default: none)
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+    },
+    /// Write the tasks of a folder as rows for training
+    Export {
+        /// Folder that `forge tasks` made
+        folder: PathBuf,
+        /// Format of the rows; may be repeated
+        #[arg(long, required = true)]
+        format: Vec<TaskFormat>,
+        /// Folder to write FORMAT/SPLIT.jsonl to (default: the folder of the tasks)
+        #[arg(long, short, value_name = "DIR")]
+        output: Option<PathBuf>,
+        /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
+        #[arg(long, default_value = "worlds", value_name = "NAME")]
+        environment: String,
+    },
 }
 
 #[derive(Debug, Args)]

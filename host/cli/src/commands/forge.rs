@@ -1,10 +1,18 @@
 //! `rlf-host forge`: composes, writes and verifies environments, exports specifications, and draws their tool graph.
+mod export;
+mod stats;
+mod suite;
+mod tasks;
 
 mod compose;
+mod export;
 mod graph;
 mod new;
 mod prompts;
 mod rows;
+mod stats;
+mod suite;
+mod tasks;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,6 +34,19 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
         ForgeCommand::Env(command) => command,
         ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
         ForgeCommand::Rows(rows) => return rows::run(rows, options),
+        ForgeCommand::Tasks(tasks) => return tasks::run(options, tasks),
+        ForgeCommand::Stats { folder, html } => {
+            return stats::run(folder, html.as_deref(), options.json);
+        }
+        ForgeCommand::Export {
+            folder,
+            format,
+            output,
+            environment,
+        } => {
+            let output = output.as_deref().unwrap_or(folder);
+            return export::run(folder, format, output, environment, options.json);
+        }
     };
     match command {
         ForgeEnv::Compose {

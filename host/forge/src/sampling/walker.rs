@@ -8,33 +8,33 @@ use super::SamplingOptions;
 use crate::graph::ToolGraph;
 
 /// Draws of one key, one after the other.
-pub(super) struct Draws {
+pub(crate) struct Draws {
     key: Key,
     next: u64,
 }
 
 impl Draws {
-    pub(super) fn new(key: Key) -> Self {
+    pub(crate) fn new(key: Key) -> Self {
         Self { key, next: 0 }
     }
 
     /// An index below a length, which must not be 0.
-    pub(super) fn index(&mut self, length: usize) -> usize {
+    pub(crate) fn index(&mut self, length: usize) -> usize {
         self.next += 1;
         self.key.below(self.next, length as u64) as usize
     }
 
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.next += 1;
         self.key.uniform(self.next) < probability
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
+    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
         (!choices.is_empty()).then(|| choices[self.index(choices.len())])
     }
 
     /// `count` of the choices in a random order.
-    pub(super) fn several<T>(&mut self, mut choices: Vec<T>, count: usize) -> Vec<T> {
+    pub(crate) fn several<T>(&mut self, mut choices: Vec<T>, count: usize) -> Vec<T> {
         self.next += 1;
         self.key.at(self.next).shuffle(&mut choices);
         choices.truncate(count);

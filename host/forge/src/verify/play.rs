@@ -8,22 +8,22 @@ use serde_json::{Map, Value};
 
 /// A call and its end.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Played {
-    pub(super) ended: Ended,
+pub(crate) struct Played {
+    pub(crate) ended: Ended,
     /// The text that the model reads.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// The structured part of the observation, if there is one, or the text as JSON.
-    pub(super) result: Option<Value>,
-    pub(super) structured: bool,
+    pub(crate) result: Option<Value>,
+    pub(crate) structured: bool,
     /// Hash of the state after the call.
-    pub(super) state: Option<String>,
+    pub(crate) state: Option<String>,
     /// For logs.
-    pub(super) detail: String,
+    pub(crate) detail: String,
 }
 
 impl Played {
     /// Whether the call broke the environment. Mistakes of the caller do not count.
-    pub(super) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         !matches!(
             self.ended,
             Ended::Ok | Ended::Failed | Ended::InvalidArguments
@@ -32,7 +32,7 @@ impl Played {
 }
 
 /// Makes one call as a turn of its own.
-pub(super) async fn call(
+pub(crate) async fn call(
     session: &mut EnvironmentSession,
     number: usize,
     tool: &str,

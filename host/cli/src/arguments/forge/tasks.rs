@@ -1,0 +1,135 @@
+//! The options of `rlf-host forge tasks`, `stats` and `export`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+use crate::arguments::MAX_COUNT;
+
+/// Formats of rows for training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TaskFormat {
+    /// One row for each turn, for `[tasks]` of a configuration
+    Tasks,
+    /// One conversation for each task, for `tasks.demonstrations`
+    Demonstrations,
+    /// One row for each turn of the model, as Alpaca has them
+    Alpaca,
+    /// One row for each turn, as EnvFactory and verl have them
+    Verl,
+}
+
+/// How chains of tools are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ChainSampling {
+    /// For each tool, first tools that fill its inputs
+    Topology,
+    /// From each tool to one that depends on it
+    RandomWalk,
+}
+
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // Flags of a command line are what they are.
+pub(crate) struct ForgeTasks {
+    /// Specifications (`.toml`, `.json`), or folders of them
+    #[arg(required = true, value_name = "ENV")]
+    pub(crate) environments: Vec<PathBuf>,
+    /// Number of tasks
+    #[arg(long, default_value_t = 2_575, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_COUNT))]
+    pub(crate) count: usize,
+    /// Seed of all draws
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Folder to write to
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// How chains of tools are sampled
+    #[arg(long, value_enum, default_value_t = ChainSampling::Topology)]
+    pub(crate) sampling: ChainSampling,
+    /// Number of tools at which a sampled chain ends
+    #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub(crate) chain: usize,
+    /// Largest number of environments of a task
+    #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(1..=3))]
+    pub(crate) max_servers: usize,
+    /// Largest number of gold calls of a task
+    #[arg(long, default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub(crate) max_calls: usize,
+    /// Largest number of turns of a task
+    #[arg(long, default_value_t = 4, value_parser = RangedU64ValueParser::<usize>::new().range(1..=16))]
+    pub(crate) max_turns: usize,
+    /// Largest number of gold calls of a turn
+    #[arg(long, default_value_t = 5, value_parser = RangedU64ValueParser::<usize>::new().range(1..=16))]
+    pub(crate) max_turn_calls: usize,
+    /// Largest number of tools that a model is offered, unless the gold calls need more (default: all)
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max_tools_shown: Option<usize>,
+    /// Scenarios in which tasks begin, with commas: simple, medium, complex, boundary (default: all)
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) scenarios: Vec<String>,
+    /// Probability of each refinement: 0 makes plain requests, which name everything
+    #[arg(long, default_value_t = 0.5, value_name = "SHARE", value_parser = share)]
+    pub(crate) refine: f64,
+    /// Leave out greetings and closing words
+    #[arg(long)]
+    pub(crate) terse: bool,
+    /// Keep tasks of one call whose arguments are copied from the text
+    #[arg(long)]
+    pub(crate) keep_trivial: bool,
+    /// Attempts of the solver at each task
+    #[arg(long, default_value_t = 4, value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
+    pub(crate) attempts: u32,
+    /// Attempts that must reach the goal
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = RangedU64ValueParser::<u32>::new().range(1..=64))]
+    pub(crate) min_passes: u32,
+    /// Share of the environments that is held out for validation, and again for the test split
+    #[arg(long, default_value_t = 0.15, value_name = "SHARE", value_parser = share)]
+    pub(crate) held_out_environments: f64,
+    /// Share of the other environments' operations that is held out
+    #[arg(long, default_value_t = 0.1, value_name = "SHARE", value_parser = share)]
+    pub(crate) held_out_tools: f64,
+    /// Formats of rows to write; may be repeated
+    #[arg(long, value_enum, default_values_t = [TaskFormat::Tasks, TaskFormat::Demonstrations])]
+    pub(crate) format: Vec<TaskFormat>,
+    /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
+    #[arg(long, default_value = "worlds", value_name = "NAME")]
+    pub(crate) environment: String,
+    /// Do not replay the tasks in the sandbox
+    #[arg(long)]
+    pub(crate) no_replay: bool,
+    /// Make everything anew from this stage on
+    #[arg(long, value_enum, value_name = "STAGE", conflicts_with = "restart")]
+    pub(crate) from: Option<TaskStage>,
+    /// Delete what the folder has, and make everything anew
+    #[arg(long)]
+    pub(crate) restart: bool,
+    /// Make a small sample, say how long the whole would take and how large it would be, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// The stages of `forge tasks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TaskStage {
+    /// Sampled environments and chains of tools
+    Chains,
+    /// Executed chains
+    Trajectories,
+    /// The words of users
+    Queries,
+    /// Information flow, solver and filters
+    Checks,
+    /// The replay in the sandbox
+    Replays,
+}
+
+/// Reads a share, from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err("it is not between 0 and 1".to_owned())
+    }
+}

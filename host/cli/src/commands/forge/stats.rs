@@ -1,0 +1,87 @@
+//! `rlf-host forge stats`: counts what a folder of tasks has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use console::style;
+use rlf_forge::tasks::{Folder, Made, Statistics};
+
+use super::suite::of_folder;
+
+pub(super) fn run(folder: &Path, html: Option<&Path>, as_json: bool) -> anyhow::Result<ExitCode> {
+    let folder = Folder::new(folder);
+    let suite = of_folder(&folder)?;
+    let unfinished = "`rlf-host forge tasks` has not finished this folder";
+    let tasks = folder.read_tasks().context(unfinished)?;
+    let made = Made {
+        candidates: tasks.last().map_or(0, |task| task.candidate + 1),
+        tasks,
+        rejected: folder.read_rejected().context(unfinished)?,
+    };
+    let statistics = Statistics::new(&suite, &made);
+    if let Some(html) = html {
+        let title = format!("Tasks of {}", folder.path().display());
+        rlf_files::write(html, statistics.to_html(&title).as_bytes())
+            .with_context(|| format!("cannot write {}", html.display()))?;
+    }
+    if as_json {
+        say!("{}", serde_json::to_string_pretty(&statistics)?);
+    } else {
+        show(&statistics);
+        if let Some(html) = html {
+            say!("{}", html.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the counts.
+pub(super) fn show(counts: &Statistics) {
+    say!(
+        "{} {} tasks, {} turns, {} calls; {} of {} environments, {} of {} tools",
+        style("tasks").bold(),
+        counts.tasks,
+        counts.turns,
+        counts.calls,
+        counts.environments_used,
+        counts.environments,
+        counts.tools_used,
+        counts.tools
+    );
+    line("split", &counts.by_split);
+    line("unseen in training", &counts.by_unseen);
+    line("domain", &counts.by_domain);
+    line("environments of a task", &counts.by_servers);
+    line("calls of a task", &counts.by_calls);
+    line("turns of a task", &counts.by_turns);
+    line("implicitness", &counts.by_implicit);
+    line("difficulty", &counts.by_difficulty);
+    say!(
+        "templates of words: {}; the most frequent one has {:.2} % of the tasks",
+        counts.templates,
+        100.0 * counts.most_frequent_template
+    );
+    let rejected: usize = counts.rejected.values().flat_map(BTreeMap::values).sum();
+    say!(
+        "rejected: {rejected} of {} candidates ({:.1} %)",
+        counts.candidates,
+        100.0 * rejected as f64 / counts.candidates.max(1) as f64
+    );
+    for (stage, reasons) in &counts.rejected {
+        let reasons: BTreeMap<&str, usize> = reasons
+            .iter()
+            .map(|(reason, count)| (reason.as_str(), *count))
+            .collect();
+        line(&format!("  {}", stage.as_str()), &reasons);
+    }
+}
+
+fn line<K: std::fmt::Display>(name: &str, counts: &BTreeMap<K, usize>) {
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(key, count)| format!("{key} {count}"))
+        .collect();
+    say!("{name}: {}", counts.join(", "));
+}

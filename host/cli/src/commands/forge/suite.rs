@@ -1,0 +1,147 @@
+//! Reading the environments that tasks are made in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use rlf_forge::tasks::{Folder, Suite};
+use rlf_specification::{Format, Program, check_file};
+use serde_json::Value;
+
+use crate::display::printable;
+
+/// The record that `forge env compose` leaves beside its files. It knows their domains.
+const COMPOSED: &str = "composed.jsonl";
+
+/// Specifications and their files.
+pub(super) struct Read {
+    pub(super) suite: Suite,
+    /// The file of each environment, by the environment's name.
+    pub(super) files: BTreeMap<String, PathBuf>,
+}
+
+/// Reads specifications from files and folders.
+pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Read> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            files.extend(specifications(path)?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let mut programs: Vec<(Program, String)> = Vec::with_capacity(files.len());
+    let mut by_name = BTreeMap::new();
+    let mut domains: BTreeMap<PathBuf, BTreeMap<String, String>> = BTreeMap::new();
+    for file in files {
+        let program = program(&file)?;
+        let name = program.specification().name.clone();
+        let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
+        if !domains.contains_key(&folder) {
+            domains.insert(folder.clone(), composed_domains(&folder)?);
+        }
+        let domain = domains[&folder].get(&name);
+        programs.push((
+            program,
+            domain.cloned().unwrap_or_else(|| "other".to_owned()),
+        ));
+        by_name.insert(name, file);
+    }
+    Ok(Read {
+        suite: Suite::from_programs(programs)?,
+        files: by_name,
+    })
+}
+
+/// The environments of a folder of tasks.
+pub(super) fn of_folder(folder: &Folder) -> anyhow::Result<Suite> {
+    let path = folder.environments();
+    if !path.is_dir() {
+        bail!(
+            "{} was not made by `rlf-host forge tasks`: it has no environments",
+            folder.path().display()
+        );
+    }
+    Ok(read(&[path])?.suite)
+}
+
+fn program(file: &Path) -> anyhow::Result<Program> {
+    if Format::of(file).is_none() {
+        bail!(
+            "{}: tasks are made in specifications, which end in .toml or .json; `rlf-host forge env compose` makes some",
+            file.display()
+        );
+    }
+    let checked = check_file(file).with_context(|| format!("cannot read {}", file.display()))?;
+    checked.program.ok_or_else(|| {
+        let findings: Vec<String> = checked
+            .findings
+            .iter()
+            .map(|finding| format!("  {}", printable(&finding.to_string())))
+            .collect();
+        anyhow::anyhow!("{} has errors:\n{}", file.display(), findings.join("\n"))
+    })
+}
+
+/// The specifications of a folder, by name.
+fn specifications(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry
+            .with_context(|| format!("cannot read {}", folder.display()))?
+            .path();
+        if file.is_file() && Format::of(&file).is_some() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The domains of composed environments, by name.
+fn composed_domains(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let file = folder.join(COMPOSED);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+    };
+    let mut domains = BTreeMap::new();
+    for line in text.lines() {
+        let line: Value = rlf_json::from_str(line).with_context(|| {
+            format!("{} is not what `forge env compose` writes", file.display())
+        })?;
+        if let (Some(name), Some(domain)) = (line["made"].as_str(), line["domain"].as_str()) {
+            domains.insert(name.to_owned(), domain.to_owned());
+        }
+    }
+    Ok(domains)
+}
+
+/// Copies the environments and their domains into a folder of tasks, so that it can be used alone.
+pub(super) fn keep(read: &Read, folder: &Folder) -> anyhow::Result<()> {
+    let to = folder.environments();
+    std::fs::create_dir_all(&to)
+        .with_context(|| format!("cannot make the folder {}", to.display()))?;
+    for (name, file) in &read.files {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        let copy = to.join(format!("{name}.{}", extension.unwrap_or("toml")));
+        let text =
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        if std::fs::read(&copy).ok().as_deref() != Some(&text) {
+            rlf_files::write(&copy, &text)
+                .with_context(|| format!("cannot write {}", copy.display()))?;
+        }
+    }
+    let domains: Vec<String> = read
+        .suite
+        .environments()
+        .iter()
+        .map(|one| serde_json::json!({ "made": one.name, "domain": one.domain }).to_string())
+        .collect();
+    let record = to.join(COMPOSED);
+    rlf_files::write(&record, (domains.join("\n") + "\n").as_bytes())
+        .with_context(|| format!("cannot write {}", record.display()))
+}

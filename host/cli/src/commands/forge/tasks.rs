@@ -1,0 +1,264 @@
+//! `rlf-host forge tasks`: makes tasks in environments.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use console::style;
+use indicatif::{ProgressBar, ProgressStyle};
+use rlf_forge::tasks::output::Written;
+use rlf_forge::tasks::pipeline::Replayer;
+use rlf_forge::tasks::replay::replay;
+use rlf_forge::tasks::{
+    Folder, Made, Maker, Manifest, Progress, Sampling, Stage, Statistics, TaskOptions, TaskRecord,
+    make,
+};
+use serde_json::json;
+
+use super::suite::{Read, keep, read};
+use super::{NO_BINDINGS, export, stats};
+use crate::arguments::{ChainSampling, Forge, ForgeTasks, TaskStage};
+use crate::commands::env::find;
+use crate::operator::Operator;
+
+/// Tasks that a dry run makes.
+const SAMPLE: usize = 64;
+
+pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
+    let read = read(&command.environments)?;
+    let options = options(command);
+    known_scenarios(&read, &options)?;
+    if command.dry_run {
+        return dry_run(&read, &options, forge.json);
+    }
+    let begun = Instant::now();
+    let folder = Folder::new(&command.output);
+    let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
+    if command.restart {
+        folder.forget(Stage::Chains)?;
+        match std::fs::remove_file(folder.manifest()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).context("cannot delete the manifest");
+            }
+            _ => {}
+        }
+    }
+    folder.begin(&manifest)?;
+    if let Some(from) = command.from {
+        folder.forget(stage(from))?;
+    }
+    keep(&read, &folder)?;
+    let maker = Maker::new(&read.suite, &options);
+    let made = if command.no_replay {
+        run_stages(&maker, &folder, None)?
+    } else {
+        let operator = Operator::load(forge.config.as_deref())?;
+        let environments = folder.environments();
+        let found = find(
+            forge.plugins.plugins.as_deref(),
+            &operator,
+            &environments,
+            &NO_BINDINGS,
+        )?;
+        let runtime = crate::commands::runtime()?;
+        let mut replays = |tasks: &[TaskRecord]| {
+            let all = async {
+                let mut results = Vec::with_capacity(tasks.len());
+                for task in tasks {
+                    let result = replay(&found.environments, &found.name, task).await;
+                    results.push(result.map_err(|error| error.to_string()));
+                }
+                results
+            };
+            Ok(runtime.block_on(all))
+        };
+        run_stages(&maker, &folder, Some(&mut replays))?
+    };
+    let written = export::write(
+        &read.suite,
+        &made.tasks,
+        &command.format,
+        &command.environment,
+        folder.path(),
+    )?;
+    report(
+        &read,
+        &made,
+        &written,
+        begun.elapsed().as_secs_f64(),
+        command,
+        forge.json,
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(command: &ForgeTasks) -> TaskOptions {
+    TaskOptions {
+        count: command.count,
+        seed: command.seed,
+        sampling: match command.sampling {
+            ChainSampling::Topology => Sampling::Topology,
+            ChainSampling::RandomWalk => Sampling::RandomWalk,
+        },
+        chain: command.chain,
+        max_servers: command.max_servers,
+        max_calls: command.max_calls,
+        max_turns: command.max_turns,
+        max_turn_calls: command.max_turn_calls.min(command.max_calls),
+        max_tools_shown: command.max_tools_shown,
+        scenarios: command.scenarios.clone(),
+        refine: command.refine,
+        terse: command.terse,
+        keep_trivial: command.keep_trivial,
+        attempts: command.attempts,
+        min_passes: command.min_passes.min(command.attempts),
+        held_out_environments: command.held_out_environments,
+        held_out_tools: command.held_out_tools,
+    }
+}
+
+fn stage(stage: TaskStage) -> Stage {
+    match stage {
+        TaskStage::Chains => Stage::Chains,
+        TaskStage::Trajectories => Stage::Trajectories,
+        TaskStage::Queries => Stage::Queries,
+        TaskStage::Checks => Stage::Checks,
+        TaskStage::Replays => Stage::Replays,
+    }
+}
+
+/// Every environment has one of the scenarios, and every scenario is one of an environment.
+fn known_scenarios(read: &Read, options: &TaskOptions) -> anyhow::Result<()> {
+    let environments = read.suite.environments();
+    for wanted in &options.scenarios {
+        if !environments
+            .iter()
+            .any(|one| one.scenarios.contains(wanted))
+        {
+            bail!(
+                "no environment has a scenario `{wanted}`; there are simple, medium, complex and boundary"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Runs the stages, with a live line on a terminal.
+fn run_stages(
+    maker: &Maker<'_>,
+    folder: &Folder,
+    replays: Option<&mut Replayer<'_>>,
+) -> anyhow::Result<Made> {
+    let bar = if std::io::stderr().is_terminal() {
+        let bar = ProgressBar::new(maker.options.count as u64);
+        let style = "tasks {bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar
+    } else {
+        ProgressBar::hidden()
+    };
+    let made = make(maker, folder, replays, |progress: Progress| {
+        bar.set_position(progress.kept as u64);
+        bar.set_message(format!("{} candidates", progress.candidates));
+    });
+    bar.finish_and_clear();
+    Ok(made?)
+}
+
+/// Makes a small sample in a temporary folder, and says what the whole would need.
+fn dry_run(read: &Read, options: &TaskOptions, as_json: bool) -> anyhow::Result<ExitCode> {
+    let sample = TaskOptions {
+        count: options.count.min(SAMPLE),
+        ..options.clone()
+    };
+    let begun = Instant::now();
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = Folder::new(folder.path());
+    folder.begin(&Manifest::new(&read.suite, &sample, false))?;
+    let maker = Maker::new(&read.suite, &sample);
+    let made = make(&maker, &folder, None, |_| {})?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let times = options.count as f64 / sample.count as f64;
+    let size = std::fs::metadata(folder.tasks()).map_or(0, |file| file.len());
+    let tools: usize = read
+        .suite
+        .environments()
+        .iter()
+        .map(|one| one.tools.len())
+        .sum();
+    let kept = made.tasks.len() as f64 / made.candidates.max(1) as f64;
+    let splits = maker.splits.counts();
+    if as_json {
+        let report = json!({
+            "environments": read.suite.environments().len(), "tools": tools, "splits": splits, "sampled": made.tasks.len(),
+            "share_kept": kept, "estimated_seconds": seconds * times, "estimated_bytes": size as f64 * times,
+            "tokens": 0,
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let splits: Vec<String> = splits
+        .iter()
+        .map(|(split, count)| format!("{split} {count}"))
+        .collect();
+    say!(
+        "{} environments with {tools} tools ({})",
+        read.suite.environments().len(),
+        splits.join(", ")
+    );
+    say!(
+        "a sample of {} tasks took {seconds:.1} s; {:.0} % of the candidates were kept",
+        made.tasks.len(),
+        100.0 * kept
+    );
+    say!(
+        "{} tasks: about {:.0} s without the replay, {:.0} MB of tasks; no model is asked, so no token is paid for",
+        options.count,
+        seconds * times,
+        size as f64 * times / 1e6
+    );
+    for task in made.tasks.iter().take(3) {
+        for turn in &task.turns {
+            say!("  {} {}", style(&task.id).cyan(), turn.query);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(
+    read: &Read,
+    made: &Made,
+    written: &[Written],
+    seconds: f64,
+    command: &ForgeTasks,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let statistics = Statistics::new(&read.suite, made);
+    let each = made.tasks.len() as f64 / seconds.max(1e-9);
+    if as_json {
+        let files = written
+            .iter()
+            .map(|file| json!({ "path": file.path, "rows": file.rows }));
+        let report = json!({
+            "output": command.output, "seconds": seconds, "tasks_per_second": each, "replayed": !command.no_replay,
+            "statistics": statistics, "files": files.collect::<Vec<_>>(),
+        });
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(());
+    }
+    stats::show(&statistics);
+    export::show(written);
+    say!(
+        "{:.1} s, {each:.0} tasks/s; {}",
+        seconds,
+        if command.no_replay {
+            "not replayed in the sandbox"
+        } else {
+            "every task was replayed in the sandbox"
+        }
+    );
+    Ok(())
+}

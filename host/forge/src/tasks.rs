@@ -1,0 +1,48 @@
+//! Tasks for policies: chains of tools, executed, put into words, refined, and kept only if they can be solved from
+//! what their text says.
+//!
+//! A candidate is a number. From it and a seed follow its environments, scenarios and chain of tools
+//! ([`make`]). The chain is executed in the environments; calls that contribute nothing are pruned, and the rest is split
+//! into turns. A query is written back from what was done, and says less where a model can find out the rest
+//! ([`text`]). A task is kept if every argument of its gold calls can be known, a solver that is given only what the text
+//! says reaches the goal, and the task is worth doing ([`check`](mod@check)). Then it is replayed in the sandboxed
+//! environment ([`replay`](mod@replay)). Each rejected candidate is kept with its reason.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | the record of a task | [`record`] |
+//! | what the words of a user mean | [`request`] |
+//! | environments: opening, calling, states; which there are | [`environment`], [`suite`] |
+//! | held-out environments and tools | [`split`] |
+//! | sampling and execution | [`make`] |
+//! | requests, refinement and sentences | [`text`] |
+//! | information flow, solver, filters | [`check`](mod@check) |
+//! | the stages on disk | [`pipeline`] |
+//! | counts of what was made and rejected | [`statistics`] |
+//! | rows for training: our tasks and demonstrations, alpaca, verl | [`output`] |
+
+mod assemble;
+pub mod check;
+pub mod environment;
+pub mod make;
+pub mod options;
+pub mod output;
+pub mod pipeline;
+pub mod record;
+pub mod rejection;
+pub mod replay;
+pub mod request;
+pub mod split;
+mod stage_file;
+pub mod statistics;
+pub mod suite;
+pub mod text;
+
+pub use make::Maker;
+pub use options::{Sampling, TaskOptions};
+pub use pipeline::{Folder, Made, Manifest, PipelineError, Progress, make};
+pub use record::TaskRecord;
+pub use rejection::{Reason, Rejected, Rejection, Stage};
+pub use stage_file::FileError;
+pub use statistics::Statistics;
+pub use suite::{Suite, SuiteError};

@@ -1,0 +1,91 @@
+//! Checks whether a task can be solved from what its text says, and whether it is worth solving.
+//!
+//! | looking for | module |
+//! |---|---|
+//! | where each argument of the gold calls can be known from | `flow` |
+//! | values that the text must say, and values that it must not say | `said` |
+//! | a solver that acts, given only what the text says | `solver` |
+//! | tasks that are trivial, do nothing, or are there already | `filters` |
+
+mod filters;
+mod flow;
+mod said;
+mod solver;
+
+pub use filters::Seen;
+pub use solver::solves;
+
+use std::collections::BTreeMap;
+
+use rlf_random::{Key, Purpose};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Measures, Origin, TaskRecord};
+use super::rejection::{Reason, Rejection};
+use super::suite::Suite;
+use crate::graph::ToolGraph;
+
+/// What the checks found out about a task that passed them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checked {
+    /// Where each argument can be known from, for each call of each turn.
+    pub origins: Vec<Vec<BTreeMap<String, Origin>>>,
+    /// Its size and difficulty.
+    pub measures: Measures,
+}
+
+/// How strict the checks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strictness {
+    /// Seed of the solver's choices.
+    pub seed: u64,
+    /// Attempts of the solver.
+    pub attempts: u32,
+    /// Attempts that must reach the goal.
+    pub min_passes: u32,
+    /// Whether tasks of one call with copied arguments are kept.
+    pub keep_trivial: bool,
+}
+
+/// Checks a task. Its origins and measures need not be filled in.
+pub fn check(
+    suite: &Suite,
+    graph: &ToolGraph,
+    task: &TaskRecord,
+    strictness: Strictness,
+) -> Result<Checked, Rejection> {
+    said::everything(task)?;
+    let origins = flow::origins(suite, task)?;
+    said::nothing_more(suite, task)?;
+    filters::worth_doing(suite, task, &origins, strictness.keep_trivial)?;
+    let key = Key::new(strictness.seed, Purpose::Order)
+        .named("forge solver")
+        .named(&task.id);
+    let mut passes = 0;
+    let mut last = String::new();
+    for attempt in 0..strictness.attempts {
+        match solves(suite, graph, task, key.at(u64::from(attempt))) {
+            Ok(()) => passes += 1,
+            Err(why) => last = why.to_string(),
+        }
+    }
+    if passes < strictness.min_passes {
+        let attempts = strictness.attempts;
+        let detail =
+            format!("{passes} of {attempts} attempts reached the goal; the last failure: {last}");
+        return Err(Rejection::new(Reason::Impossible, detail));
+    }
+    let failed = strictness.attempts - passes;
+    Ok(Checked {
+        measures: Measures {
+            calls: task.turns.iter().map(|turn| turn.calls.len()).sum(),
+            turns: task.turns.len(),
+            servers: task.servers.len(),
+            attempts: strictness.attempts,
+            passes,
+            difficulty: f64::from(failed) / f64::from(strictness.attempts.max(1)),
+        },
+        origins,
+    })
+}

@@ -1,0 +1,133 @@
+//! What the text says: every value that a request depends on, and none that the model has to find out.
+
+use serde_json::Value;
+
+use crate::graph::ValueType;
+use crate::tasks::make::items;
+use crate::tasks::record::TaskRecord;
+use crate::tasks::rejection::{Reason, Rejection};
+use crate::tasks::request::Mention;
+use crate::tasks::suite::Suite;
+use crate::tasks::text::spoken;
+
+/// Whether a text says a value, as a word or words of its own.
+pub(super) fn says(text: &str, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(|item| says(text, item)),
+        Value::Null | Value::Object(_) => false,
+        scalar => {
+            let wanted = spoken(scalar).to_lowercase();
+            let text = text.to_lowercase();
+            let inside = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+            // 5 is neither in 1.5 nor in 5.5, but it may end a sentence.
+            let fraction = |before: &str, after: &str| {
+                let digit = |letter: Option<char>| letter.is_some_and(|one| one.is_ascii_digit());
+                let mut behind = before.chars().rev();
+                let mut ahead = after.chars();
+                scalar.is_number()
+                    && (matches!(behind.next(), Some('.' | '-')) && digit(behind.next())
+                        || matches!(ahead.next(), Some('.' | '-')) && digit(ahead.next()))
+            };
+            !wanted.is_empty()
+                && text.match_indices(&wanted).any(|(at, _)| {
+                    let (before, after) = (&text[..at], &text[at + wanted.len()..]);
+                    !inside(before.chars().next_back())
+                        && !inside(after.chars().next())
+                        && !fraction(before, after)
+                })
+        }
+    }
+}
+
+/// Every value of every request is in the text of its turn.
+pub(super) fn everything(task: &TaskRecord) -> Result<(), Rejection> {
+    for (number, turn) in task.turns.iter().enumerate() {
+        for request in &turn.requests {
+            let values = request.arguments.values().flat_map(Mention::values);
+            if let Some(missing) = values.into_iter().find(|value| !says(&turn.query, value)) {
+                let detail = format!(
+                    "turn {}: the request for {} needs {missing}, which the text does not say",
+                    number + 1,
+                    request.tool
+                );
+                return Err(Rejection::new(Reason::Unsaid, detail));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No text says a key that only a tool knows, and no text says all that it asks for.
+pub(super) fn nothing_more(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
+    let leak = |detail: String| Err(Rejection::new(Reason::Leak, detail));
+    for (number, turn) in task.turns.iter().enumerate() {
+        let earlier = &task.turns[..=number];
+        for call in &turn.calls {
+            for (parameter, value) in &call.arguments {
+                let Some(input) = suite.input(&call.tool, parameter) else {
+                    continue;
+                };
+                let is_secret =
+                    matches!(input.kind.item(), ValueType::Key(_)) && input.from_user.is_none();
+                if is_secret && earlier.iter().any(|turn| says(&turn.query, value)) {
+                    return leak(format!(
+                        "turn {}: the text says the key {value}",
+                        number + 1
+                    ));
+                }
+            }
+            if call.requested && suite.is_read_only(&call.tool) {
+                let asked: Vec<&Value> = call.arguments.values().collect();
+                let mut told = items(&call.result)
+                    .iter()
+                    .filter_map(Value::as_object)
+                    .flat_map(|item| item.values())
+                    .filter(|value| value.is_string() || value.is_number())
+                    .filter(|value| !asked.contains(value))
+                    .peekable();
+                if told.peek().is_some() && told.all(|value| says(&turn.query, value)) {
+                    return leak(format!(
+                        "turn {}: the text says the whole result of {}",
+                        number + 1,
+                        call.tool
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::says;
+
+    #[test]
+    fn a_value_is_said_as_words_of_its_own() {
+        let text = "Pay 15.5 for Ada Byron's order on 2024-03-01, urgent: yes. It is 5.";
+        for said in [
+            json!("ada byron"),
+            json!(15.5),
+            json!("2024-03-01"),
+            json!(true),
+            json!(5),
+            json!(["Ada", "order"]),
+        ] {
+            assert!(says(text, &said), "{said}");
+        }
+        for unsaid in [
+            json!("da"),
+            json!(15),
+            json!(1),
+            json!(3),
+            json!(false),
+            json!(null),
+            json!(2024),
+            json!(["Ada", "Bob"]),
+        ] {
+            assert!(!says(text, &unsaid), "{unsaid}");
+        }
+    }
+}

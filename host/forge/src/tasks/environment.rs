@@ -1,0 +1,138 @@
+//! What making tasks needs of environments: to open them, to call tools, and to read and load states.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rlf_specification::{Program, Refusal, Size, State, UNDONE};
+use serde_json::{Map, Value};
+
+use super::record::{Arguments, Start};
+
+/// Environments that sessions can be opened in.
+///
+/// [`Specified`] runs specifications natively, in microseconds a call. Another implementation can pass everything on to
+/// sessions of a component or of Python files.
+pub trait TaskEnvironment: Send + Sync {
+    /// Opens a session of these environments, each in a state that is generated from its scenario and seed.
+    fn open(&self, servers: &BTreeMap<String, Start>) -> Result<Box<dyn TaskSession>, PlayError>;
+}
+
+/// An open session.
+pub trait TaskSession: Send {
+    /// Calls a tool, `Server-name`. A refused call has changed nothing.
+    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Value, PlayError>;
+    /// The state of each environment.
+    fn state(&self) -> Result<Map<String, Value>, PlayError>;
+    /// Replaces the state of each environment.
+    fn load(&mut self, states: &Map<String, Value>) -> Result<(), PlayError>;
+}
+
+/// Why an environment could not be played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlayError {
+    /// The tool refused the call, with its message for the model.
+    #[error("{0}")]
+    Refused(String),
+    /// There is no such environment or tool.
+    #[error("there is no {0}")]
+    Missing(String),
+    /// The scenario or state does not load.
+    #[error("{server} does not load: {why}")]
+    Load {
+        /// The environment.
+        server: String,
+        /// Its own explanation.
+        why: String,
+    },
+    /// The environment broke.
+    #[error("{tool} broke: {why}")]
+    Broke {
+        /// The tool.
+        tool: String,
+        /// Its own explanation.
+        why: String,
+    },
+}
+
+/// Specifications, run natively.
+#[derive(Debug, Clone, Default)]
+pub struct Specified {
+    programs: BTreeMap<String, Arc<Program>>,
+}
+
+impl Specified {
+    /// Environments of these programs, by their names.
+    pub fn new(programs: impl IntoIterator<Item = Arc<Program>>) -> Self {
+        let named = |program: Arc<Program>| (program.specification().name.clone(), program);
+        Self {
+            programs: programs.into_iter().map(named).collect(),
+        }
+    }
+
+    fn program(&self, server: &str) -> Result<&Arc<Program>, PlayError> {
+        let missing = || PlayError::Missing(format!("environment {server}"));
+        self.programs.get(server).ok_or_else(missing)
+    }
+}
+
+impl TaskEnvironment for Specified {
+    fn open(&self, servers: &BTreeMap<String, Start>) -> Result<Box<dyn TaskSession>, PlayError> {
+        let mut states = BTreeMap::new();
+        for (server, start) in servers {
+            let program = self.program(server)?;
+            let load = |why: String| PlayError::Load {
+                server: server.clone(),
+                why,
+            };
+            let size = Size::ALL
+                .into_iter()
+                .find(|size| size.name() == start.scenario);
+            let size = size.ok_or_else(|| load(format!("no scenario `{}`", start.scenario)))?;
+            let state = program.open(size, start.seed).map_err(load)?;
+            states.insert(server.clone(), (Arc::clone(program), state));
+        }
+        Ok(Box::new(SpecifiedSession { states }))
+    }
+}
+
+/// A session of specifications.
+struct SpecifiedSession {
+    states: BTreeMap<String, (Arc<Program>, State)>,
+}
+
+impl TaskSession for SpecifiedSession {
+    fn call(&mut self, tool: &str, arguments: &Arguments) -> Result<Value, PlayError> {
+        let missing = || PlayError::Missing(format!("tool {tool}"));
+        let (server, operation) = tool.split_once('-').ok_or_else(missing)?;
+        let (program, state) = self.states.get_mut(server).ok_or_else(missing)?;
+        program
+            .call(state, operation, arguments)
+            .map_err(|refusal| match refusal {
+                Refusal::NoOperation(_) => missing(),
+                Refusal::Undone(why) => PlayError::Broke {
+                    tool: tool.to_owned(),
+                    why: format!("{UNDONE}{why}"),
+                },
+                refused => PlayError::Refused(refused.to_string()),
+            })
+    }
+
+    fn state(&self) -> Result<Map<String, Value>, PlayError> {
+        let json = |(server, (program, state)): (&String, &(Arc<Program>, State))| {
+            (server.clone(), program.state_json(state))
+        };
+        Ok(self.states.iter().map(json).collect())
+    }
+
+    fn load(&mut self, states: &Map<String, Value>) -> Result<(), PlayError> {
+        for (server, json) in states {
+            let missing = || PlayError::Missing(format!("environment {server}"));
+            let (program, state) = self.states.get_mut(server).ok_or_else(missing)?;
+            *state = program.load(json).map_err(|why| PlayError::Load {
+                server: server.clone(),
+                why,
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What is made, and how.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sampling::Strategy;
+
+/// How tasks are made. The same options and environments give the same bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskOptions {
+    /// Number of tasks to make.
+    pub count: usize,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// How chains of tools are sampled: `topology` or `random-walk`.
+    pub sampling: Sampling,
+    /// Number of tools at which a sampled chain ends.
+    pub chain: usize,
+    /// Largest number of environments of a task.
+    pub max_servers: usize,
+    /// Largest number of gold calls of a task.
+    pub max_calls: usize,
+    /// Largest number of turns of a task.
+    pub max_turns: usize,
+    /// Largest number of gold calls of a turn.
+    pub max_turn_calls: usize,
+    /// Largest number of tools that a model is offered, unless the gold calls need more. None: all of the environments.
+    pub max_tools_shown: Option<usize>,
+    /// Names of the scenarios that tasks begin in. Empty: all that the environments have.
+    pub scenarios: Vec<String>,
+    /// Probability with which each refinement is tried where it is possible. 0 makes plain requests.
+    pub refine: f64,
+    /// Whether greetings and closing words are left out.
+    pub terse: bool,
+    /// Whether tasks of one call whose arguments are all in the text are kept.
+    pub keep_trivial: bool,
+    /// Attempts of the solver at each task.
+    pub attempts: u32,
+    /// Smallest number of attempts that must succeed.
+    pub min_passes: u32,
+    /// Share of the environments that are held out for validation, and again for the test split.
+    pub held_out_environments: f64,
+    /// Share of the operations of the other environments that are held out, half of them for each of the two splits.
+    pub held_out_tools: f64,
+}
+
+/// How chains of tools are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// [`Strategy::Topology`].
+    Topology,
+    /// [`Strategy::RandomWalk`].
+    RandomWalk,
+}
+
+impl Sampling {
+    /// The strategy.
+    pub fn strategy(self) -> Strategy {
+        match self {
+            Self::Topology => Strategy::Topology,
+            Self::RandomWalk => Strategy::RandomWalk,
+        }
+    }
+
+    /// The name in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Topology => "topology",
+            Self::RandomWalk => "random-walk",
+        }
+    }
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self {
+            count: 2_575,
+            seed: 0,
+            sampling: Sampling::Topology,
+            chain: 10,
+            max_servers: 2,
+            max_calls: 12,
+            max_turns: 4,
+            max_turn_calls: 5,
+            max_tools_shown: None,
+            scenarios: Vec::new(),
+            refine: 0.5,
+            terse: false,
+            keep_trivial: false,
+            attempts: 4,
+            min_passes: 1,
+            held_out_environments: 0.15,
+            held_out_tools: 0.1,
+        }
+    }
+}
+
+impl TaskOptions {
+    /// Largest number of tasks with the same template of words: 1 % of all, but at least one.
+    pub fn template_limit(&self) -> usize {
+        (self.count / 100).max(1)
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows for training, from records of tasks.
+//!
+//! | format | rows | read by |
+//! |---|---|---|
+//! | `tasks` | one for each turn: the conversation before it, and its goal | `[tasks]` of a configuration |
+//! | `demonstrations` | one for each task: the conversation with all gold calls and their results | `tasks.demonstrations` |
+//! | `alpaca` | one for each turn of the model, with what was said before it | trainers that read Alpaca's rows |
+//! | `verl` | one for each turn, in the form of EnvFactory's rows for RL | verl, with EnvFactory's environments |
+//!
+//! Each format has a file for each split. Every row can be imported again, and replays to its goal.
+
+mod alpaca;
+mod conversation;
+mod tasks;
+mod verl;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rlf_dialogue::split::Split;
+use serde_json::Value;
+
+use super::record::TaskRecord;
+use super::stage_file::FileError;
+use super::suite::Suite;
+
+pub use tasks::rows as task_rows;
+
+/// A format of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Tasks in our own format.
+    Tasks,
+    /// Demonstrations in our own format.
+    Demonstrations,
+    /// Alpaca's rows for SFT.
+    Alpaca,
+    /// EnvFactory's rows for RL.
+    Verl,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Tasks, Self::Demonstrations, Self::Alpaca, Self::Verl];
+
+    /// The name on the command line, and of its folder.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tasks => "tasks",
+            Self::Demonstrations => "demonstrations",
+            Self::Alpaca => "alpaca",
+            Self::Verl => "verl",
+        }
+    }
+
+    /// The rows of a task.
+    pub fn rows(self, suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
+        match self {
+            Self::Tasks => task_rows(suite, task, naming)
+                .iter()
+                .map(|row| serde_json::to_value(row).unwrap_or_default())
+                .collect(),
+            Self::Demonstrations => vec![conversation::demonstration(suite, task, naming)],
+            Self::Alpaca => alpaca::rows(suite, task),
+            Self::Verl => verl::rows(suite, task, naming),
+        }
+    }
+}
+
+/// Names that rows have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Naming {
+    /// Name of the environment in the configuration of a run: `[plugins.NAME]`.
+    pub environment: String,
+    /// Name of the data set.
+    pub source: String,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self {
+            environment: "worlds".to_owned(),
+            source: "forge".to_owned(),
+        }
+    }
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The file.
+    pub path: PathBuf,
+    /// Number of its rows.
+    pub rows: usize,
+}
+
+/// Writes the rows of a format to `FOLDER/FORMAT/SPLIT.jsonl`. A split without tasks has no file.
+pub fn write(
+    suite: &Suite,
+    tasks: &[TaskRecord],
+    format: Format,
+    naming: &Naming,
+    folder: &Path,
+) -> Result<Vec<Written>, FileError> {
+    let folder = folder.join(format.as_str());
+    fs::create_dir_all(&folder).map_err(FileError::io(&folder))?;
+    let mut written = Vec::new();
+    for split in Split::ALL {
+        let path = folder.join(format!("{split}.jsonl"));
+        let mut rows = 0;
+        let mut of_split = tasks.iter().filter(|task| task.split == split).peekable();
+        if of_split.peek().is_none() {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(FileError::io(&path)(error));
+                }
+                _ => continue,
+            }
+        }
+        let fill = |out: &mut dyn Write| {
+            for task in of_split {
+                for row in format.rows(suite, task, naming) {
+                    serde_json::to_writer(&mut *out, &row)?;
+                    out.write_all(b"\n")?;
+                    rows += 1;
+                }
+            }
+            Ok(())
+        };
+        rlf_files::write_with(&path, fill).map_err(FileError::io(&path))?;
+        written.push(Written { path, rows });
+    }
+    Ok(written)
+}

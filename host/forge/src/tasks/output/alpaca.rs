@@ -1,0 +1,51 @@
+//! Alpaca's rows: each turn of the model is the output of one row, and everything before it is its history.
+
+use serde_json::{Value, json};
+
+use super::conversation::tools;
+use crate::tasks::record::TaskRecord;
+use crate::tasks::suite::Suite;
+
+/// The rows of a task.
+pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
+    let system = system(suite, task);
+    let mut history: Vec<(String, String)> = Vec::new();
+    let mut rows = Vec::new();
+    for turn in &task.turns {
+        let mut said = turn.query.clone();
+        let outputs = turn.calls.iter().map(|call| {
+            let written = json!({ "name": call.tool, "arguments": call.arguments });
+            let output = format!("<tool_call>\n{written}\n</tool_call>");
+            let heard = format!("<tool_response>\n{}\n</tool_response>", call.result);
+            (output, heard)
+        });
+        let answer = (turn.answer.clone(), String::new());
+        for (output, heard) in outputs.chain([answer]) {
+            rows.push(json!({
+                "instruction": said, "input": "", "output": output, "system": system, "history": history,
+            }));
+            history.push((std::mem::replace(&mut said, heard), output));
+        }
+    }
+    rows
+}
+
+/// The system message that lists the tools, as Qwen's template writes it.
+fn system(suite: &Suite, task: &TaskRecord) -> String {
+    let listed: Vec<String> = tools(suite, task)
+        .iter()
+        .map(|tool| {
+            let function = json!({
+                "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
+            });
+            json!({ "type": "function", "function": function }).to_string()
+        })
+        .collect();
+    format!(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function \
+         signatures within <tools></tools> XML tags:\n<tools>\n{}\n</tools>\n\nFor each function call, return a json object \
+         with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{{\"name\": \
+         <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>",
+        listed.join("\n")
+    )
+}

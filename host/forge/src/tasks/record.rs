@@ -1,0 +1,195 @@
+//! The record of a task: everything that is known about it, from the sampled chain to its measures.
+
+use std::collections::BTreeMap;
+
+use rlf_dialogue::split::Split;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::request::Request;
+
+/// Version of the form of records. It changes when an older program could not read a newer file.
+pub const SCHEMA: u32 = 1;
+
+/// The arguments of a call, by parameter.
+pub type Arguments = Map<String, Value>;
+
+/// One task, as a line of `tasks.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRecord {
+    /// Version of this form: [`SCHEMA`].
+    pub schema: u32,
+    /// Unique within its folder: `forge-` and the number of the candidate.
+    pub id: String,
+    /// Number of the candidate that became this task.
+    pub candidate: u64,
+    /// The part of the data that it belongs to.
+    pub split: Split,
+    /// What about it is unseen in training.
+    pub unseen: Unseen,
+    /// Domain of its first environment, such as `commerce`.
+    pub domain: String,
+    /// Its environments, and how each begins.
+    pub servers: BTreeMap<String, Start>,
+    /// How its chain was sampled: `topology` or `random-walk`.
+    pub strategy: String,
+    /// The sampled chain of tools, before execution and pruning.
+    pub chain: Vec<String>,
+    /// The tools that a model is offered, in this order.
+    pub tools: Vec<String>,
+    /// The state of each environment at the beginning.
+    pub initial: Map<String, Value>,
+    /// What the user asks for, one request after the other.
+    pub turns: Vec<Turn>,
+    /// Its size and difficulty.
+    pub measures: Measures,
+}
+
+/// What about a task is unseen in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unseen {
+    /// Nothing: tasks of training.
+    Nothing,
+    /// A tool that no task of training calls or offers.
+    Tool,
+    /// All of its environments.
+    Environment,
+}
+
+impl Unseen {
+    /// The name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Tool => "tool",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// The scenario that an environment begins in, and the seed that it is generated from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// Name of the scenario: `simple`, `medium`, `complex` or `boundary`.
+    pub scenario: String,
+    /// Seed of the initial state.
+    pub seed: u64,
+}
+
+/// One turn of a task: what the user says, and what solves it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// The words of the user.
+    pub query: String,
+    /// The words with `<>` in place of every value.
+    pub template: String,
+    /// What the words ask for, as a reader understands them.
+    pub requests: Vec<Request>,
+    /// The kinds of refinement that were applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub implicit: Vec<Implicit>,
+    /// The calls that solve it, in order.
+    pub calls: Vec<GoldCall>,
+    /// The words with which a model ends the turn.
+    pub answer: String,
+    /// The state of each environment after the calls.
+    pub goal: Map<String, Value>,
+}
+
+/// A call that belongs to the solution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldCall {
+    /// The tool: `Server-name`.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// Its result.
+    pub result: Value,
+    /// Whether the user asks for this call. The others look up what it needs.
+    pub requested: bool,
+    /// Where each argument can be known from.
+    pub origins: BTreeMap<String, Origin>,
+}
+
+/// Where an argument of a gold call can be known from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "from")]
+pub enum Origin {
+    /// The words of the user in this turn or an earlier one.
+    Text {
+        /// The turn, from 0.
+        turn: usize,
+    },
+    /// The result of an earlier gold call.
+    Result {
+        /// The turn of the call, from 0.
+        turn: usize,
+        /// The call in that turn, from 0.
+        call: usize,
+        /// JSON pointer of the value in the result.
+        pointer: String,
+    },
+    /// The default of the parameter.
+    Default,
+}
+
+/// A way in which a request says less than it could, so that the model has to find out the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Implicit {
+    /// A parameter is left out, because the state gives it: "pay the whole fine".
+    Omitted,
+    /// Something is meant that an earlier request named: "the same member".
+    Reference,
+    /// An entity is described instead of named: "the book with 3 copies", "Ada's loan".
+    Description,
+    /// Several actions are asked for in one sentence.
+    Combined,
+    /// Several entities fit, and a constraint says which one is meant: "the one with the lowest price".
+    Constraint,
+}
+
+impl Implicit {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::Omitted,
+        Self::Reference,
+        Self::Description,
+        Self::Combined,
+        Self::Constraint,
+    ];
+
+    /// The name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Omitted => "omitted",
+            Self::Reference => "reference",
+            Self::Description => "description",
+            Self::Combined => "combined",
+            Self::Constraint => "constraint",
+        }
+    }
+}
+
+/// Size and difficulty of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measures {
+    /// Number of gold calls in all turns.
+    pub calls: usize,
+    /// Number of turns.
+    pub turns: usize,
+    /// Number of environments.
+    pub servers: usize,
+    /// Attempts of the solver.
+    pub attempts: u32,
+    /// Attempts that reached the goal.
+    pub passes: u32,
+    /// Share of the attempts that failed, from 0 (easy) to 1.
+    pub difficulty: f64,
+}

@@ -1,0 +1,133 @@
+//! Why a candidate did not become a task.
+
+use serde::{Deserialize, Serialize};
+
+/// The stages of a candidate's way, each of which has a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Environments, scenarios and a chain of tools are sampled.
+    Chains,
+    /// The chain is executed, pruned and split into turns.
+    Trajectories,
+    /// The query is written from what was done, and refined.
+    Queries,
+    /// The task is checked from what its text says.
+    Checks,
+    /// The task is replayed in the real environment.
+    Replays,
+}
+
+impl Stage {
+    /// All stages in their order.
+    pub const ALL: [Self; 5] = [
+        Self::Chains,
+        Self::Trajectories,
+        Self::Queries,
+        Self::Checks,
+        Self::Replays,
+    ];
+
+    /// The name in files and reports, and of the stage's file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chains => "chains",
+            Self::Trajectories => "trajectories",
+            Self::Queries => "queries",
+            Self::Checks => "checks",
+            Self::Replays => "replays",
+        }
+    }
+}
+
+/// The kind of reason for which a candidate is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// A required input of a tool in the chain has no source.
+    InvalidChain,
+    /// A scenario does not load.
+    NoScenario,
+    /// No call of the chain that matters succeeded.
+    NothingDone,
+    /// In the order of the turns, a call no longer gives what another one needs.
+    OrderMatters,
+    /// The calls need more room than the limits of calls and turns allow.
+    TooLong,
+    /// No facts about an entity tell it from the others.
+    Ambiguous,
+    /// The words would be the same as those of too many other tasks.
+    Template,
+    /// A value that the request depends on is not in the text.
+    Unsaid,
+    /// An argument of a gold call is neither in the text nor in a result nor a default.
+    UnknownArgument,
+    /// The text says what the model has to find out.
+    Leak,
+    /// The task asks for one call with copied arguments.
+    Trivial,
+    /// The goal is reached by doing nothing.
+    NothingToDo,
+    /// Another task has the same text or the same calls in the same state.
+    Duplicate,
+    /// Too few attempts of the solver reached the goal.
+    Impossible,
+    /// The real environment did something else.
+    Diverged,
+}
+
+impl Reason {
+    /// The name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidChain => "invalid-chain",
+            Self::NoScenario => "no-scenario",
+            Self::NothingDone => "nothing-done",
+            Self::OrderMatters => "order-matters",
+            Self::TooLong => "too-long",
+            Self::Ambiguous => "ambiguous",
+            Self::Template => "template",
+            Self::Unsaid => "unsaid",
+            Self::UnknownArgument => "unknown-argument",
+            Self::Leak => "leak",
+            Self::Trivial => "trivial",
+            Self::NothingToDo => "nothing-to-do",
+            Self::Duplicate => "duplicate",
+            Self::Impossible => "impossible",
+            Self::Diverged => "diverged",
+        }
+    }
+}
+
+/// A reason with its explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}: {detail}", reason.as_str())]
+pub struct Rejection {
+    /// The kind of reason.
+    pub reason: Reason,
+    /// What was found, and where.
+    pub detail: String,
+}
+
+impl Rejection {
+    pub(super) fn new(reason: Reason, detail: impl Into<String>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+        }
+    }
+}
+
+/// A candidate that was rejected, as a line of `rejected.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rejected {
+    /// Number of the candidate.
+    pub candidate: u64,
+    /// The stage that rejected it.
+    pub stage: Stage,
+    /// The kind of reason.
+    pub reason: Reason,
+    /// What was found, and where.
+    pub detail: String,
+}

@@ -1,0 +1,261 @@
+//! Broken tasks, each made from a good one: every kind of finding is found.
+
+use rlf_forge::tasks::check::Seen;
+use rlf_forge::tasks::record::Origin;
+use rlf_forge::tasks::request::{Fact, Mention};
+use rlf_forge::tasks::{Reason, Suite, TaskOptions, TaskRecord};
+use serde_json::{Value, json};
+
+use super::{checked, composed, examples, made, options};
+
+/// Good tasks of the examples.
+fn good(suite: &Suite) -> Vec<TaskRecord> {
+    let tasks = made(suite, &options(40)).tasks;
+    for task in &tasks {
+        assert!(checked(suite, task).is_ok());
+    }
+    tasks
+}
+
+/// The reason for which a task is rejected.
+fn reason(suite: &Suite, task: &TaskRecord) -> Reason {
+    match checked(suite, task) {
+        Ok(_) => panic!("{} is kept: {:#?}", task.id, task.turns),
+        Err(rejection) => {
+            assert!(!rejection.detail.is_empty());
+            rejection.reason
+        }
+    }
+}
+
+/// A value that a request of the first turn says.
+fn said(task: &TaskRecord) -> Option<String> {
+    let arguments = task.turns[0]
+        .requests
+        .iter()
+        .flat_map(|request| request.arguments.values());
+    let texts = arguments
+        .flat_map(Mention::values)
+        .filter_map(Value::as_str);
+    texts
+        .filter(|text| text.len() > 4)
+        .map(str::to_owned)
+        .next()
+}
+
+#[test]
+fn a_value_that_the_text_does_not_say_is_found() {
+    let suite = examples();
+    let mut found = 0;
+    for mut task in good(&suite) {
+        let Some(text) = said(&task) else { continue };
+        task.turns[0].query = task.turns[0].query.replace(&text, "something");
+        assert_eq!(reason(&suite, &task), Reason::Unsaid);
+        found += 1;
+    }
+    assert!(found > 10);
+}
+
+#[test]
+fn an_argument_that_nothing_gives_is_found() {
+    let suite = examples();
+    for mut task in good(&suite) {
+        let Some(call) = task.turns[0]
+            .calls
+            .iter_mut()
+            .find(|call| !call.arguments.is_empty())
+        else {
+            continue;
+        };
+        let name = call.arguments.keys().next().unwrap().clone();
+        call.arguments.insert(name, json!("Zebulon 77"));
+        assert_eq!(reason(&suite, &task), Reason::UnknownArgument);
+    }
+}
+
+#[test]
+fn a_key_that_the_text_says_is_found() {
+    let suite = examples();
+    let mut found = 0;
+    for mut task in good(&suite) {
+        let keys = task.turns[0]
+            .calls
+            .iter()
+            .flat_map(|call| call.arguments.iter());
+        let key = keys
+            .filter(|(name, _)| name.ends_with("_id"))
+            .find_map(|(_, value)| value.as_str().map(str::to_owned));
+        let Some(key) = key else { continue };
+        task.turns[0].query += &format!(" It is {key}.");
+        assert_eq!(reason(&suite, &task), Reason::Leak);
+        found += 1;
+    }
+    assert!(found > 10);
+}
+
+#[test]
+fn a_text_that_says_the_whole_result_is_found() {
+    let suite = examples();
+    let mut found = 0;
+    for mut task in good(&suite) {
+        let asked = task.turns[0]
+            .calls
+            .iter()
+            .find(|call| call.requested && suite.is_read_only(&call.tool));
+        let Some(asked) = asked else { continue };
+        let known = format!(" I know it already: {}", asked.result);
+        task.turns[0].query += &known;
+        assert_eq!(reason(&suite, &task), Reason::Leak);
+        found += 1;
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn one_call_with_copied_arguments_is_trivial() {
+    let suite = examples();
+    let wanted = TaskOptions {
+        keep_trivial: true,
+        max_calls: 1,
+        ..options(20)
+    };
+    let tasks = made(&suite, &wanted).tasks;
+    assert!(tasks.iter().all(|task| task.measures.calls == 1));
+    for task in &tasks {
+        assert_eq!(reason(&suite, task), Reason::Trivial);
+    }
+}
+
+#[test]
+fn a_goal_that_is_reached_by_doing_nothing_is_found() {
+    let suite = examples();
+    let mut found = 0;
+    for mut task in good(&suite) {
+        // Only lookups are left, and nobody asks for them.
+        for turn in &mut task.turns {
+            turn.calls.retain(|call| {
+                let mut origins = call.origins.values();
+                !call.requested && origins.all(|origin| matches!(origin, Origin::Text { .. }))
+            });
+            turn.requests.clear();
+            turn.goal = task.initial.clone();
+        }
+        if task
+            .turns
+            .iter()
+            .map(|turn| turn.calls.len())
+            .sum::<usize>()
+            < 2
+        {
+            continue;
+        }
+        assert_eq!(reason(&suite, &task), Reason::NothingToDo);
+        found += 1;
+    }
+    assert!(found > 0);
+}
+
+#[test]
+fn a_repeated_task_is_found() {
+    let suite = examples();
+    let mut seen = Seen::default();
+    for task in good(&suite) {
+        seen.add(&task).unwrap();
+        assert_eq!(seen.add(&task).unwrap_err().reason, Reason::Duplicate);
+        let mut reworded = task.clone();
+        reworded.turns[0].query += " Please.";
+        let again = seen.add(&reworded).unwrap_err();
+        assert_eq!(again.reason, Reason::Duplicate);
+        assert!(again.detail.contains("calls"), "{again}");
+    }
+}
+
+#[test]
+fn a_description_that_fits_nothing_or_another_entity_is_impossible() {
+    let suite = examples();
+    let mut found = 0;
+    for mut task in good(&suite) {
+        let arguments = task.turns[0]
+            .requests
+            .iter_mut()
+            .flat_map(|request| request.arguments.values_mut());
+        let described = arguments.into_iter().find_map(|mention| match mention {
+            Mention::Described(description) => {
+                description.facts.iter_mut().find_map(|fact| match fact {
+                    Fact::Is { value, .. } if value.is_string() => Some(value),
+                    _ => None,
+                })
+            }
+            _ => None,
+        });
+        let Some(value) = described else { continue };
+        *value = json!("Zebulon");
+        // The text says it, so that only acting finds it.
+        task.turns[0].query += " Zebulon.";
+        assert_eq!(reason(&suite, &task), Reason::Impossible);
+        found += 1;
+    }
+    assert!(found > 5);
+}
+
+/// Ways to break a task.
+fn mutants(task: &TaskRecord) -> Vec<(&'static str, TaskRecord)> {
+    let mut all = Vec::new();
+    for turn in 0..task.turns.len() {
+        for call in 0..task.turns[turn].calls.len() {
+            let gold = &task.turns[turn].calls[call];
+            for (parameter, value) in &gold.arguments {
+                let other = match value {
+                    Value::Number(_) => json!(987),
+                    Value::Bool(truth) => json!(!truth),
+                    _ => json!("Zebulon"),
+                };
+                let mut mutant = task.clone();
+                mutant.turns[turn].calls[call]
+                    .arguments
+                    .insert(parameter.clone(), other);
+                all.push(("another argument", mutant));
+            }
+        }
+        for request in 0..task.turns[turn].requests.len() {
+            let mut mutant = task.clone();
+            mutant.turns[turn].requests.remove(request);
+            all.push(("a request that is not said", mutant));
+            for parameter in task.turns[turn].requests[request].arguments.keys() {
+                let mut mutant = task.clone();
+                mutant.turns[turn].requests[request]
+                    .arguments
+                    .remove(parameter);
+                all.push(("an argument that is not said", mutant));
+            }
+        }
+        let mut mutant = task.clone();
+        mutant.turns[turn].goal.clear();
+        all.push(("another goal", mutant));
+        let mut mutant = task.clone();
+        mutant.turns[turn].query = "Good morning.".into();
+        all.push(("no words", mutant));
+    }
+    all
+}
+
+#[test]
+fn mutants_of_good_tasks_are_found() {
+    let suite = composed(10);
+    let tasks = made(&suite, &options(60)).tasks;
+    let (mut all, mut survived) = (0, Vec::new());
+    for task in &tasks {
+        for (what, mutant) in mutants(task) {
+            all += 1;
+            if checked(&suite, &mutant).is_ok() {
+                survived.push((what, mutant.id));
+            }
+        }
+    }
+    let share = 1.0 - survived.len() as f64 / f64::from(all);
+    println!(
+        "{all} mutants, {:.1} % found; not found: {survived:?}",
+        100.0 * share
+    );
+    assert!(all > 500 && share >= 0.95, "{survived:?}");
+}

@@ -1,0 +1,135 @@
+//! Stages on disk: the same seed gives the same bytes, and a run that was stopped goes on.
+
+use std::fs;
+use std::path::Path;
+
+use rlf_forge::tasks::{Folder, Manifest, PipelineError, Stage, TaskOptions};
+
+use super::{composed, examples, make_in, options};
+
+/// The files that a run leaves, with their bytes.
+fn files(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let stages = Stage::ALL.map(|stage| folder.stage(stage));
+    let all = stages
+        .into_iter()
+        .chain([folder.manifest(), folder.tasks(), folder.rejected()]);
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    all.map(|path| (name(&path), fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+    let suite = composed(8);
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str, seed: u64| {
+        let folder = Folder::new(folder.path().join(name));
+        make_in(
+            &folder,
+            &suite,
+            &TaskOptions {
+                seed,
+                ..options(60)
+            },
+        );
+        files(&folder)
+    };
+    let first = made("first", 1);
+    assert_eq!(first, made("second", 1));
+    let other = made("third", 2);
+    let differs = |name: &str| {
+        let of = |files: &[(String, Vec<u8>)]| {
+            files
+                .iter()
+                .find(|(file, _)| file == name)
+                .unwrap()
+                .1
+                .clone()
+        };
+        of(&first) != of(&other)
+    };
+    assert!(differs("tasks.jsonl") && differs("1-chains.jsonl"));
+}
+
+#[test]
+fn a_run_that_was_stopped_anywhere_ends_as_one_that_was_not() {
+    let suite = examples();
+    let wanted = options(80);
+    let whole = tempfile::tempdir().unwrap();
+    let whole = Folder::new(whole.path());
+    make_in(&whole, &suite, &wanted);
+    let expected = files(&whole);
+    // After so many bytes of a stage, the run was killed: this stage has half a line, and later ones have less.
+    for (number, stage) in Stage::ALL.into_iter().enumerate() {
+        let stopped = tempfile::tempdir().unwrap();
+        let stopped = Folder::new(stopped.path());
+        make_in(&stopped, &suite, &wanted);
+        for later in &Stage::ALL[number..] {
+            let file = stopped.stage(*later);
+            let bytes = fs::read(&file).unwrap();
+            let kept = bytes.len() / (2 + 2 * (*later as usize - number));
+            fs::write(&file, &bytes[..kept]).unwrap();
+        }
+        for file in [stopped.tasks(), stopped.rejected()] {
+            fs::remove_file(file).unwrap();
+        }
+        make_in(&stopped, &suite, &wanted);
+        assert!(files(&stopped) == expected, "stopped in {}", stage.as_str());
+    }
+}
+
+#[test]
+fn a_stage_can_be_made_again_alone() {
+    let suite = examples();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    make_in(&folder, &suite, &options(40));
+    let expected = files(&folder);
+    for stage in Stage::ALL {
+        folder.forget(stage).unwrap();
+        assert!(!folder.stage(stage).exists() && !folder.tasks().exists());
+        make_in(&folder, &suite, &options(40));
+        assert!(files(&folder) == expected, "{}", stage.as_str());
+    }
+}
+
+#[test]
+fn a_folder_of_other_options_or_environments_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let suite = examples();
+    make_in(&folder, &suite, &options(10));
+    let before = files(&folder);
+    for (manifest, what) in [
+        (Manifest::new(&suite, &options(11), false), "options"),
+        (
+            Manifest::new(&composed(3), &options(10), false),
+            "environments",
+        ),
+    ] {
+        let error = folder.begin(&manifest).unwrap_err();
+        assert!(matches!(error, PipelineError::OtherManifest { .. }));
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    assert_eq!(files(&folder), before);
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new(folder.path());
+    let suite = examples();
+    make_in(&folder, &suite, &options(10));
+    let file = folder.stage(Stage::Queries);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replacen("\"made\"", "\"mode\"", 1)).unwrap();
+    let wanted = options(10);
+    let maker = rlf_forge::tasks::Maker::new(&suite, &wanted);
+    let error = rlf_forge::tasks::make(&maker, &folder, None, |_| {})
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("3-queries.jsonl, line 1") && error.contains("delete the file"),
+        "{error}"
+    );
+}

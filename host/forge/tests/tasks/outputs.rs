@@ -1,0 +1,180 @@
+//! Rows of all formats: they can be imported again, and their calls lead to the goal.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rlf_dialogue::message::{Message, Role};
+use rlf_dialogue::task::Task;
+use rlf_forge::tasks::environment::{TaskEnvironment, TaskSession};
+use rlf_forge::tasks::output::{Format, Naming, write};
+use rlf_forge::tasks::record::Start;
+use rlf_forge::tasks::{Suite, TaskRecord};
+use rlf_import::{Demonstration, Imported, Options, read};
+use serde_json::{Map, Value};
+
+use super::{composed, made, options};
+
+/// Writes a format and reads it again.
+fn imported(suite: &Suite, tasks: &[TaskRecord], format: Format) -> Vec<Imported> {
+    let folder = tempfile::tempdir().unwrap();
+    let written = write(suite, tasks, format, &Naming::default(), folder.path()).unwrap();
+    assert!(!written.is_empty());
+    let mut all = Vec::new();
+    for file in written {
+        let rows = read(Path::new(&file.path), &Options::default()).unwrap();
+        assert_eq!(rows.len(), file.rows);
+        all.extend(rows);
+    }
+    all
+}
+
+/// A session in the state that a task's setup has.
+fn begun(suite: &Suite, states: &Map<String, Value>) -> Box<dyn TaskSession> {
+    let start = |name: &String| {
+        let start = Start {
+            scenario: "simple".into(),
+            seed: 0,
+        };
+        (name.clone(), start)
+    };
+    let starts: BTreeMap<String, Start> = states.keys().map(start).collect();
+    let playable: &dyn TaskEnvironment = suite.playable();
+    let mut session = playable.open(&starts).unwrap();
+    session.load(states).unwrap();
+    session
+}
+
+/// Makes the calls of a task's reference from its setup. The end is the state that the reference wants.
+fn replays(suite: &Suite, task: &Task) {
+    let mut session = begun(suite, task.setup["servers"].as_object().unwrap());
+    for call in task.reference["calls"].as_array().unwrap() {
+        let arguments = call["arguments"].as_object().unwrap();
+        session
+            .call(call["name"].as_str().unwrap(), arguments)
+            .unwrap();
+    }
+    let state = Value::Object(session.state().unwrap());
+    assert_eq!(state, task.reference["state"], "{}", task.id);
+    assert!(!task.prompt.is_empty());
+    assert_eq!(task.prompt.last().unwrap().role, Role::User);
+}
+
+fn tasks_of(imported: Vec<Imported>) -> Vec<Task> {
+    let task = |one| match one {
+        Imported::Task(task) => task,
+        Imported::Demonstration(other) => panic!("{} is a demonstration", other.id),
+    };
+    imported.into_iter().map(task).collect()
+}
+
+fn demonstrations_of(imported: Vec<Imported>) -> Vec<Demonstration> {
+    let demonstration = |one| match one {
+        Imported::Demonstration(one) => one,
+        Imported::Task(other) => panic!("{} is a task", other.id),
+    };
+    imported.into_iter().map(demonstration).collect()
+}
+
+#[test]
+fn tasks_and_verl_rows_replay_to_their_goals() {
+    let suite = composed(12);
+    let tasks = made(&suite, &options(100)).tasks;
+    let turns: usize = tasks.iter().map(|task| task.turns.len()).sum();
+    for format in [Format::Tasks, Format::Verl] {
+        let rows = tasks_of(imported(&suite, &tasks, format));
+        assert_eq!(rows.len(), turns);
+        for row in &rows {
+            replays(&suite, row);
+        }
+        let later = rows.iter().filter(|row| row.prompt.len() > 1);
+        assert!(
+            later.count() > 20,
+            "turns after the first have a conversation before them"
+        );
+    }
+}
+
+#[test]
+fn verl_rows_say_the_same_as_ours() {
+    let suite = composed(6);
+    let tasks = made(&suite, &options(30)).tasks;
+    let ours = tasks_of(imported(&suite, &tasks, Format::Tasks));
+    let theirs = tasks_of(imported(&suite, &tasks, Format::Verl));
+    let words = |messages: &[Message]| -> Vec<(Role, String, Vec<Value>)> {
+        let said = messages.iter().map(|message| {
+            let calls = message.tool_calls.iter();
+            let calls = calls.map(|call| serde_json::json!([call.name, call.arguments]));
+            (message.role, message.plain_text(), calls.collect())
+        });
+        said.collect()
+    };
+    for (our, their) in ours.iter().zip(&theirs) {
+        assert_eq!(words(&our.prompt), words(&their.prompt));
+        assert_eq!(our.setup, their.setup);
+        assert_eq!(our.reference["calls"], their.reference["calls"]);
+        assert_eq!(our.reference["state"], their.reference["state"]);
+    }
+}
+
+#[test]
+fn demonstrations_have_the_results_that_the_environment_gives() {
+    let suite = composed(12);
+    let tasks = made(&suite, &options(80)).tasks;
+    let rows = demonstrations_of(imported(&suite, &tasks, Format::Demonstrations));
+    assert_eq!(rows.len(), tasks.len());
+    for row in &rows {
+        row.check().unwrap();
+        let task = tasks.iter().find(|task| task.id == row.id).unwrap();
+        let mut session = begun(&suite, &task.initial);
+        let mut calls = 0;
+        for pair in row.messages.windows(2) {
+            if let ([call], Role::Tool) = (&pair[0].tool_calls[..], pair[1].role) {
+                let arguments = call.arguments.as_object().unwrap();
+                let result = session.call(&call.name, arguments).unwrap();
+                assert_eq!(result.to_string(), pair[1].plain_text());
+                calls += 1;
+            }
+        }
+        assert_eq!(calls, task.measures.calls);
+        assert_eq!(session.state().unwrap(), task.turns.last().unwrap().goal);
+        let names: Vec<&str> = row.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, task.tools);
+    }
+}
+
+#[test]
+fn alpaca_rows_teach_every_turn_of_the_model() {
+    let suite = composed(6);
+    let tasks = made(&suite, &options(40)).tasks;
+    let rows = demonstrations_of(imported(&suite, &tasks, Format::Alpaca));
+    let turns: usize = tasks
+        .iter()
+        .map(|task| task.measures.calls + task.turns.len())
+        .sum();
+    assert_eq!(rows.len(), turns);
+    let whole = demonstrations_of(imported(&suite, &tasks, Format::Demonstrations));
+    let last = |texts: &[Message]| {
+        let said = texts
+            .iter()
+            .map(|message| (message.role, message.plain_text()));
+        said.collect::<Vec<_>>()
+    };
+    // The last row of a task has its whole conversation.
+    for demonstration in &whole {
+        let said = last(&demonstration.messages);
+        assert!(
+            rows.iter().any(|row| last(&row.messages) == said),
+            "{}",
+            demonstration.id
+        );
+    }
+    for row in &rows {
+        row.check().unwrap();
+        assert_eq!(
+            row.given + 1,
+            row.messages.len(),
+            "only the last turn is imitated"
+        );
+        assert!(!row.tools.is_empty());
+    }
+}
