@@ -1,20 +1,21 @@
-//! Forge: makes tasks automatically, and verifies environments before anyone trains on them.
+//! Forge: makes environments and tasks automatically, and verifies them before anyone trains on them.
 //!
-//! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
-//! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of
-//! countries, to be answered with two tools.
+//! Environments are composed from a seed or written by a language model. Tasks, rows and demonstrations are made in
+//! them, and each is proven solvable by execution.
 //!
 //! The crate must not know how text becomes tokens or how a model learns.
 //!
 //! | looking for | module |
 //! |---|---|
-//! | the questions about countries: table, tasks, demonstrations, audit | [`countries`] |
 //! | environments composed from archetypes | [`compose`](mod@compose) |
+//! | environments written by a language model, verified and revised | [`writer`] |
+//! | asking a language model: prompts, answers on disk, tokens | [`ask`] |
 //! | checks of an environment by playing it | [`verify`](mod@verify) |
 //! | the tool graph: which output of which tool can fill which input | [`graph`](mod@graph) |
 //! | chains of tools for tasks, sampled from the graph | [`sampling`] |
-//! | rows in FTRL's form, made in five stages | [`rows`] |
 //! | tasks from chains: executed, put into words, refined, checked, replayed | [`tasks`] |
+//! | rows in FTRL's form, made in five stages | [`rows`] |
+//! | the questions about countries that the quickstart trains on | [`countries`] |
 
 pub mod ask;
 pub mod compose;

@@ -1,8 +1,4 @@
-//! `rlf-host forge`: composes, writes and verifies environments, exports specifications, and draws their tool graph.
-mod export;
-mod stats;
-mod suite;
-mod tasks;
+//! `rlf-host forge`: makes environments, rows and tasks, verifies and exports them, and draws tool graphs.
 
 mod compose;
 mod export;
