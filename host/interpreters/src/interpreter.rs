@@ -209,7 +209,7 @@ fn report_of<R>(
 /// A limit on a program's files, with its name in [`ProgramGrants`] if it is a key there.
 fn with_name_of_file_limit(mut limit: LimitReached) -> LimitReached {
     if limit.name == "files.bytes" {
-        limit.name = "file_bytes".to_owned();
+        "file_bytes".clone_into(&mut limit.name);
     }
     limit
 }
