@@ -7,10 +7,12 @@
 //! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
 
 mod arguments;
+mod first;
 mod play;
 mod report;
 mod walk;
 
+pub use first::first_calls;
 pub use report::{Finding, FindingKind, OperationReport, Report};
 
 use std::collections::BTreeMap;
