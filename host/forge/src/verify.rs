@@ -8,9 +8,11 @@
 
 mod arguments;
 pub(crate) mod play;
+mod first;
 mod report;
 mod walk;
 
+pub use first::first_calls;
 pub use report::{Finding, FindingKind, OperationReport, Report};
 
 use std::collections::BTreeMap;

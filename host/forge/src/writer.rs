@@ -47,7 +47,7 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::rounds::Rounds;
+use self::rounds::Revised;
 use self::stages::Drafted;
 use crate::ask::prompts::{PromptError, Prompts};
 use crate::ask::{AskError, AskObserver, Asker, Spent};
@@ -123,6 +123,14 @@ pub enum WriteError {
         /// The system's error.
         source: io::Error,
     },
+    /// A candidate cannot be played, and it is not its fault.
+    #[error("{} cannot be played: {why}", path.display())]
+    Unplayable {
+        /// The candidate.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// Another environment of this name is there.
     #[error("{} is there and differs; name another folder, or move it away", path.display())]
     Taken {
@@ -191,7 +199,7 @@ impl Writer<'_> {
             self.keep(&self.folder.join(REQUEST), &asked)?;
             let Drafted { plan, candidate } =
                 self.draft(&request.description, request.form).await?;
-            let Rounds {
+            let Revised {
                 rounds,
                 candidates,
                 best,

@@ -127,7 +127,7 @@ fn a_specification_is_written_verified_revised_and_played() {
         output,
         &["--json", "--price-prompt", "1", "--price-answer", "2"],
     );
-    let report = json_of(&ended.succeeded());
+    let report = json_of(ended.succeeded());
     let written = &report["written"];
     let stages: Vec<&str> = endpoint
         .take_questions()
@@ -168,7 +168,7 @@ fn a_specification_is_written_verified_revised_and_played() {
     assert!(host.run(verify).succeeded().stdout.contains("sound"));
     let before = fs::read(&file).expect("the environment");
     // The same command asks nothing and ends the same.
-    let again = json_of(&new(&host, &endpoint, output, &["--json"]).succeeded());
+    let again = json_of(new(&host, &endpoint, output, &["--json"]).succeeded());
     assert!(endpoint.take_questions().is_empty());
     assert_eq!(again["written"], report["written"]);
     assert_eq!(fs::read(&file).expect("the environment"), before);
@@ -295,38 +295,43 @@ fn an_endpoint_that_stalls_or_fails_half_way_loses_nothing() {
 }
 
 #[test]
-fn python_that_does_not_load_is_revised_until_it_does() {
-    let endpoint = ChatEndpoint::start(|question| match stage(question).0 {
-        "sketch" => says(SKETCH),
-        "plan" => says(PLAN),
-        "source" => fenced(
-            "python",
-            &CODE.replace(
-                "def load_scenario(self, scenario: dict) ->",
-                "def load_scenario(self, scenario: dict ->",
-            ),
-        ),
-        "scenarios" => fenced("json", STATES),
-        _ => says(format!("1: mended\n```python\n{CODE}\n```")),
+fn python_that_does_not_load_or_loops_is_revised_until_it_does_not() {
+    let endpoint = ChatEndpoint::start(|question| {
+        let open = CODE.replace(
+            "load_scenario(self, scenario: dict) ->",
+            "load_scenario(self, scenario: dict ->",
+        );
+        let head = "def find_tools(self, text: str) -> List[dict]:\n";
+        let loops = CODE.replace(
+            head,
+            &format!("{head}        while True:\n            pass\n"),
+        );
+        assert!(open != CODE && loops != CODE);
+        match stage(question).0 {
+            "sketch" => says(SKETCH),
+            "plan" => says(PLAN),
+            "source" => fenced("python", &open),
+            "scenarios" => fenced("json", STATES),
+            _ if question.messages()[1].1.contains("scenario: dict ->") => fenced("python", &loops),
+            _ => says(format!("1: mended\n```python\n{CODE}\n```")),
+        }
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
-    let ended = new(
-        &host,
-        &endpoint,
-        folder.path(),
-        &["--form", "python", "--json"],
-    );
-    let report = json_of(&ended.succeeded());
+    let options = ["--form", "python", "--json"];
+    let ended = new(&host, &endpoint, folder.path(), &options);
+    let report = json_of(ended.succeeded());
     let rounds = &report["written"]["rounds"];
-    let found = &rounds[0]["examination"]["findings"][0];
-    assert_eq!(found["kind"], "does-not-load", "{report}");
-    assert!(
-        found["message"]
-            .as_str()
-            .is_some_and(|message| message.contains("line 53")),
-        "{found}"
+    let found = |round: usize| &rounds[round]["examination"]["findings"][0];
+    assert_eq!(found(0)["kind"], "does-not-load", "{report}");
+    let message = found(0)["message"].as_str().expect("a text");
+    assert!(message.contains("line 53"), "{message}");
+    let broken = (&found(1)["kind"], &found(1)["place"]);
+    assert_eq!(
+        broken,
+        (&json!("breaks"), &json!("ToolLibrary-find_tools")),
+        "{report}"
     );
-    assert_eq!(rounds[1]["examination"]["reached"], "sound");
+    assert_eq!(rounds[2]["examination"]["reached"], "sound");
     let file = folder.path().join("ToolLibrary.py");
     let plugins = host.plugins().to_str().expect("a plain name");
     let path = file.to_str().expect("a plain name");

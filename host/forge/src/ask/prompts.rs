@@ -94,7 +94,7 @@ impl Prompts {
         for shipped in set {
             match changed.get(shipped.name) {
                 Some((path, text)) => {
-                    prompts.add(shipped, path.display().to_string(), text.clone())?
+                    prompts.add(shipped, path.display().to_string(), text.clone())?;
                 }
                 None => prompts.add(shipped, shipped.name.to_owned(), shipped.text.to_owned())?,
             }

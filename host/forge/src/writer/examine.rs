@@ -10,9 +10,10 @@ use rlf_environments::environments::Environments;
 use rlf_specification::{Program, Severity, check_text};
 use serde::{Deserialize, Serialize};
 
+use super::WriteError;
 use super::candidate::{Candidate, Source};
 use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
-use crate::verify::{self, Beginning, Effort, verify};
+use crate::verify::{self, Beginning, Effort, first_calls, verify};
 
 /// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
 #[async_trait]
@@ -21,10 +22,16 @@ pub trait Opener: Send + Sync {
     async fn open(&self, file: &Path) -> Result<Environments, NotOpened>;
 }
 
-/// The reason why a candidate does not load: its own fault, in words for the model.
+/// The reason why a candidate was not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotOpened(pub String);
+pub enum NotOpened {
+    /// It is its own fault, in words for the model.
+    #[error("{0}")]
+    Faulty(String),
+    /// It is not its fault: a plugin is missing, the disk is full, or the machine is too busy.
+    #[error("{0}")]
+    Unavailable(String),
+}
 
 /// How thoroughly candidates are examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +188,7 @@ pub(super) async fn examine(
     file: &Path,
     opener: &dyn Opener,
     how: Thoroughness,
-) -> Examination {
+) -> Result<Examination, WriteError> {
     let mut findings = Vec::new();
     let mut program = None;
     if let Source::Specification { text, format } = &candidate.source {
@@ -198,7 +205,7 @@ pub(super) async fn examine(
             program = Some(found);
         }
         if findings.iter().any(Finding::is_error) {
-            return Examination::before_play(findings);
+            return Ok(Examination::before_play(findings));
         }
     }
     let played = tokio::time::timeout(
@@ -207,16 +214,20 @@ pub(super) async fn examine(
     );
     let report = match played.await {
         Ok(Ok(report)) => report,
-        Ok(Err(NotOpened(why))) => {
+        Ok(Err(NotOpened::Faulty(why))) => {
             let mend = "correct the file, so that it loads";
             findings.push(Finding::error("does-not-load", candidate.file(), why, mend));
-            return Examination::before_play(findings);
+            return Ok(Examination::before_play(findings));
+        }
+        Ok(Err(NotOpened::Unavailable(why))) => {
+            let path = file.to_owned();
+            return Err(WriteError::Unplayable { path, why });
         }
         Err(_) => {
             let message = format!("it was not played to the end in {} s", how.time.as_secs());
             let mend = "end every loop, and do less in one call";
             findings.push(Finding::error("too-slow", candidate.file(), message, mend));
-            return Examination::before_play(findings);
+            return Ok(Examination::before_play(findings));
         }
     };
     findings.extend(report.findings.iter().map(from_play));
@@ -230,7 +241,7 @@ pub(super) async fn examine(
         findings.extend(planned(candidate, plan, &tools));
     }
     let sound = !findings.iter().any(Finding::is_error);
-    Examination {
+    let examination = Examination {
         reached: if sound {
             Reached::Sound
         } else {
@@ -240,8 +251,8 @@ pub(super) async fn examine(
         calls: report.calls,
         loaded: (report.loaded, report.beginnings),
         findings,
-    }
-    .sorted()
+    };
+    Ok(examination.sorted())
 }
 
 async fn play(
@@ -257,8 +268,21 @@ async fn play(
         Beginning::for_program(program, how.seeds)
     } else {
         let scenarios = environments.scenarios(name).await;
-        Beginning::from_scenarios(scenarios.map_err(|error| NotOpened(error.to_string()))?)
+        Beginning::from_scenarios(scenarios.map_err(|error| NotOpened::Faulty(error.to_string()))?)
     };
+    if let Some(first) = beginnings.first() {
+        let broken = first_calls(&environments, name, first, how.effort.seed).await;
+        if !broken.is_empty() {
+            return Ok(verify::Report {
+                environment: name.to_owned(),
+                beginnings: beginnings.len(),
+                loaded: 0,
+                calls: 0,
+                operations: Vec::new(),
+                findings: broken,
+            });
+        }
+    }
     Ok(verify(&environments, name, &beginnings, how.effort).await)
 }
 

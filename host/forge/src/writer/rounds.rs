@@ -90,7 +90,7 @@ impl Standstill {
 
 /// All rounds of an environment.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(super) struct Revised {
     pub(super) rounds: Vec<Round>,
     pub(super) candidates: Vec<Candidate>,
     /// Number of the best one.
@@ -105,12 +105,12 @@ impl Writer<'_> {
         request: &Request,
         plan: &Plan,
         first: Candidate,
-    ) -> Result<Rounds, WriteError> {
+    ) -> Result<Revised, WriteError> {
         let mut seen = BTreeSet::from([first.hash()]);
         let round = self
             .round(0, &first, plan, request, Spent::default(), None)
             .await?;
-        let mut all = Rounds {
+        let mut all = Revised {
             best: 0,
             stop: Stop::Rounds,
             rounds: vec![round],
@@ -186,7 +186,7 @@ impl Writer<'_> {
             .map_err(|(path, source)| WriteError::Disk { path, source })?;
         let mut how = request.thoroughness;
         how.time = how.time.min(self.asker.account.time_left());
-        let mut examination = examine(candidate, plan, &file, self.opener, how).await;
+        let mut examination = examine(candidate, plan, &file, self.opener, how).await?;
         // A message is the same wherever the folder is, so that the next question is the same too.
         let place = format!("{}/", folder.display());
         for finding in &mut examination.findings {

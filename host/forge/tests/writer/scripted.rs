@@ -96,7 +96,7 @@ struct NoPlugins;
 #[async_trait]
 impl Opener for NoPlugins {
     async fn open(&self, _: &Path) -> Result<Environments, NotOpened> {
-        Err(NotOpened("there are no plugins".to_owned()))
+        Err(NotOpened::Faulty("there are no plugins".to_owned()))
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn find(
         .iter()
         .find(|problem| problem.plugin == name || problem.plugin == "*")
     {
-        bail!("{}", operator.explained(problem, &grants));
+        return Err(operator.explained(problem, &grants).into());
     }
     let environments = Environments::new(&registry, &sandbox, &operator.environments);
     if let Some(plugin) = registry.plugin(&name)

@@ -16,12 +16,14 @@ use rlf_forge::writer::{
     Estimate, Form, NotOpened, Opener, PROMPTS, Request, Stop, Thoroughness, WriteError, Writer,
     Written, estimate,
 };
+use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
 use self::shown::Shown;
 use super::NO_BINDINGS;
 use crate::arguments::{Forge, ForgeNew};
 use crate::commands::env::find;
+use crate::display::printable;
 use crate::operator::Operator;
 use crate::plugins::sources;
 use crate::progress::Progress;
@@ -85,7 +87,7 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         observer: &shown,
     };
     let written = crate::commands::runtime()?.block_on(writer.write(&request));
-    let written = written.map_err(|error| explained(error, &writer.folder))?;
+    let written = written.map_err(|error| explained(&error, &writer.folder))?;
     if options.json {
         let cost =
             price.map(|price| price.of(written.spent.prompt_tokens, written.spent.answer_tokens));
@@ -159,8 +161,8 @@ fn dry_run(
 }
 
 /// An error with what is kept and what to do.
-fn explained(error: WriteError, folder: &Path) -> anyhow::Error {
-    let advice = match &error {
+fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
+    let advice = match error {
         WriteError::Ask(AskError::Unusable { .. }) => {
             "the same command asks again; another model, --seed or changed --prompts may do better"
         }
@@ -171,11 +173,12 @@ fn explained(error: WriteError, folder: &Path) -> anyhow::Error {
             "raise --max-time, and the same command goes on from there"
         }
         WriteError::Taken { .. } | WriteError::Prompt(_) => "nothing is lost",
-        WriteError::Ask(_) | WriteError::Disk { .. } => {
+        WriteError::Ask(_) | WriteError::Disk { .. } | WriteError::Unplayable { .. } => {
             "when that is mended, the same command goes on from there"
         }
     };
-    anyhow::Error::new(error).context(format!(
+    // It may quote the model.
+    anyhow!("{}", printable(&error.to_string())).context(format!(
         "the environment is not written; all answers so far are kept in {}; {advice}",
         folder.display()
     ))
@@ -239,8 +242,19 @@ impl Opener for Plugins<'_> {
     async fn open(&self, file: &Path) -> Result<Environments, NotOpened> {
         let loaded = std::thread::scope(|scope| scope.spawn(|| self.load(file)).join());
         match loaded {
-            Ok(loaded) => loaded.map_err(|error| NotOpened(format!("{error:#}"))),
+            Ok(loaded) => loaded.map_err(|error| not_opened(&error)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+/// Whose fault it is that a candidate does not load. A file in Python runs when its plugin begins, and gives the tools.
+fn not_opened(error: &anyhow::Error) -> NotOpened {
+    let why = format!("{error:#}");
+    match error.downcast_ref::<Problem>().map(|problem| problem.kind) {
+        Some(ProblemKind::Init | ProblemKind::Tools | ProblemKind::Data) | None => {
+            NotOpened::Faulty(why)
+        }
+        Some(_) => NotOpened::Unavailable(why),
     }
 }
