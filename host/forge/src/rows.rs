@@ -16,7 +16,7 @@
 //! | stage 5, local deployment | [`deployment`], artefact in [`row`] |
 //! | verification by execution | [`verification`] |
 //! | rows, tasks and demonstrations | [`output`], `results`, [`figures`] |
-//! | artefacts on disk, resuming | [`pipeline`], [`artefact`], [`rejection`] |
+//! | artefacts on disk, resuming | [`pipeline`], [`stage`], [`artefact`], [`rejection`] |
 //! | draws, names of tools, matching as FTRL does it | `draw`, `tool_names`, `matching` |
 //!
 //! ```
@@ -54,8 +54,10 @@ mod read_facts;
 pub mod rejection;
 mod results;
 pub mod row;
+pub mod stage;
 mod tool_names;
 pub mod verification;
 
 pub use self::error::RowsError;
-pub use self::pipeline::{Input, Progress, Stage, make_rows};
+pub use self::pipeline::{Input, Progress, make_rows};
+pub use self::stage::Stage;

@@ -10,6 +10,7 @@ mod families;
 mod files;
 mod forge_commands;
 mod forge_writing;
+mod forge_rows;
 mod frozen_contract;
 mod hotpotqa;
 mod http_gate;

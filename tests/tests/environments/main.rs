@@ -4,6 +4,7 @@
 mod eviction;
 mod failure;
 mod python;
+mod rows;
 mod session;
 mod test_host;
 mod trajectory;

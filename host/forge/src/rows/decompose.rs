@@ -107,13 +107,15 @@ impl<'a> Draft<'a> {
                 self.chain_question(length)
             }
             Scenario::ParallelSingleHop => {
-                let combination = self.combination();
+                // A calculation, or a third branch, is a third sub-answer.
+                let has_room = self.max_calls > 2;
+                let combination = self.combination(has_room);
                 let calculated = matches!(combination, Combination::Calculated(_));
-                let three = !calculated && chance(self.shape.named("three"), 0.4);
+                let three = has_room && !calculated && chance(self.shape.named("three"), 0.4);
                 self.parallel(&vec![1; if three { 3 } else { 2 }], combination)
             }
             Scenario::ParallelMultiHop => {
-                let combination = self.combination();
+                let combination = self.combination(true);
                 let calculated = usize::from(matches!(combination, Combination::Calculated(_)));
                 let most = self.max_calls.clamp(5, 11);
                 let calls = 5 + weighted(
@@ -132,8 +134,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn combination(&self) -> Combination {
-        match weighted(self.shape.named("combination"), &[3, 3, 2, 2]) {
+    fn combination(&self, may_calculate: bool) -> Combination {
+        let calculations = if may_calculate { 3 } else { 0 };
+        let weights = [calculations, calculations, 2, 2];
+        match weighted(self.shape.named("combination"), &weights) {
             0 => Combination::Calculated(Operation::Sum),
             1 => Combination::Calculated(Operation::Difference),
             2 => Combination::Most,

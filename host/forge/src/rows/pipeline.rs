@@ -18,8 +18,7 @@ use super::figures::Figures;
 use super::options::{RowOptions, Scenario};
 use super::results;
 use super::row::Row;
-
-pub use self::stages::Stage;
+use super::stage::{STAGES, Stage};
 
 /// Maximum number of times that more candidates are made because too many were rejected.
 const MAX_ROUNDS: usize = 8;
@@ -70,6 +69,9 @@ pub async fn make_rows(
     mut progress: impl FnMut(Progress),
 ) -> Result<Figures, RowsError> {
     check(options)?;
+    if let Some(only) = only {
+        check_earlier(only, output)?;
+    }
     fs::create_dir_all(output).map_err(|source| RowsError::write(output, source))?;
     let mut candidates = options.count.saturating_add(options.count / 8 + 16);
     let mut known = None;
@@ -101,6 +103,20 @@ pub async fn make_rows(
         return Ok(Figures::default());
     }
     results::write(output, options)
+}
+
+/// Checks that the artefacts before a stage are there.
+fn check_earlier(stage: Stage, output: &Path) -> Result<(), RowsError> {
+    for earlier in STAGES.into_iter().filter(|earlier| *earlier < stage) {
+        let path = artefact::file(output, earlier.artefact());
+        if !path.is_file() {
+            return Err(RowsError::Options(format!(
+                "the stage {stage} needs {}, which is not there; run the command without --stage first",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Figures of the deployed rows of a folder, which need not be verified, and the size of all files that they would become.

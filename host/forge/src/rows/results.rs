@@ -12,9 +12,9 @@ use super::error::RowsError;
 use super::figures::Figures;
 use super::options::{RowOptions, SPLITS, Split};
 use super::output::{demonstration, ftrl_row, task};
-use super::pipeline::Stage;
 use super::rejection::{Check, Rejection};
 use super::row::Row;
+use super::stage::Stage;
 use super::verification::Verdict;
 
 /// Most findings that are told of one row.

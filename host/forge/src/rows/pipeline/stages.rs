@@ -1,9 +1,7 @@
 //! The stages up to deployment.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,32 +17,14 @@ use crate::rows::facts::{Entity, Fact, Facts, Relation};
 use crate::rows::function_integration::integrate;
 use crate::rows::generated_facts::generate_facts;
 use crate::rows::given_questions::read_questions;
-use crate::rows::options::{RowOptions, UnknownName};
+use crate::rows::options::RowOptions;
 use crate::rows::question::Question;
 use crate::rows::read_facts::read_facts;
 use crate::rows::rejection::{Check, Rejection};
+use crate::rows::stage::Stage;
 
 /// Number of rows for which facts are generated if the questions are given: they are for distractors only.
 const ROWS_OF_DISTRACTORS: usize = 1_000;
-
-/// A stage, named after what it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// The graph of facts.
-    Facts,
-    /// Stage 1: questions with sub-questions.
-    Decompose,
-    /// Stage 2: one tool for each sub-question.
-    Document,
-    /// Stage 3: fewer, more general tools.
-    Integrate,
-    /// Stage 4: more complex tools, and distractors.
-    Scale,
-    /// Stage 5: schemas, sources and gold calls.
-    Deploy,
-    /// Verification by execution.
-    Verify,
-}
 
 /// The stages that need no interpreter, in order.
 pub(super) const MADE: [Stage; 6] = [
@@ -55,55 +35,6 @@ pub(super) const MADE: [Stage; 6] = [
     Stage::Scale,
     Stage::Deploy,
 ];
-
-impl Stage {
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Facts => "facts",
-            Self::Decompose => "decompose",
-            Self::Document => "document",
-            Self::Integrate => "integrate",
-            Self::Scale => "scale",
-            Self::Deploy => "deploy",
-            Self::Verify => "verify",
-        }
-    }
-
-    /// The name of its artefact, without `.jsonl`.
-    pub fn artefact(self) -> &'static str {
-        match self {
-            Self::Facts => "0-facts",
-            Self::Decompose => "1-decomposed",
-            Self::Document => "2-documented",
-            Self::Integrate => "3-integrated",
-            Self::Scale => "4-scaled",
-            Self::Deploy => "5-deployed",
-            Self::Verify => "6-verified",
-        }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Stage {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = MADE
-            .into_iter()
-            .chain([Self::Verify])
-            .find(|stage| stage.as_str() == name);
-        found.ok_or_else(|| UnknownName {
-            name: name.to_owned(),
-            known: "facts, decompose, document, integrate, scale, deploy, verify",
-        })
-    }
-}
 
 /// A line of the graph of facts.
 #[derive(Debug, Serialize, Deserialize)]

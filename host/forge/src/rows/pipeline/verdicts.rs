@@ -9,12 +9,13 @@ use futures_util::StreamExt as _;
 use rlf_interpreters::interpreter::Interpreter;
 
 use super::Progress;
-use super::stages::{Stage, Stages};
+use super::stages::Stages;
 use crate::rows::artefact::{self, Header, Line, line};
 use crate::rows::error::RowsError;
 use crate::rows::options::RowOptions;
 use crate::rows::results::Verified;
 use crate::rows::row::Row;
+use crate::rows::stage::Stage;
 use crate::rows::verification::verify as verify_row;
 
 /// Rows that are executed at once, for each processor.
