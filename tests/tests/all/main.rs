@@ -9,6 +9,7 @@ mod env_commands;
 mod families;
 mod files;
 mod forge_commands;
+mod forge_tasks;
 mod frozen_contract;
 mod hotpotqa;
 mod http_gate;
