@@ -11,6 +11,7 @@ mod files;
 mod forge_commands;
 mod forge_writing;
 mod forge_rows;
+mod forge_tasks;
 mod frozen_contract;
 mod hotpotqa;
 mod http_gate;

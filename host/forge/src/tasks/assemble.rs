@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::environment::PlayError;
+use super::environment::{PlayError, TaskSession};
 use super::make::{Candidate, Maker, PlannedCall, Trajectory, items};
-use super::record::{GoldCall, Measures, SCHEMA, TaskRecord, Turn, Unseen};
+use super::record::{GoldCall, Measures, Mistake, SCHEMA, TaskRecord, Turn, Unseen};
 use super::rejection::{Reason, Rejection};
 use super::text::{Query, QueryTurn, spaced, spoken};
+use crate::graph::ValueType;
 use crate::sampling::Draws;
 
 /// Largest number of items that an answer tells.
@@ -25,20 +26,25 @@ pub(super) fn assemble(
     let playable = maker.suite.playable();
     let mut session = playable.open(&trajectory.servers).map_err(diverged)?;
     let initial = session.state().map_err(diverged)?;
+    let mut draws = Draws::new(candidate.key(maker.options.seed, "mistakes"));
     let mut turns = Vec::with_capacity(query.turns.len());
     for (range, query) in trajectory.ranges().zip(query.turns) {
-        let calls = &trajectory.calls[range];
-        for call in calls {
+        let mut gold = Vec::with_capacity(range.len());
+        for call in &trajectory.calls[range] {
+            let mistake = mistake(maker, &mut *session, call, &mut draws);
             session
                 .call(&call.tool, &call.arguments)
                 .map_err(diverged)?;
+            gold.push(GoldCall {
+                tool: call.tool.clone(),
+                arguments: call.arguments.clone(),
+                result: call.result.clone(),
+                requested: call.requested,
+                origins: BTreeMap::new(),
+                mistake,
+            });
         }
-        turns.push(turn(
-            maker,
-            calls,
-            query,
-            session.state().map_err(diverged)?,
-        ));
+        turns.push(turn(maker, gold, query, session.state().map_err(diverged)?));
     }
     let called: BTreeSet<&str> = trajectory
         .calls
@@ -77,17 +83,10 @@ pub(super) fn assemble(
 
 fn turn(
     maker: &Maker<'_>,
-    calls: &[PlannedCall],
+    calls: Vec<GoldCall>,
     query: QueryTurn,
     goal: Map<String, Value>,
 ) -> Turn {
-    let gold = calls.iter().map(|call| GoldCall {
-        tool: call.tool.clone(),
-        arguments: call.arguments.clone(),
-        result: call.result.clone(),
-        requested: call.requested,
-        origins: BTreeMap::new(),
-    });
     let told: Vec<String> = calls
         .iter()
         .filter(|call| call.requested && maker.suite.is_read_only(&call.tool))
@@ -98,13 +97,41 @@ fn turn(
         template: query.template,
         requests: query.requests,
         implicit: query.implicit,
-        calls: gold.collect(),
+        calls,
         answer: if told.is_empty() {
             "Done.".to_owned()
         } else {
             told.join("\n")
         },
         goal,
+    }
+}
+
+/// A call with the key of nothing in place of a right one, if the environment refuses it with a message.
+fn mistake(
+    maker: &Maker<'_>,
+    session: &mut dyn TaskSession,
+    call: &PlannedCall,
+    draws: &mut Draws,
+) -> Option<Mistake> {
+    if !call.requested || !draws.chance(maker.options.mistakes) {
+        return None;
+    }
+    let keys = call.arguments.iter().filter(|(parameter, value)| {
+        let input = maker.suite.input(&call.tool, parameter);
+        value.is_string() && input.is_some_and(|input| matches!(input.kind, ValueType::Key(_)))
+    });
+    let keys: Vec<(&String, &Value)> = keys.collect();
+    let (parameter, key) = draws.pick(&keys)?;
+    let letters = key
+        .as_str()?
+        .trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let mut arguments = call.arguments.clone();
+    let wrong = format!("{letters}{}", 20 + draws.index(60));
+    arguments.insert(parameter.clone(), wrong.into());
+    match session.call(&call.tool, &arguments) {
+        Err(PlayError::Refused(refusal)) => Some(Mistake { arguments, refusal }),
+        _ => None,
     }
 }
 

@@ -30,6 +30,10 @@ pub struct TaskOptions {
     pub scenarios: Vec<String>,
     /// Probability with which each refinement is tried where it is possible. 0 makes plain requests.
     pub refine: f64,
+    /// Probability that the user asks to know a result that nothing else needs. With 0, every task changes something.
+    pub ask: f64,
+    /// Probability that a demonstration has a refused call before a requested one, and recovers from it.
+    pub mistakes: f64,
     /// Whether greetings and closing words are left out.
     pub terse: bool,
     /// Whether tasks of one call whose arguments are all in the text are kept.
@@ -86,6 +90,8 @@ impl Default for TaskOptions {
             max_tools_shown: None,
             scenarios: Vec::new(),
             refine: 0.5,
+            ask: 0.25,
+            mistakes: 0.0,
             terse: false,
             keep_trivial: false,
             attempts: 4,

@@ -3,7 +3,7 @@
 //! | format | rows | read by |
 //! |---|---|---|
 //! | `tasks` | one for each turn: the conversation before it, and its goal | `[tasks]` of a configuration |
-//! | `demonstrations` | one for each task: the conversation with all gold calls and their results | `tasks.demonstrations` |
+//! | `demonstrations` | one for each task, and one more for each mistake: the conversation with all gold calls | `tasks.demonstrations` |
 //! | `alpaca` | one for each turn of the model, with what was said before it | trainers that read Alpaca's rows |
 //! | `verl` | one for each turn, in the form of EnvFactory's rows for RL | verl, with EnvFactory's environments |
 //!
@@ -61,7 +61,7 @@ impl Format {
                 .iter()
                 .map(|row| serde_json::to_value(row).unwrap_or_default())
                 .collect(),
-            Self::Demonstrations => vec![conversation::demonstration(suite, task, naming)],
+            Self::Demonstrations => conversation::demonstrations(suite, task, naming),
             Self::Alpaca => alpaca::rows(suite, task),
             Self::Verl => verl::rows(suite, task, naming),
         }

@@ -114,6 +114,19 @@ pub struct GoldCall {
     pub requested: bool,
     /// Where each argument can be known from.
     pub origins: BTreeMap<String, Origin>,
+    /// A refused call that is made before it in demonstrations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mistake: Option<Mistake>,
+}
+
+/// A call of the same tool that the environment refuses. Demonstrations have it in their history and do not teach it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mistake {
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// The message of the tool.
+    pub refusal: String,
 }
 
 /// Where an argument of a gold call can be known from.

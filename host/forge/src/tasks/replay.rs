@@ -42,6 +42,16 @@ pub enum Divergence {
         /// What the model would read.
         shown: String,
     },
+    /// A mistake is not refused, or with another message.
+    #[error("turn {turn}: {tool} answers a mistake with {shown}")]
+    Mistake {
+        /// The turn, from 1.
+        turn: usize,
+        /// The tool.
+        tool: String,
+        /// What the model would read.
+        shown: String,
+    },
     /// The state is another one. Turn 0 is the beginning.
     #[error("the state after turn {turn} is another one")]
     Other {
@@ -72,6 +82,17 @@ pub async fn replay(
     for (place, turn) in task.turns.iter().enumerate() {
         let place = place + 1;
         for gold in &turn.calls {
+            if let Some(mistake) = &gold.mistake {
+                let played = call(&mut session, number, &gold.tool, &mistake.arguments).await;
+                number += 1;
+                if played.ended != Ended::Failed || played.shown != mistake.refusal {
+                    return Err(Divergence::Mistake {
+                        turn: place,
+                        tool: gold.tool.clone(),
+                        shown: played.shown,
+                    });
+                }
+            }
             let played = call(&mut session, number, &gold.tool, &gold.arguments).await;
             number += 1;
             let (tool, shown) = (gold.tool.clone(), played.shown);

@@ -8,7 +8,7 @@ use rlf_dialogue::task::Task;
 use rlf_forge::tasks::environment::{TaskEnvironment, TaskSession};
 use rlf_forge::tasks::output::{Format, Naming, write};
 use rlf_forge::tasks::record::Start;
-use rlf_forge::tasks::{Suite, TaskRecord};
+use rlf_forge::tasks::{Suite, TaskOptions, TaskRecord};
 use rlf_import::{Demonstration, Imported, Options, read};
 use serde_json::{Map, Value};
 
@@ -176,5 +176,44 @@ fn alpaca_rows_teach_every_turn_of_the_model() {
             "only the last turn is imitated"
         );
         assert!(!row.tools.is_empty());
+    }
+}
+
+#[test]
+fn mistakes_are_in_the_history_and_never_taught() {
+    let suite = composed(8);
+    let wanted = TaskOptions {
+        mistakes: 0.5,
+        ..options(60)
+    };
+    let tasks = made(&suite, &wanted).tasks;
+    let mistakes = |task: &TaskRecord| {
+        let calls = task.turns.iter().flat_map(|turn| &turn.calls);
+        calls.filter(|call| call.mistake.is_some()).count()
+    };
+    assert!(tasks.iter().map(mistakes).sum::<usize>() > 30);
+    let steps = |task: &TaskRecord| task.measures.calls + task.turns.len();
+    let refusals: Vec<&String> = tasks
+        .iter()
+        .flat_map(|task| task.turns.iter().flat_map(|turn| &turn.calls))
+        .filter_map(|call| Some(&call.mistake.as_ref()?.refusal))
+        .collect();
+    for format in [Format::Demonstrations, Format::Alpaca] {
+        let rows = demonstrations_of(imported(&suite, &tasks, format));
+        let mut taught = 0;
+        let mut seen = 0;
+        for row in &rows {
+            row.check().unwrap();
+            let (given, behind) = row.messages.split_at(row.given);
+            taught += behind
+                .iter()
+                .filter(|one| one.role == Role::Assistant)
+                .count();
+            let refused = |one: &&Message| refusals.contains(&&one.plain_text());
+            seen += given.iter().filter(refused).count();
+            assert_eq!(behind.iter().filter(refused).count(), 0, "{}", row.id);
+        }
+        assert_eq!(taught, tasks.iter().map(steps).sum::<usize>());
+        assert!(seen >= refusals.len());
     }
 }

@@ -71,6 +71,13 @@ pub(crate) struct ForgeTasks {
     /// Probability of each refinement: 0 makes plain requests, which name everything
     #[arg(long, default_value_t = 0.5, value_name = "SHARE", value_parser = share)]
     pub(crate) refine: f64,
+    /// Probability that the user asks to know a result that nothing else needs: 0 makes tasks that all change something
+    #[arg(long, default_value_t = 0.25, value_name = "SHARE", value_parser = share)]
+    pub(crate) ask: f64,
+    /// Probability of a refused call before a requested one in demonstrations, which then recover from it. It stays in
+    /// the history and is not taught
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub(crate) mistakes: f64,
     /// Leave out greetings and closing words
     #[arg(long)]
     pub(crate) terse: bool,

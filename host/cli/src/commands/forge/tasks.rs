@@ -109,6 +109,8 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         max_tools_shown: command.max_tools_shown,
         scenarios: command.scenarios.clone(),
         refine: command.refine,
+        ask: command.ask,
+        mistakes: command.mistakes,
         terse: command.terse,
         keep_trivial: command.keep_trivial,
         attempts: command.attempts,

@@ -15,9 +15,6 @@ use crate::sampling::Draws;
 use crate::tasks::record::{Arguments, Start};
 use crate::tasks::rejection::Reason;
 
-/// Probability that the user asks to know a result that nothing else needs.
-const ASK: f64 = 0.25;
-
 /// A call that was executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,11 +112,11 @@ fn wanted(maker: &Maker<'_>, steps: &[PlannedCall], draws: &mut Draws) -> Vec<us
     let read_only = |step: usize| maker.suite.is_read_only(&steps[step].tool);
     let mut wanted: Vec<usize> = Vec::new();
     for step in 0..steps.len() {
-        if !read_only(step) || (!used.contains(&step) && draws.chance(ASK)) {
+        if !read_only(step) || (!used.contains(&step) && draws.chance(maker.options.ask)) {
             wanted.push(step);
         }
     }
-    if wanted.is_empty() {
+    if wanted.is_empty() && maker.options.ask > 0.0 {
         let last = (0..steps.len()).rev().find(|step| !used.contains(step));
         wanted.extend(last);
     }

@@ -1,9 +1,10 @@
-//! Alpaca's rows: each turn of the model is the output of one row, and everything before it is its history.
+//! Alpaca's rows: each turn of the model is the output of one row, and everything before it is its history. Mistakes are
+//! in the history only.
 
 use serde_json::{Value, json};
 
 use super::conversation::tools;
-use crate::tasks::record::TaskRecord;
+use crate::tasks::record::{Arguments, Mistake, TaskRecord};
 use crate::tasks::suite::Suite;
 
 /// The rows of a task.
@@ -13,21 +14,34 @@ pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
     let mut rows = Vec::new();
     for turn in &task.turns {
         let mut said = turn.query.clone();
-        let outputs = turn.calls.iter().map(|call| {
-            let written = json!({ "name": call.tool, "arguments": call.arguments });
-            let output = format!("<tool_call>\n{written}\n</tool_call>");
-            let heard = format!("<tool_response>\n{}\n</tool_response>", call.result);
-            (output, heard)
-        });
-        let answer = (turn.answer.clone(), String::new());
-        for (output, heard) in outputs.chain([answer]) {
-            rows.push(json!({
-                "instruction": said, "input": "", "output": output, "system": system, "history": history,
-            }));
+        let mut steps = Vec::new();
+        for call in &turn.calls {
+            if let Some(Mistake { arguments, refusal }) = &call.mistake {
+                steps.push((called(&call.tool, arguments), heard(refusal), false));
+            }
+            let result = heard(&call.result.to_string());
+            steps.push((called(&call.tool, &call.arguments), result, true));
+        }
+        steps.push((turn.answer.clone(), String::new(), true));
+        for (output, heard, is_taught) in steps {
+            if is_taught {
+                rows.push(json!({
+                    "instruction": said, "input": "", "output": output, "system": system, "history": history,
+                }));
+            }
             history.push((std::mem::replace(&mut said, heard), output));
         }
     }
     rows
+}
+
+fn called(tool: &str, arguments: &Arguments) -> String {
+    let written = json!({ "name": tool, "arguments": arguments });
+    format!("<tool_call>\n{written}\n</tool_call>")
+}
+
+fn heard(result: &str) -> String {
+    format!("<tool_response>\n{result}\n</tool_response>")
 }
 
 /// The system message that lists the tools, as Qwen's template writes it.

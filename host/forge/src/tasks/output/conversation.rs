@@ -5,25 +5,36 @@ use rlf_dialogue::tool::{ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
 use super::Naming;
-use crate::tasks::record::{TaskRecord, Turn};
+use crate::tasks::record::{Arguments, Mistake, TaskRecord, Turn};
 use crate::tasks::suite::Suite;
 
-/// The messages of a turn after the words of the user.
-pub(super) fn solution(task: &TaskRecord, number: usize, turn: &Turn) -> Vec<Message> {
+/// The messages of a turn after the words of the user, without mistakes.
+fn solution(task: &TaskRecord, number: usize, turn: &Turn) -> Vec<Message> {
     let mut messages = Vec::with_capacity(2 * turn.calls.len() + 1);
     for (place, call) in turn.calls.iter().enumerate() {
-        messages.push(Message {
-            tool_calls: vec![ToolCall {
-                call_id: format!("{}/{number}/{place}", task.id),
-                name: call.tool.clone(),
-                arguments: Value::Object(call.arguments.clone()),
-            }],
-            ..Message::text(Role::Assistant, "")
-        });
-        messages.push(Message::text(Role::Tool, call.result.to_string()));
+        let id = format!("{}/{number}/{place}", task.id);
+        messages.extend(called(
+            id,
+            &call.tool,
+            &call.arguments,
+            call.result.to_string(),
+        ));
     }
     messages.push(Message::text(Role::Assistant, turn.answer.clone()));
     messages
+}
+
+/// A call and what the tool answers.
+fn called(call_id: String, tool: &str, arguments: &Arguments, answer: String) -> [Message; 2] {
+    let call = Message {
+        tool_calls: vec![ToolCall {
+            call_id,
+            name: tool.to_owned(),
+            arguments: Value::Object(arguments.clone()),
+        }],
+        ..Message::text(Role::Assistant, "")
+    };
+    [call, Message::text(Role::Tool, answer)]
 }
 
 /// The messages before the model's first turn in a turn of the task: all earlier turns, and the words of the user.
@@ -44,13 +55,46 @@ pub(super) fn tools(suite: &Suite, task: &TaskRecord) -> Vec<ToolDefinition> {
     definitions.cloned().collect()
 }
 
-/// The whole conversation as a demonstration.
-pub(super) fn demonstration(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Value {
-    let mut messages = before(task, task.turns.len().saturating_sub(1));
-    if let Some(last) = task.turns.last() {
-        messages.extend(solution(task, task.turns.len() - 1, last));
+/// The whole conversation as demonstrations: one, or one more for each mistake. A demonstration ends before a mistake,
+/// and the next one has it in its history, so that everything but the mistake is taught, and once.
+pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Value> {
+    let tools = tools(suite, task);
+    let mut rows: Vec<Value> = Vec::new();
+    let mut messages: Vec<Message> = Vec::new();
+    let mut given = 1;
+    let mut end = |messages: &[Message], given: usize| {
+        // A conversation ends with the model's turn or with results.
+        let said = messages.last().map(|last| last.role);
+        let length = messages.len() - usize::from(said == Some(Role::User));
+        if length > given {
+            let id = match rows.len() {
+                0 => task.id.clone(),
+                earlier => format!("{}~{}", task.id, earlier + 1),
+            };
+            rows.push(json!({
+                "id": id, "source": naming.source, "tools": tools, "messages": messages[..length], "given": given,
+            }));
+        }
+    };
+    for (number, turn) in task.turns.iter().enumerate() {
+        messages.push(Message::text(Role::User, turn.query.clone()));
+        for (place, call) in turn.calls.iter().enumerate() {
+            let id = format!("{}/{number}/{place}", task.id);
+            if let Some(Mistake { arguments, refusal }) = &call.mistake {
+                end(&messages, given);
+                let id = format!("{id}/mistake");
+                messages.extend(called(id, &call.tool, arguments, refusal.clone()));
+                given = messages.len();
+            }
+            messages.extend(called(
+                id,
+                &call.tool,
+                &call.arguments,
+                call.result.to_string(),
+            ));
+        }
+        messages.push(Message::text(Role::Assistant, turn.answer.clone()));
     }
-    json!({
-        "id": task.id, "source": naming.source, "tools": tools(suite, task), "messages": messages, "given": 1,
-    })
+    end(&messages, given);
+    rows
 }
