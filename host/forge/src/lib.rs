@@ -1,8 +1,9 @@
-//! Forge: makes tasks automatically, and verifies environments before anyone trains on them.
+//! Forge: makes environments and tasks automatically, and verifies environments before anyone trains on them.
 //!
-//! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
-//! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of
-//! countries, to be answered with two tools.
+//! Environments are [composed](mod@compose) from archetypes, and [verified](mod@verify) by playing them. The
+//! [tool graph](mod@graph) and the chains [sampled](sampling) from it say which calls make sense together.
+//! [`countries`] makes the tasks of the quickstart: questions over a table of countries, whose answers are known by
+//! construction, with demonstrations.
 //!
 //! The crate must not know how text becomes tokens or how a model learns.
 //!

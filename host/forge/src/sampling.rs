@@ -42,7 +42,7 @@ use serde::Serialize;
 use crate::graph::ToolGraph;
 use walker::{Draws, Walker};
 
-/// How chains are sampled.
+/// The parameters of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -95,7 +95,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Whether every required input has a source.
+    /// True if every required input has a source.
     pub fn is_valid(&self) -> bool {
         self.missing.is_empty()
     }
