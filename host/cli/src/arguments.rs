@@ -16,7 +16,7 @@ pub(crate) use self::data::{Data, DataCommand, Import};
 pub(crate) use self::env::{Env, EnvCommand};
 pub(crate) use self::forge::{
     ChainSampling, Forge, ForgeCommand, ForgeEnv, ForgeGraph, ForgeNew, ForgeRows, ForgeTasks,
-    TaskFormat, TaskStage,
+    ForgeVerify, TaskFormat, TaskStage,
 };
 pub(crate) use self::plugin::{Plugin, PluginCommand};
 pub(crate) use self::run::Run;

@@ -1,12 +1,23 @@
 //! Prints a trajectory for people: events, loss mask and grades.
 
 use console::{Style, style};
+use indicatif::{ProgressBar, ProgressStyle};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::Graded;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tokenizer::Tokenizer;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_rollout::statistics::Rate;
+
+/// A bar of work of so many parts, on standard error. In a pipe, it shows nothing.
+pub(crate) fn progress_bar(parts: usize) -> ProgressBar {
+    let bar = ProgressBar::new(parts as u64);
+    let style = "{bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar
+}
 
 /// A share as a percentage, or a dash if there is none.
 pub(crate) fn percent(share: Option<f64>) -> String {

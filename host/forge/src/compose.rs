@@ -17,10 +17,9 @@
 //! | businesses of the seven domains, lists of words | `business` |
 //! | nouns, articles, placeholders | `words` |
 //! | which archetypes and options an environment has | `plan` |
-//! | from a plan to a specification | `assemble`, `draft`, `operation`, `parameters` |
+//! | from a plan to a specification | `assemble`, `draft`, `operation`, `parameters`, `postconditions` |
 //! | what it means that two structures are the same | [`structure`] |
-//! | random walks | `sanity` |
-//! | figures of what was made | [`figures`] |
+//! | figures of a composition | [`figures`] |
 //!
 //! ```
 //! let composition = rlf_forge::compose::compose(7, 3);
@@ -34,11 +33,12 @@ mod archetype;
 mod assemble;
 mod business;
 mod draft;
+mod error;
 pub mod figures;
 mod operation;
 mod parameters;
 mod plan;
-mod sanity;
+mod postconditions;
 pub mod structure;
 mod words;
 
@@ -47,9 +47,11 @@ pub use business::domains;
 pub use structure::{MIN_DISTANCE, Structure};
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use rlf_random::{Key, Purpose};
-use rlf_specification::{Specification, check};
+use rlf_specification::play::{Fault, Play};
+use rlf_specification::{Program, Specification, check};
 use serde::Serialize;
 
 use self::business::{Business, businesses};
@@ -59,6 +61,12 @@ use self::plan::Plan;
 pub const TOOLS: std::ops::RangeInclusive<usize> = 4..=20;
 /// Maximum number of candidates for one business in one round.
 const MAX_CANDIDATES: u64 = 12;
+/// Calls of one walk.
+const CALLS: u64 = 100;
+/// Least and maximum number of walks from each scenario.
+const WALKS: std::ops::Range<u64> = 2..10;
+/// Number of further states of each scenario that are only opened.
+const OPENED: u64 = 4;
 /// Maximum number of rounds through all businesses without a new environment.
 const MAX_FRUITLESS_ROUNDS: u64 = 2;
 
@@ -84,11 +92,11 @@ pub struct Rejected {
     pub candidate: u64,
     /// The check that it failed: `static`, `tools`, `structure` or `walk`.
     pub check: &'static str,
-    /// Why it was not kept.
+    /// The reason why it was not kept.
     pub reason: String,
 }
 
-/// What [`compose`] made.
+/// The result of [`compose`].
 #[derive(Debug, Clone, Default)]
 pub struct Composition {
     /// The environments, in order.
@@ -101,22 +109,29 @@ pub struct Composition {
 ///
 /// Fewer are made only if no further structure can be found.
 pub fn compose(seed: u64, count: usize) -> Composition {
-    compose_with(seed, count, |_| {})
+    match compose_with(seed, count, |_| Ok::<(), Infallible>(())) {
+        Ok(composition) => composition,
+        Err(never) => match never {},
+    }
 }
 
-/// Like [`compose`], and calls `progress` with every environment that is kept.
-pub fn compose_with(seed: u64, count: usize, mut progress: impl FnMut(&Composed)) -> Composition {
+/// Like [`compose`], and calls `keep` with every environment as soon as it is composed. An error of `keep` ends it.
+pub fn compose_with<E>(
+    seed: u64,
+    count: usize,
+    mut keep: impl FnMut(&Composed) -> Result<(), E>,
+) -> Result<Composition, E> {
     let root = Key::new(seed, Purpose::Order).named("compose");
-    let mut made = Composition::default();
+    let mut composition = Composition::default();
     let mut names = BTreeSet::new();
     let mut fruitless = 0;
     for round in 0.. {
-        let before = made.environments.len();
+        let before = composition.environments.len();
         let mut order: Vec<&Business> = businesses().iter().collect();
         root.named("order").at(round).shuffle(&mut order);
         for business in order {
-            if made.environments.len() == count {
-                return made;
+            if composition.environments.len() == count {
+                return Ok(composition);
             }
             let name = business.environment_name(round);
             if !names.insert(name.clone()) {
@@ -124,13 +139,18 @@ pub fn compose_with(seed: u64, count: usize, mut progress: impl FnMut(&Composed)
             }
             let key = root.named(&business.name).at(round);
             for candidate in 0..MAX_CANDIDATES {
-                match attempt(business, &name, key.at(candidate), &made.environments) {
+                match attempt(
+                    business,
+                    &name,
+                    key.at(candidate),
+                    &composition.environments,
+                ) {
                     Ok(composed) => {
-                        progress(&composed);
-                        made.environments.push(composed);
+                        keep(&composed)?;
+                        composition.environments.push(composed);
                         break;
                     }
-                    Err((check, reason)) => made.rejected.push(Rejected {
+                    Err((check, reason)) => composition.rejected.push(Rejected {
                         name: name.clone(),
                         candidate,
                         check,
@@ -139,7 +159,7 @@ pub fn compose_with(seed: u64, count: usize, mut progress: impl FnMut(&Composed)
                 }
             }
         }
-        fruitless = if made.environments.len() == before {
+        fruitless = if composition.environments.len() == before {
             fruitless + 1
         } else {
             0
@@ -148,7 +168,7 @@ pub fn compose_with(seed: u64, count: usize, mut progress: impl FnMut(&Composed)
             break;
         }
     }
-    made
+    Ok(composition)
 }
 
 /// Draws one candidate and checks it. The error is the check that it failed, and why.
@@ -160,7 +180,7 @@ fn attempt(
 ) -> Result<Composed, (&'static str, String)> {
     let plan = Plan::draw(business, key.named("plan"));
     let specification = assemble::assemble(business, name, &plan, key.named("assemble"))
-        .map_err(|reason| ("static", reason))?;
+        .map_err(|error| ("static", error.to_string()))?;
     let tools = specification.operations.len();
     if !TOOLS.contains(&tools) {
         return Err(("tools", format!("it has {tools} tools")));
@@ -169,7 +189,7 @@ fn attempt(
     if let Some(finding) = checked.findings.first() {
         return Err(("static", finding.to_string()));
     }
-    let structure = Structure::of(&specification);
+    let structure = Structure::new(&specification);
     let nearest = structure::nearest(&structure, earlier.iter().map(|other| &other.structure));
     if let Some((position, distance)) = nearest
         && distance < MIN_DISTANCE
@@ -181,7 +201,9 @@ fn attempt(
     let program = checked
         .program
         .ok_or_else(|| ("static", "it does not compile".to_owned()))?;
-    sanity::walk(&program, key.named("walk")).map_err(|reason| ("walk", reason))?;
+    if let Some(fault) = first_fault(&program, key.named("walk")) {
+        return Err(("walk", fault.to_string()));
+    }
     Ok(Composed {
         specification,
         domain: business.domain.clone(),
@@ -192,4 +214,20 @@ fn attempt(
             .collect(),
         structure,
     })
+}
+
+/// Walks until every operation has succeeded, and has been refused if something can refuse it. Returns the first fault.
+fn first_fault(program: &Program, key: Key) -> Option<Fault> {
+    let mut play = Play::new(program, key);
+    for state in 0..OPENED {
+        play.round(WALKS.end + state, 0);
+    }
+    for round in 0..WALKS.end {
+        // Some faults are rare.
+        if round >= WALKS.start && play.has_seen_everything() {
+            break;
+        }
+        play.round(round, CALLS);
+    }
+    play.into_faults().into_iter().next()
 }

@@ -43,7 +43,7 @@ use crate::graph::ToolGraph;
 pub(crate) use walker::Draws;
 use walker::Walker;
 
-/// How chains are sampled.
+/// The parameters of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
@@ -96,7 +96,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Whether every required input has a source.
+    /// True if every required input has a source.
     pub fn is_valid(&self) -> bool {
         self.missing.is_empty()
     }

@@ -7,8 +7,9 @@
 //! A finding has a severity, a place and a way to mend it, so that it can go back to whoever wrote the environment.
 
 mod arguments;
-pub(crate) mod play;
 mod first;
+pub(crate) mod play;
+mod program;
 mod report;
 mod walk;
 
@@ -28,7 +29,7 @@ use self::walk::Walk;
 
 /// A task that an environment is opened with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beginning {
+pub struct Start {
     /// Its name in findings.
     pub name: String,
     /// The task.
@@ -37,7 +38,7 @@ pub struct Beginning {
     pub seed: u64,
 }
 
-impl Beginning {
+impl Start {
     /// Every scenario of a specification, generated with each of the seeds from 0.
     pub fn for_program(program: &Program, seeds: u64) -> Vec<Self> {
         let specification = program.specification();
@@ -63,12 +64,12 @@ impl Beginning {
     }
 }
 
-/// How much is played.
+/// The number of walks and calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Calls of each walk.
     pub calls: usize,
-    /// Walks from each beginning.
+    /// Walks from each start.
     pub walks: usize,
     /// Seed of the walks.
     pub seed: u64,
@@ -84,18 +85,18 @@ impl Default for Effort {
     }
 }
 
-/// Verifies the environment `name` from each beginning.
+/// Verifies the environment `name` from each start.
 pub async fn verify(
     environments: &Environments,
     name: &str,
-    beginnings: &[Beginning],
+    starts: &[Start],
     effort: Effort,
 ) -> Report {
     let mut findings = Findings::default();
     let mut operations: BTreeMap<String, OperationReport> = BTreeMap::new();
     let mut calls = 0;
     let mut loaded = 0;
-    for (index, beginning) in beginnings.iter().enumerate() {
+    for (index, start) in starts.iter().enumerate() {
         let key = Key::from_value(effort.seed)
             .named("verify")
             .at(index as u64);
@@ -103,17 +104,17 @@ pub async fn verify(
             let walk = Walk {
                 environments,
                 name,
-                beginning,
+                start,
                 key: key.at(number as u64),
                 calls: effort.calls,
                 findings: &mut findings,
                 operations: &mut operations,
                 is_first: number == 0,
             };
-            match walk.go().await {
-                Some(made) => {
+            match walk.run().await {
+                Some(played) => {
                     loaded += usize::from(number == 0);
-                    calls += made;
+                    calls += played;
                 }
                 None => break,
             }
@@ -127,7 +128,7 @@ pub async fn verify(
     }
     Report {
         environment: name.to_owned(),
-        beginnings: beginnings.len(),
+        starts: starts.len(),
         loaded,
         calls,
         operations: operations.into_values().collect(),

@@ -126,24 +126,24 @@ fn names_words_and_order_are_no_structure_and_everything_else_is() {
     for environment in compose(5, 4).environments {
         let specification = &environment.specification;
         assert_eq!(
-            Structure::of(&renamed(specification)),
+            Structure::new(&renamed(specification)),
             environment.structure,
             "{}",
             specification.name
         );
         let mut other = specification.clone();
         other.operations.pop();
-        assert_ne!(Structure::of(&other), environment.structure);
+        assert_ne!(Structure::new(&other), environment.structure);
         let mut other = specification.clone();
         other.entities[0].fields[0].optional ^= true;
-        assert_ne!(Structure::of(&other), environment.structure);
+        assert_ne!(Structure::new(&other), environment.structure);
         let mut other = specification.clone();
         let guarded = other
             .operations
             .iter_mut()
             .find(|operation| !operation.preconditions.is_empty());
         guarded.unwrap().preconditions.clear();
-        assert_ne!(Structure::of(&other), environment.structure);
+        assert_ne!(Structure::new(&other), environment.structure);
     }
 }
 

@@ -136,12 +136,12 @@ impl Run<'_> {
         for effect in &compiled.effects {
             self.effect(effect)?;
         }
-        for (promise, made) in operation
+        for (promise, holds) in operation
             .postconditions
             .iter()
             .zip(&compiled.postconditions)
         {
-            if !self.machine().truth(made)? {
+            if !self.machine().truth(holds)? {
                 return Err(Refusal::Undone(broken_promise(&promise.require)));
             }
         }
@@ -156,13 +156,13 @@ impl Run<'_> {
             return object(self);
         };
         let items = self.machine().list(each)?;
-        let mut made = Vec::with_capacity(items.len());
+        let mut objects = Vec::with_capacity(items.len());
         for item in items.iter() {
             self.locals.push(item.clone());
-            made.push(object(self)?);
+            objects.push(object(self)?);
             self.locals.pop();
         }
-        Ok(Json::Array(made))
+        Ok(Json::Array(objects))
     }
 
     fn effect(&mut self, effect: &CompiledEffect) -> Result<(), Refusal> {

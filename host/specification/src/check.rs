@@ -25,7 +25,7 @@ const MAX_PARTS: usize = 64;
 pub struct Checked {
     /// The program, unless a finding is an error.
     pub program: Option<Program>,
-    /// What the checks found.
+    /// The findings of the checks.
     pub findings: Vec<Finding>,
 }
 
@@ -42,11 +42,12 @@ pub fn check(specification: &Specification) -> Checked {
     names::check(specification, &mut findings);
     ranges::check(specification, &mut findings);
     scenarios::check(specification, &mut findings);
-    let schema = Schema::of(specification);
+    let schema = Schema::new(specification);
     let mut compiler = Compiler::new(specification, &schema);
     let program = compiler.program();
     findings.append(&mut compiler.findings);
     effects(specification, &mut findings);
+    results(specification, &mut findings);
     sources::check(specification, &mut findings);
     descriptions::check(specification, &mut findings);
     // With an error, parts of the program are missing.
@@ -84,7 +85,7 @@ pub fn check_text(text: &str, format: Format) -> Checked {
 
 /// Reads and checks a file, whose format its name says.
 pub fn check_file(path: &Path) -> std::io::Result<Checked> {
-    let format = Format::of(path).unwrap_or(Format::Toml);
+    let format = Format::from_path(path).unwrap_or(Format::Toml);
     let bytes = std::fs::read(path)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => check_text(&text, format),
@@ -165,6 +166,28 @@ fn sizes(specification: &Specification, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Reports fields of a result that have the same expression. Somebody copied one and forgot to change it.
+fn results(specification: &Specification, findings: &mut Vec<Finding>) {
+    for (index, operation) in specification.operations.iter().enumerate() {
+        let fields = &operation.result.fields;
+        for (number, field) in fields.iter().enumerate() {
+            let is_literal = !field.value.contains(char::is_alphabetic)
+                || field.value.starts_with(['\'', '"'])
+                || ["true", "false", "null"].contains(&field.value.as_str());
+            let mut earlier = fields[..number].iter();
+            if let (false, Some(same)) = (is_literal, earlier.find(|one| one.value == field.value))
+            {
+                findings.push(Finding::new(
+                    Kind::RepeatedResult,
+                    format!("/operations/{index}/result/fields/{number}/value"),
+                    format!("`{}` always has the value of `{}`", field.name, same.name),
+                    "correct the expression, or leave the field out",
+                ));
+            }
+        }
+    }
+}
+
 fn effects(specification: &Specification, findings: &mut Vec<Finding>) {
     for (index, operation) in specification.operations.iter().enumerate() {
         let place = format!("/operations/{index}");
@@ -183,14 +206,6 @@ fn effects(specification: &Specification, findings: &mut Vec<Finding>) {
                 "set `read_only = true`, or write its effects",
             )),
             _ => {}
-        }
-        if operation.effects.is_empty() && !operation.postconditions.is_empty() {
-            findings.push(Finding::new(
-                Kind::BadEffect,
-                format!("/operations/{index}/postconditions"),
-                format!("`{name}` has postconditions and no effects"),
-                "write its effects, or leave out the postconditions",
-            ));
         }
         for (number, effect) in operation.effects.iter().enumerate() {
             let Effect::Delete(delete) = effect else {

@@ -37,7 +37,7 @@ pub(crate) enum Expr {
     Keys(usize),
     /// The entity with a key.
     Row(usize, Box<Expr>),
-    /// Whether there is an entity with a key.
+    /// True if there is an entity with a key.
     Has(usize, Box<Expr>),
     /// A field of a record of this entity.
     Field(Box<Expr>, usize, usize),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -14,7 +14,7 @@ pub enum Severity {
     Error,
 }
 
-/// What a finding is about. The name in reports is the variant in lower case with hyphens.
+/// The kind of a finding. The name in reports is the variant in lower case with hyphens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -40,6 +40,8 @@ pub enum Kind {
     UnfillableParameter,
     /// An operation does not use a parameter or a computed value.
     Unused,
+    /// Two fields of a result always have the same value.
+    RepeatedResult,
     /// An effect changes what does not exist, or contradicts `read_only`.
     BadEffect,
     /// A description says what the state should say.
@@ -52,7 +54,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Unreadable,
         Self::TooLarge,
         Self::BadName,
@@ -64,6 +66,7 @@ impl Kind {
         Self::ImpossibleOperation,
         Self::UnfillableParameter,
         Self::Unused,
+        Self::RepeatedResult,
         Self::BadEffect,
         Self::LeakingDescription,
         Self::MissingDescription,
@@ -73,7 +76,7 @@ impl Kind {
     /// The severity of findings of this kind.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Unused | Self::MissingDescription => Severity::Warning,
+            Self::Unused | Self::RepeatedResult | Self::MissingDescription => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -82,18 +85,18 @@ impl Kind {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The place, as a JSON pointer: `/operations/2/preconditions/0/require`.
     pub place: String,
     /// The line in the file, from 1, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// How to mend it.
+    /// A way to mend it.
     pub mend: String,
 }
 

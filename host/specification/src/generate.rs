@@ -6,6 +6,7 @@ use rlf_random::Key;
 use serde_json::Value as Json;
 
 use crate::date;
+use crate::error::{GeneratorError, StateError};
 use crate::expression::{MAX_STEPS, Machine, ValueType};
 use crate::model::{Field, Generator, Scenario, Size};
 use crate::program::Program;
@@ -20,11 +21,11 @@ const MAX_UNIQUE_DRAWS: u64 = 500;
 
 impl Program {
     /// Generates the initial state of a scenario. The same seed gives the same state.
-    pub fn open(&self, size: Size, seed: u64) -> Result<State, String> {
+    pub fn open(&self, size: Size, seed: u64) -> Result<State, StateError> {
         let mut scenarios = self.specification.scenarios.iter();
         let scenario = scenarios
             .find(|scenario| scenario.size == size)
-            .ok_or_else(|| format!("there is no scenario `{}`", size.name()))?;
+            .ok_or(StateError::NoScenario(size.name()))?;
         let key = Key::from_value(seed)
             .named(&self.specification.name)
             .named(size.name());
@@ -43,7 +44,7 @@ impl Program {
             let value = self.draw(field, kind, generator, key, &state, None);
             state
                 .values
-                .push(value.map_err(|why| format!("`{}`: {why}", field.name))?);
+                .push(value.map_err(|error| no_value(field.name.clone(), error))?);
         }
         for entity in 0..self.schema.entities.len() {
             self.fill(
@@ -55,7 +56,10 @@ impl Program {
         }
         match self.broken_rule(&state) {
             None => Ok(state),
-            Some(rule) => Err(format!("scenario `{}` breaks the rule {rule}", size.name())),
+            Some(rule) => Err(StateError::ScenarioBreaksRule {
+                scenario: size.name(),
+                rule,
+            }),
         }
     }
 
@@ -65,7 +69,7 @@ impl Program {
         scenario: &Scenario,
         entity: usize,
         key: Key,
-    ) -> Result<(), String> {
+    ) -> Result<(), StateError> {
         let declared = &self.specification.entities[entity];
         let Some(count) = scenario.counts.get(&declared.name) else {
             return Ok(());
@@ -99,13 +103,15 @@ impl Program {
                 }
             }
         }
-        let made = state.tables[entity].len();
-        if made < least as usize {
-            return Err(format!(
-                "scenario `{}`: only {made} of at least {least} {} can be generated, because of the rule {refused}",
-                scenario.size.name(),
-                declared.collection
-            ));
+        let generated = state.tables[entity].len();
+        if generated < least as usize {
+            return Err(StateError::TooFew {
+                scenario: scenario.size.name(),
+                collection: declared.collection.clone(),
+                generated,
+                least,
+                rule: refused,
+            });
         }
         Ok(())
     }
@@ -117,7 +123,7 @@ impl Program {
         entity: usize,
         name: &Arc<str>,
         key: Key,
-    ) -> Result<Vec<Value>, String> {
+    ) -> Result<Vec<Value>, StateError> {
         let declared = &self.specification.entities[entity];
         let mut record = vec![Value::Text(Arc::clone(name))];
         for (position, field) in declared.fields.iter().enumerate() {
@@ -135,7 +141,7 @@ impl Program {
                     state,
                     Some((entity, &mut record)),
                 );
-                let drawn = drawn.map_err(|why| format!("`{place}`: {why}"))?;
+                let drawn = drawn.map_err(|error| no_value(place.clone(), error))?;
                 tries += 1;
                 let is_taken = |other: &Arc<[Value]>| other[position + 1] == drawn;
                 let again = field.unique && state.tables[entity].values().any(is_taken);
@@ -156,15 +162,15 @@ impl Program {
         key: Key,
         state: &State,
         record: Option<(usize, &mut Vec<Value>)>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, GeneratorError> {
         let pick = |values: &[Json]| {
             let chosen = values.get(key.below(0, values.len().max(1) as u64) as usize);
-            let chosen = chosen.ok_or_else(|| "there is nothing to choose from".to_owned())?;
-            read(&self.schema, kind, chosen)
+            let chosen = chosen.ok_or(GeneratorError::NothingToChoose)?;
+            Ok(read(&self.schema, kind, chosen)?)
         };
         match generator {
             None => self.draw_by_type(field, kind, key, state),
-            Some(Generator::Constant(value)) => read(&self.schema, kind, value),
+            Some(Generator::Constant(value)) => Ok(read(&self.schema, kind, value)?),
             Some(Generator::Choice(values)) => pick(values),
             Some(Generator::Word(name)) => Ok(Value::text(self.word(name, key)?)),
             Some(Generator::Template(template)) => {
@@ -182,17 +188,18 @@ impl Program {
                 Ok(number_between(kind, minimum, maximum, key))
             }
             Some(Generator::Dates { from, to }) => {
-                let day =
-                    |text: &str| date::parse(text).ok_or_else(|| format!("{text} is no date"));
+                let day = |text: &str| {
+                    date::parse(text).ok_or_else(|| GeneratorError::NotADate(text.to_owned()))
+                };
                 let (from, to) = (day(from)?, day(to)?);
                 let number = from + key.below(0, to.abs_diff(from) + 1) as i64;
                 Ok(Value::text(&date::format(number).unwrap_or_default()))
             }
             Some(Generator::Expression(source)) => {
-                let (entity, locals) = record.ok_or("an expression needs an entity")?;
+                let (entity, locals) = record.ok_or(GeneratorError::NoExpression)?;
                 let mut generators = self.generators.iter();
                 let found = generators.find(|(of, text, _)| *of == entity && text == source);
-                let (_, _, expr) = found.ok_or("the expression was not compiled")?;
+                let (_, _, expr) = found.ok_or(GeneratorError::NoExpression)?;
                 let mut steps = MAX_STEPS;
                 let mut machine = Machine {
                     schema: &self.schema,
@@ -200,7 +207,8 @@ impl Program {
                     locals,
                     steps: &mut steps,
                 };
-                machine.value(expr).map_err(|fault| fault.to_string())
+                let value = machine.value(expr);
+                value.map_err(|fault| GeneratorError::NoResult(fault.to_string()))
             }
         }
     }
@@ -211,7 +219,7 @@ impl Program {
         kind: &ValueType,
         key: Key,
         state: &State,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, GeneratorError> {
         match kind {
             ValueType::Optional(_) => Ok(Value::Null),
             ValueType::Boolean => Ok(Value::Boolean(key.below(0, 2) == 1)),
@@ -219,34 +227,35 @@ impl Program {
                 let chosen = values.get(key.below(0, values.len() as u64) as usize);
                 chosen
                     .map(|text| Value::text(text))
-                    .ok_or_else(|| "it has no values".to_owned())
+                    .ok_or(GeneratorError::NothingToChoose)
             }
             ValueType::Key(entity) => {
                 let keys = &state.tables[*entity];
                 let position = key.below(0, keys.len().max(1) as u64) as usize;
                 let chosen = keys.keys().nth(position).cloned().map(Value::Text);
                 chosen.ok_or_else(|| {
-                    format!(
-                        "there is no {} to refer to",
-                        self.schema.entities[*entity].name
-                    )
+                    GeneratorError::NothingToReferTo(self.schema.entities[*entity].name.clone())
                 })
             }
             ValueType::List(_) => Ok(Value::List(Arc::new([]))),
             ValueType::Integer | ValueType::Number => match (&field.minimum, &field.maximum) {
                 (Some(minimum), Some(maximum)) => Ok(number_between(kind, minimum, maximum, key)),
-                _ => Err("it needs `generate`, or a minimum and a maximum".to_owned()),
+                _ => Err(GeneratorError::NeedsGenerator),
             },
-            _ => Err("it needs `generate`".to_owned()),
+            _ => Err(GeneratorError::NeedsGenerator),
         }
     }
 
-    fn word(&self, vocabulary: &str, key: Key) -> Result<&str, String> {
+    fn word(&self, vocabulary: &str, key: Key) -> Result<&str, GeneratorError> {
         let words = self.specification.vocabularies.get(vocabulary);
         let words = words.filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| format!("there is no vocabulary `{vocabulary}`"))?;
+        let words = words.ok_or_else(|| GeneratorError::NoVocabulary(vocabulary.to_owned()))?;
         Ok(&words[key.below(0, words.len() as u64) as usize])
     }
+}
+
+fn no_value(field: String, error: GeneratorError) -> StateError {
+    StateError::NoValue { field, error }
 }
 
 /// A number between limits. Numbers that are not integers have two decimals.

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | the parts of a specification: entities, operations, scenarios | [`model`] |
 //! | findings and their kinds | [`finding`] |
+//! | errors of generating and loading states | [`StateError`] |
 //! | reading TOML and JSON, lines of places | [`read`](mod@read) |
 //! | the static checks | `check` |
 //! | days of the calendar | [`date`] |
@@ -20,7 +21,7 @@
 //! | states; their JSON form | [`state`]; `state_json` |
 //! | JSON schemas of tools | `schema` |
 //! | the export to Python | `python` |
-//! | arguments for random walks | [`walk`] |
+//! | arguments for random walks; walks that look for faults | [`walk`]; [`play`] |
 //!
 //! ```
 //! use rlf_specification::{Format, Size, check_text};
@@ -60,11 +61,13 @@
 mod call;
 mod check;
 pub mod date;
+mod error;
 mod expression;
 pub mod finding;
 mod generate;
 pub mod model;
 mod names;
+pub mod play;
 pub mod program;
 mod python;
 pub mod read;
@@ -75,6 +78,7 @@ mod value;
 pub mod walk;
 
 pub use check::{Checked, check, check_file, check_text};
+pub use error::{GeneratorError, StateError, WrongValue};
 pub use finding::{Finding, Kind, Severity};
 pub use model::{Size, Specification};
 pub use program::{Program, Refusal, UNDONE};

@@ -23,7 +23,7 @@ use serde_json::Number;
 pub struct Specification {
     /// Name of the environment: a capital letter, then letters and digits. Tools are called `Name-operation`.
     pub name: String,
-    /// What the environment is.
+    /// Description of the environment.
     pub description: String,
     /// A system message for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,9 +36,9 @@ pub struct Specification {
     pub values: Vec<Field>,
     /// The kinds of things in the state. A kind that refers to another comes after it.
     pub entities: Vec<Entity>,
-    /// What the model can do.
+    /// The operations that the model can call.
     pub operations: Vec<Operation>,
-    /// What holds in every state.
+    /// Rules that hold in every state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invariants: Vec<Invariant>,
     /// The states in which episodes begin, one for each size.
@@ -53,7 +53,7 @@ pub struct Entity {
     pub name: String,
     /// Name of all of them, in the state and in expressions: `books`.
     pub collection: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Its key.
     pub key: Key,
@@ -68,7 +68,7 @@ pub struct Entity {
 pub struct Key {
     /// Name of the field: `book_id`.
     pub name: String,
-    /// What it is.
+    /// Its description.
     #[serde(default)]
     pub description: String,
     /// The beginning of generated keys. With `B`, keys are `B1`, `B2` and so on.
@@ -84,13 +84,13 @@ pub struct Field {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// What it is.
+    /// Its description.
     #[serde(default)]
     pub description: String,
-    /// Whether it can be null.
+    /// True if it can be null.
     #[serde(default, skip_serializing_if = "is_false")]
     pub optional: bool,
-    /// Whether no two entities have the same value.
+    /// True if no two entities have the same value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unique: bool,
     /// Smallest value of an integer or number.
@@ -99,8 +99,8 @@ pub struct Field {
     /// Largest value of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
-    /// How generated states fill it. By default: any key of a reference, any value of an enumeration or boolean, and
-    /// any number within the limits.
+    /// The way in which generated states fill it. By default: any key of a reference, any value of an enumeration or
+    /// boolean, and any number within the limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<Generator>,
 }
@@ -159,7 +159,7 @@ impl Type {
 pub struct Invariant {
     /// Its name in findings and messages.
     pub name: String,
-    /// What it says.
+    /// Its description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// An expression that is true in every state.

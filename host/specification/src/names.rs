@@ -85,7 +85,7 @@ const RESERVED: [&str; 78] = [
 /// Maximum length of a name.
 pub(crate) const MAX_NAME: usize = 40;
 
-/// Why a text is no name of a thing, parameter or operation.
+/// Finds the reason why a text is no name of an entity, parameter or operation.
 pub(crate) fn problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
     let starts = characters
@@ -102,7 +102,7 @@ pub(crate) fn problem(name: &str) -> Option<String> {
         .then(|| format!("`{name}` is a reserved word"))
 }
 
-/// Why a text is no name of an environment.
+/// Finds the reason why a text is no name of an environment.
 pub(crate) fn environment_problem(name: &str) -> Option<String> {
     let mut characters = name.chars();
     let starts = characters
@@ -114,7 +114,7 @@ pub(crate) fn environment_problem(name: &str) -> Option<String> {
     })
 }
 
-/// What to write instead of a name that does not exist.
+/// Suggests what to write instead of a name that does not exist.
 pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     let near = known

@@ -17,7 +17,7 @@ pub struct Program {
     pub(crate) schema: Schema,
     pub(crate) operations: Vec<CompiledOperation>,
     pub(crate) rules: Vec<Rule>,
-    /// Which entities get generated keys.
+    /// For each entity: true if it gets generated keys.
     pub(crate) counted: Vec<bool>,
     /// Expressions of generators, by source and entity.
     pub(crate) generators: Vec<(usize, String, Expr)>,
@@ -66,7 +66,7 @@ pub(crate) enum Change {
         key: Option<Expr>,
         /// Each field after the key.
         values: Vec<Expr>,
-        /// Whether the new key is a local from now on.
+        /// True if the new key is a local from now on.
         named: bool,
     },
     Set {
@@ -150,7 +150,7 @@ impl Program {
     }
 }
 
-/// Whether a number is within declared limits. Everything else is.
+/// True if a number is within declared limits. Everything else is.
 pub(crate) fn within(
     value: &Value,
     minimum: Option<&serde_json::Number>,
@@ -172,7 +172,7 @@ pub(crate) fn within(
     }
 }
 
-/// Whether the entities that a value refers to exist.
+/// True if the entities that a value refers to exist.
 fn refers(kind: &ValueType, value: &Value, state: &State) -> bool {
     match (kind, value) {
         (ValueType::Key(entity), Value::Text(key)) => state.tables[*entity].contains_key(key),
@@ -184,7 +184,7 @@ fn refers(kind: &ValueType, value: &Value, state: &State) -> bool {
     }
 }
 
-/// Why an operation was not carried out. The state is as before.
+/// The reason why an operation was not carried out. The state is as before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// There is no such operation.

@@ -16,7 +16,7 @@ use crate::program::Program;
 use crate::python::expression::Names;
 use crate::state_json::next_name;
 
-/// What every exported file begins with: arithmetic, dates and messages as the specification has them.
+/// The first part of every exported file: arithmetic, dates and messages as the specification has them.
 const RUNTIME: &str = include_str!("python/runtime.py");
 
 impl Program {

@@ -22,7 +22,7 @@ pub enum Format {
 
 impl Format {
     /// The format that a file's name says. None unless it ends in `.toml` or `.json`.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "toml" => Some(Self::Toml),
             "json" => Some(Self::Json),

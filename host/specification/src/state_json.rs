@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
+use crate::error::{StateError, WrongValue};
 use crate::expression::{MAX_ITEMS, MAX_TEXT, Schema, ValueType};
 use crate::program::Program;
 use crate::state::{State, Table};
@@ -46,9 +47,9 @@ impl Program {
     }
 
     /// Reads a state from the JSON that `state_json` writes. Collections may be missing; all rules must hold.
-    pub fn load(&self, json: &Json) -> Result<State, String> {
+    pub fn load(&self, json: &Json) -> Result<State, StateError> {
         let Json::Object(given) = json else {
-            return Err("a state is an object".to_owned());
+            return Err(StateError::NotAnObject);
         };
         let mut known: Vec<String> = Vec::new();
         let mut state = State {
@@ -57,66 +58,27 @@ impl Program {
             next: Vec::new(),
         };
         for (name, kind) in &self.schema.values {
-            let missing = || format!("`{name}` is missing");
-            let value = given.get(name).ok_or_else(missing)?;
+            let value = given
+                .get(name)
+                .ok_or_else(|| malformed("", format!("`{name}` is missing")))?;
             let read = read(&self.schema, kind, value);
             state
                 .values
-                .push(read.map_err(|why| format!("`{name}`: {why}"))?);
+                .push(read.map_err(|wrong| malformed(&format!("`{name}`: "), wrong.to_string()))?);
             known.push(name.clone());
         }
         for (index, entity) in self.schema.entities.iter().enumerate() {
-            let mut table = Table::new();
-            let mut most = 0;
-            let rows = match given.get(&entity.collection) {
-                None => &Map::new(),
-                Some(Json::Object(rows)) => rows,
-                Some(_) => return Err(format!("`{}` is not an object", entity.collection)),
-            };
-            if rows.len() > MAX_ITEMS {
-                return Err(format!(
-                    "`{}` has more than {MAX_ITEMS} items",
-                    entity.collection
-                ));
-            }
-            for (key, row) in rows {
-                let place = |why: String| format!("`{}.{key}`: {why}", entity.collection);
-                let Json::Object(row) = row else {
-                    return Err(place("not an object".to_owned()));
-                };
-                if let Some(unknown) = row
-                    .keys()
-                    .find(|name| entity.fields.iter().all(|(field, _)| field != *name))
-                {
-                    return Err(place(format!("unknown field `{unknown}`")));
-                }
-                let mut record = Vec::with_capacity(entity.fields.len());
-                for (position, (name, kind)) in entity.fields.iter().enumerate() {
-                    let value = match (row.get(name), position, kind) {
-                        (Some(value), ..) => read(&self.schema, kind, value)
-                            .map_err(|why| place(format!("`{name}`: {why}")))?,
-                        (None, 0, _) => Value::text(key),
-                        (None, _, ValueType::Optional(_)) => Value::Null,
-                        (None, ..) => return Err(place(format!("`{name}` is missing"))),
-                    };
-                    record.push(value);
-                }
-                if record[0] != Value::text(key) {
-                    return Err(place(format!("`{}` is another key", entity.fields[0].0)));
-                }
-                if let Some(number) = self.key_number(index, key) {
-                    most = most.max(number);
-                }
-                table.insert(key.as_str().into(), record.into());
-            }
+            let (table, last) = self.load_table(index, given.get(&entity.collection))?;
             state.tables.push(Arc::new(table));
             let next_name = next_name(&entity.name);
-            let after = most.saturating_add(1);
+            let after = last.saturating_add(1);
             let next = match given.get(&next_name) {
                 Some(number) if self.counted[index] => number
                     .as_i64()
                     .filter(|number| *number >= after)
-                    .ok_or_else(|| format!("`{next_name}` is not an integer from {after}"))?,
+                    .ok_or_else(|| {
+                        malformed("", format!("`{next_name}` is not an integer from {after}"))
+                    })?,
                 _ => after,
             };
             state.next.push(next);
@@ -126,12 +88,60 @@ impl Program {
             known.push(entity.collection.clone());
         }
         if let Some(unknown) = given.keys().find(|name| !known.contains(name)) {
-            return Err(format!("unknown key `{unknown}`"));
+            return Err(malformed("", format!("unknown key `{unknown}`")));
         }
         match self.broken_rule(&state) {
             None => Ok(state),
-            Some(rule) => Err(format!("the state breaks the rule {rule}")),
+            Some(rule) => Err(StateError::BreaksRule(rule)),
         }
+    }
+
+    /// Reads the entities of one kind. Returns the largest number in a key, too.
+    fn load_table(&self, index: usize, json: Option<&Json>) -> Result<(Table, i64), StateError> {
+        let entity = &self.schema.entities[index];
+        let collection = &entity.collection;
+        let mut table = Table::new();
+        let mut last = 0;
+        let rows = match json {
+            None => return Ok((table, last)),
+            Some(Json::Object(rows)) => rows,
+            Some(_) => return Err(malformed("", format!("`{collection}` is not an object"))),
+        };
+        if rows.len() > MAX_ITEMS {
+            let problem = format!("`{collection}` has more than {MAX_ITEMS} items");
+            return Err(malformed("", problem));
+        }
+        for (key, row) in rows {
+            let wrong = |problem: String| malformed(&format!("`{collection}.{key}`: "), problem);
+            let Json::Object(row) = row else {
+                return Err(wrong("not an object".to_owned()));
+            };
+            if let Some(unknown) = row
+                .keys()
+                .find(|name| entity.fields.iter().all(|(field, _)| field != *name))
+            {
+                return Err(wrong(format!("unknown field `{unknown}`")));
+            }
+            let mut record = Vec::with_capacity(entity.fields.len());
+            for (position, (name, kind)) in entity.fields.iter().enumerate() {
+                let value = match (row.get(name), position, kind) {
+                    (Some(value), ..) => read(&self.schema, kind, value)
+                        .map_err(|error| wrong(format!("`{name}`: {error}")))?,
+                    (None, 0, _) => Value::text(key),
+                    (None, _, ValueType::Optional(_)) => Value::Null,
+                    (None, ..) => return Err(wrong(format!("`{name}` is missing"))),
+                };
+                record.push(value);
+            }
+            if record[0] != Value::text(key) {
+                return Err(wrong(format!("`{}` is another key", entity.fields[0].0)));
+            }
+            if let Some(number) = self.key_number(index, key) {
+                last = last.max(number);
+            }
+            table.insert(key.as_str().into(), record.into());
+        }
+        Ok((table, last))
     }
 
     /// The number in a key that looks like a generated one.
@@ -146,8 +156,15 @@ pub(crate) fn next_name(entity: &str) -> String {
     format!("next_{entity}")
 }
 
+fn malformed(place: &str, problem: impl Into<String>) -> StateError {
+    StateError::Malformed {
+        place: place.to_owned(),
+        problem: problem.into(),
+    }
+}
+
 /// Reads a value of a type.
-pub(crate) fn read(schema: &Schema, kind: &ValueType, json: &Json) -> Result<Value, String> {
+pub(crate) fn read(schema: &Schema, kind: &ValueType, json: &Json) -> Result<Value, WrongValue> {
     let value = match (kind, json) {
         (ValueType::Optional(_), Json::Null) => Some(Value::Null),
         (ValueType::Optional(inner), _) => return read(schema, inner, json),
@@ -165,7 +182,7 @@ pub(crate) fn read(schema: &Schema, kind: &ValueType, json: &Json) -> Result<Val
             number.map(Value::Number)
         }
         (ValueType::List(item), Json::Array(items)) if items.len() <= MAX_ITEMS => {
-            let items: Result<Vec<Value>, String> =
+            let items: Result<Vec<Value>, WrongValue> =
                 items.iter().map(|one| read(schema, item, one)).collect();
             Some(Value::List(items?.into()))
         }
@@ -175,10 +192,11 @@ pub(crate) fn read(schema: &Schema, kind: &ValueType, json: &Json) -> Result<Val
         _ => None,
     };
     value.ok_or_else(|| {
-        let mut shown = json.to_string();
-        if shown.chars().count() > 60 {
-            shown = shown.chars().take(60).collect::<String>() + "..";
+        let mut value = json.to_string();
+        if value.chars().count() > 60 {
+            value = value.chars().take(60).collect::<String>() + "..";
         }
-        format!("{shown} is not {}", schema.shown(kind))
+        let expected = schema.shown(kind).to_string();
+        WrongValue { value, expected }
     })
 }

@@ -1,12 +1,13 @@
 //! Arguments for random walks: mostly valid, from the state and the schema.
 
 use rlf_random::Key;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Number, Value as Json, json};
 
 use crate::date;
 use crate::model::{Operation, Parameter, Type};
 use crate::program::Program;
 use crate::state::State;
+use crate::value::Value;
 
 /// Draws arguments of an operation. Keys are those of the state; texts and dates are often taken from it.
 pub fn arguments(
@@ -44,48 +45,38 @@ fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, k
         }
         Type::Text | Type::Date => {
             let is_date = *kind == Type::Date;
-            let texts = texts(&program.state_json(state), is_date);
+            let texts = texts(state, is_date);
             let drawn = match texts.get(key.below(0, texts.len().max(1) as u64) as usize) {
-                Some(text) if key.below(1, 4) > 0 => text.clone(),
-                _ if is_date => "2024-05-01".to_owned(),
-                _ => ["", "a", "Ada Byron", " e "][key.below(2, 4) as usize].to_owned(),
+                Some(text) if key.below(1, 4) > 0 => *text,
+                _ if is_date => "2024-05-01",
+                _ => ["", "a", "Ada Byron", " e "][key.below(2, 4) as usize],
             };
             if is_date {
-                let day = date::parse(&drawn).unwrap_or(0) + key.below(3, 20) as i64 - 5;
-                return json!(date::format(day).unwrap_or(drawn));
+                // Most days are near those of the state. A few are far away.
+                let distance = match key.below(4, 12) {
+                    0 => key.below(3, 800) as i64 - 400,
+                    _ => key.below(3, 20) as i64 - 5,
+                };
+                let day = date::parse(drawn).unwrap_or(0) + distance;
+                return json!(date::format(day).unwrap_or_else(|| drawn.to_owned()));
             }
             json!(drawn)
         }
         Type::Integer => {
-            let least = parameter
-                .minimum
-                .as_ref()
-                .and_then(serde_json::Number::as_i64);
-            let most = parameter
-                .maximum
-                .as_ref()
-                .and_then(serde_json::Number::as_i64);
-            let least = least.unwrap_or(-2);
-            let most = most.unwrap_or(least.saturating_add(1_000)).max(least);
-            let span = most.abs_diff(least);
-            // Small ones are more often possible.
-            let span = if key.below(1, 3) > 0 {
-                span.min(10)
-            } else {
-                span
-            };
-            json!(least.saturating_add_unsigned(key.below(0, span.saturating_add(1))))
+            let limit = |limit: &Option<Number>| limit.as_ref().and_then(Number::as_i64);
+            json!(integer(
+                limit(&parameter.minimum),
+                limit(&parameter.maximum),
+                key
+            ))
         }
         Type::Number => {
             let least = parameter
                 .minimum
                 .as_ref()
-                .and_then(serde_json::Number::as_f64)
+                .and_then(Number::as_f64)
                 .unwrap_or(0.0);
-            let most = parameter
-                .maximum
-                .as_ref()
-                .and_then(serde_json::Number::as_f64);
+            let most = parameter.maximum.as_ref().and_then(Number::as_f64);
             let most = most.unwrap_or(least + 150.0);
             json!((least + key.uniform(0) * (most - least)).clamp(least, most))
         }
@@ -102,17 +93,36 @@ fn value(program: &Program, state: &State, parameter: &Parameter, kind: &Type, k
     }
 }
 
-/// The texts of a state: dates, or all others.
-fn texts(state: &Json, dates: bool) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut open = vec![state];
-    while let Some(next) = open.pop() {
-        match next {
-            Json::String(text) if date::parse(text).is_some() == dates => found.push(text.clone()),
-            Json::Array(items) => open.extend(items),
-            Json::Object(fields) => open.extend(fields.values()),
-            _ => {}
+/// Draws an integer within limits, more often one near the least, because small ones are more often possible.
+pub fn integer(minimum: Option<i64>, maximum: Option<i64>, key: Key) -> i64 {
+    let least = minimum.unwrap_or_else(|| maximum.map_or(-2, |most| most.saturating_sub(1_000)));
+    let most = maximum.unwrap_or(least.saturating_add(1_000)).max(least);
+    // A few are as large as possible, or larger than most limits that conditions state.
+    let span = match key.below(1, 12) {
+        0 => {
+            return maximum
+                .unwrap_or(least.saturating_add(10_000_000))
+                .max(least);
         }
-    }
-    found
+        1..=3 => most.abs_diff(least),
+        _ => most.abs_diff(least).min(10),
+    };
+    least.saturating_add_unsigned(key.below(0, span.saturating_add(1)))
+}
+
+/// The texts of a state: dates, or all others.
+fn texts(state: &State, dates: bool) -> Vec<&str> {
+    let records = state.tables.iter().flat_map(|table| table.values());
+    let values = records.flat_map(|record| record.iter());
+    let texts = state
+        .values
+        .iter()
+        .chain(values)
+        .filter_map(|value| match value {
+            Value::Text(text) => Some(&**text),
+            _ => None,
+        });
+    texts
+        .filter(|text| date::parse(text).is_some() == dates)
+        .collect()
 }

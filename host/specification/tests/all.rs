@@ -6,6 +6,8 @@ mod examples;
 mod findings;
 #[path = "all/mutants.rs"]
 mod mutants;
+#[path = "all/mutation.rs"]
+mod mutation;
 #[path = "all/python.rs"]
 mod python;
 #[path = "all/running.rs"]

@@ -19,16 +19,16 @@
 //! is the expected one.
 
 mod scenarios;
+mod servers;
 mod session;
-mod world;
 
 use rlf_plugin::plugin;
 
+use servers::Servers;
 use session::Session;
-use world::World;
 
-fn init() -> Result<World, String> {
-    World::load()
+fn init() -> Result<Servers, String> {
+    Servers::load()
 }
 
 plugin!(init: init, environment: Session);

@@ -6,14 +6,14 @@ use rlf_random::Key;
 use rlf_specification::Program;
 use rlf_specification::walk::arguments;
 
-use crate::world::World;
+use crate::servers::Servers;
 
 /// Calls of one episode.
 const CALLS: u64 = 8;
 
 /// One episode for each scenario of each specification.
-pub(crate) fn all(world: &World) -> Vec<Scenario> {
-    let scenarios = world.programs.iter().flat_map(|(name, program)| {
+pub(crate) fn all(servers: &Servers) -> Vec<Scenario> {
+    let scenarios = servers.programs.iter().flat_map(|(name, program)| {
         let sizes = program
             .specification()
             .scenarios

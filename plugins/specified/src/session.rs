@@ -9,34 +9,34 @@ use rlf_random::Key;
 use rlf_specification::{Program, Refusal, Size, State};
 
 use crate::scenarios;
-use crate::world::{World, servers};
+use crate::servers::{Servers, servers_of_task};
 
 /// The states of the environments that the task names.
 #[derive(Debug)]
 pub(crate) struct Session {
-    world: &'static World,
+    servers: &'static Servers,
     states: BTreeMap<String, State>,
 }
 
 impl Environment for Session {
-    type Shared = World;
+    type Shared = Servers;
 
-    fn open(world: &'static World, task: Value, seed: u64) -> Result<(Self, Start), Error> {
+    fn open(servers: &'static Servers, task: Value, seed: u64) -> Result<(Self, Start), Error> {
         let mut start = Start {
             messages: Vec::new(),
             tools: Vec::new(),
         };
         let mut states = BTreeMap::new();
         let mut instructions = Vec::new();
-        for (name, given) in servers(world, &task)? {
-            let program = world.program(&name)?;
+        for (name, given) in servers_of_task(servers, &task)? {
+            let program = servers.program(&name)?;
             // Each environment draws from a seed of its own.
             let seed = Key::from_value(seed).named(&name).value();
             let state = initial(program, &given, seed)
                 .map_err(|why| Error::InvalidArguments(format!("the task: {name}: {why}")))?;
             start
                 .tools
-                .extend(world.tools.get(&name).into_iter().flatten().cloned());
+                .extend(servers.tools.get(&name).into_iter().flatten().cloned());
             instructions.extend(program.specification().instructions.clone());
             states.insert(name, state);
         }
@@ -46,19 +46,20 @@ impl Environment for Session {
                 content: vec![Content::Text(instructions.join("\n\n"))],
             });
         }
-        Ok((Self { world, states }, start))
+        Ok((Self { servers, states }, start))
     }
 
-    fn restore(world: &'static World, snapshot: &[u8]) -> Result<Self, Error> {
+    fn restore(servers: &'static Servers, snapshot: &[u8]) -> Result<Self, Error> {
         let wrong = |why: String| internal(format!("not a snapshot of these environments: {why}"));
         let read: BTreeMap<String, Value> =
             serde_json::from_slice(snapshot).map_err(|error| wrong(error.to_string()))?;
         let mut states = BTreeMap::new();
         for (name, json) in read {
-            let state = world.program(&name)?.load(&json).map_err(wrong)?;
+            let state = servers.program(&name)?.load(&json);
+            let state = state.map_err(|error| wrong(error.to_string()))?;
             states.insert(name, state);
         }
-        Ok(Self { world, states })
+        Ok(Self { servers, states })
     }
 
     fn call(
@@ -73,7 +74,7 @@ impl Environment for Session {
             .get_mut(environment)
             .ok_or_else(|| no_tool(name))?;
         match self
-            .world
+            .servers
             .program(environment)?
             .call(state, operation, &arguments)
         {
@@ -85,7 +86,7 @@ impl Environment for Session {
 
     fn state(&self) -> Value {
         let json = |(name, state): (&String, &State)| {
-            let program = self.world.programs.get(name)?;
+            let program = self.servers.programs.get(name)?;
             Some((name.clone(), program.state_json(state)))
         };
         self.states
@@ -130,8 +131,8 @@ impl Environment for Session {
         })
     }
 
-    fn scenarios(world: &'static World) -> Vec<Scenario> {
-        scenarios::all(world)
+    fn scenarios(servers: &'static Servers) -> Vec<Scenario> {
+        scenarios::all(servers)
     }
 }
 
@@ -139,10 +140,11 @@ impl Environment for Session {
 fn initial(program: &Program, given: &Value, seed: u64) -> Result<State, String> {
     if given.is_null() {
         let first = program.specification().scenarios.first();
-        return program.open(first.map_or(Size::Simple, |scenario| scenario.size), seed);
+        let size = first.map_or(Size::Simple, |scenario| scenario.size);
+        return program.open(size, seed).map_err(|error| error.to_string());
     }
     match given.get("scenario") {
-        None => program.load(given),
+        None => program.load(given).map_err(|error| error.to_string()),
         Some(size) => {
             let found = Size::ALL
                 .into_iter()
@@ -151,7 +153,7 @@ fn initial(program: &Program, given: &Value, seed: u64) -> Result<State, String>
                 let names = Size::ALL.map(Size::name).join(", ");
                 format!("there is no scenario {size}; there are {names}")
             })?;
-            program.open(size, seed)
+            program.open(size, seed).map_err(|error| error.to_string())
         }
     }
 }

@@ -198,3 +198,106 @@ fn an_export_is_an_environment_that_behaves_the_same() {
         "{refused}"
     );
 }
+
+#[test]
+fn composing_continues_where_it_was_stopped_and_overwrites_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().to_str().expect("a plain name");
+    let host = Host::new();
+    let compose = |count: &str| {
+        let arguments = [
+            "env", "compose", "--json", "--seed", "3", "--count", count, "--output", output,
+        ];
+        run(&host, "forge", &arguments, "")
+    };
+    let files = || -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(folder.path()).expect("the folder");
+        let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "toml")
+        });
+        files.sort();
+        files
+    };
+    let first = compose("2");
+    assert_eq!(first.stderr, "", "a pipe shows no progress");
+    let report = first.succeeded().json();
+    assert_eq!(
+        (&report["written"], &report["kept"]),
+        (&json!(2), &json!(0))
+    );
+    let before = files();
+    assert_eq!(before.len(), 2);
+    // As after an interruption: one file is there, the other is not.
+    let lost = fs::read(&before[0]).expect("the file");
+    fs::remove_file(&before[0]).expect("the file");
+    let report = compose("3").succeeded().json();
+    assert_eq!(
+        (&report["written"], &report["kept"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(fs::read(&before[0]).expect("the file"), lost);
+    assert_eq!(files().len(), 3);
+    let record = fs::read_to_string(folder.path().join("composed.jsonl")).expect("the record");
+    let lines: Vec<Value> = record
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.iter().filter(|line| line["seed"] == 3).count(), 3);
+
+    fs::write(&before[1], "name = \"Mine\"\n").expect("the file");
+    let refused = compose("3");
+    assert_eq!(refused.code(), Some(1));
+    let name = before[1]
+        .file_name()
+        .expect("a name")
+        .to_str()
+        .expect("a plain name");
+    assert!(refused.stderr.contains(name), "{refused}");
+    assert!(
+        refused.stderr.contains("another folder with --output"),
+        "{refused}"
+    );
+    let kept = fs::read_to_string(&before[1]).expect("the file");
+    assert_eq!(kept, "name = \"Mine\"\n");
+}
+
+#[test]
+fn a_graph_is_counted_and_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("graph.html");
+    let host = Host::new();
+    let mut arguments = vec!["graph", "--json", "--chains", "50", "--output"];
+    arguments.push(page.to_str().expect("a plain name"));
+    arguments.extend(EXAMPLES);
+    let report = run(&host, "forge", &arguments, "").succeeded().json();
+    let counts = &report["counts"];
+    assert_eq!(
+        (&counts["tools"], &counts["servers"]),
+        (&json!(23), &json!(3))
+    );
+    assert_eq!(counts["by_key"], 38);
+    let chains = &report["chains"];
+    assert_eq!(
+        (&chains["sampled"], &chains["valid_topology"]),
+        (&json!(50), &json!(50))
+    );
+    let html = fs::read_to_string(&page).expect("the page");
+    assert!(
+        html.contains("lend_book") && html.contains("<svg"),
+        "{}",
+        html.len()
+    );
+
+    let wrong = folder.path().join("Broken.toml");
+    fs::write(&wrong, "name = 1\n").expect("the file");
+    let refused = run(
+        &host,
+        "forge",
+        &["graph", wrong.to_str().expect("a plain name")],
+        "",
+    );
+    assert_eq!(refused.code(), Some(1));
+    assert!(refused.stderr.contains("Broken.toml"), "{refused}");
+}

@@ -91,6 +91,28 @@ pub(crate) struct ForgeGraph {
     pub(crate) seed: u64,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ForgeVerify {
+    /// Specifications (`.toml`, `.json`), Python files or folders of them, components, or names of environments
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Number of random calls of each walk
+    #[arg(long, default_value_t = 60, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) calls: usize,
+    /// Number of walks from each scenario
+    #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000))]
+    pub(crate) walks: usize,
+    /// Number of seeds with which each scenario of a specification is generated
+    #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u64>::new().range(1..=10_000))]
+    pub(crate) seeds: u64,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Only run the static checks
+    #[arg(long)]
+    pub(crate) no_play: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ForgeEnv {
     /// Compose environments from a library of archetypes, without a language model
@@ -126,26 +148,7 @@ pub(crate) enum ForgeEnv {
     /// For a specification, the static checks come first; if they find an error, it is not played. Then every scenario
     /// is loaded, and random walks call every operation with valid, boundary and erroneous arguments. The exit code says
     /// whether nothing worse than a warning was found.
-    Verify {
-        /// Specifications (`.toml`, `.json`), Python files or folders of them, components, or names of environments
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-        /// Number of random calls of each walk
-        #[arg(long, default_value_t = 60, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
-        calls: usize,
-        /// Number of walks from each scenario
-        #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000))]
-        walks: usize,
-        /// Number of seeds with which each scenario of a specification is generated
-        #[arg(long, default_value_t = 3, value_parser = RangedU64ValueParser::<u64>::new().range(1..=10_000))]
-        seeds: u64,
-        /// Seed of the walks
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Only run the static checks
-        #[arg(long)]
-        no_play: bool,
-    },
+    Verify(ForgeVerify),
     /// Write a specification as a Python file in EnvFactory's form, which behaves the same
     Export {
         /// The specification (`.toml` or `.json`)

@@ -62,7 +62,7 @@ pub struct Archetype {
     /// Its name: that of the file.
     #[serde(skip)]
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub description: String,
     /// Roles that other archetypes make.
     #[serde(default)]
@@ -70,10 +70,10 @@ pub struct Archetype {
     /// Options of other archetypes that it cannot do without.
     #[serde(default)]
     pub(super) requires: Vec<String>,
-    /// Whether the state knows today's date.
+    /// True if the state has today's date.
     #[serde(default)]
     pub(super) today: bool,
-    /// What an environment can have or lack.
+    /// Parts that an environment can have or lack.
     #[serde(default)]
     pub(super) options: Vec<String>,
     /// Numbers that are drawn for each environment.
@@ -107,7 +107,7 @@ pub(super) struct EntityTemplate {
     /// The field that people know one of them by.
     pub(super) label: Option<String>,
     pub(super) description: String,
-    /// How many there are in the scenarios simple, medium, complex and boundary.
+    /// Numbers of them in the scenarios simple, medium, complex and boundary.
     pub(super) counts: [Count; 4],
     pub(super) fields: Vec<Table>,
     /// Generators of fields in the scenario boundary.
@@ -230,7 +230,7 @@ pub(super) struct Further {
     pub(super) holds: String,
 }
 
-/// What an environment has: archetypes (`stock`) and options (`stock.low`).
+/// The parts of an environment: archetypes (`stock`) and options (`stock.low`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flags(pub(super) BTreeSet<String>);
 
@@ -239,7 +239,7 @@ impl Flags {
         self.0.contains(&format!("{archetype}.{option}"))
     }
 
-    /// Whether all terms of an `if` hold in an archetype.
+    /// True if all terms of an `if` hold in an archetype.
     pub(super) fn hold(&self, archetype: &str, condition: &str) -> bool {
         condition.split_whitespace().all(|term| {
             let (wanted, term) = term

@@ -10,9 +10,11 @@ use rlf_specification::model::{
 
 use super::archetype::Archetype;
 use super::business::{Business, shared};
-use super::draft::{Draft, Made};
+use super::draft::{Draft, DraftEntity};
+use super::error::TemplateError;
 use super::operation;
 use super::plan::Plan;
+use super::postconditions;
 use super::words::{Noun, Words, capitalised, enumerated};
 
 /// Maximum number of words of a list in one environment.
@@ -34,7 +36,7 @@ pub(super) fn assemble(
     name: &str,
     plan: &Plan,
     key: Key,
-) -> Result<Specification, String> {
+) -> Result<Specification, TemplateError> {
     let unknown = &shared().unknown;
     let mut draft = Draft {
         plan,
@@ -87,7 +89,7 @@ pub(super) fn assemble(
     let things: Vec<String> = draft
         .entities
         .iter()
-        .filter_map(|made| draft.words.nouns.get(&made.role))
+        .filter_map(|drafted| draft.words.nouns.get(&drafted.role))
         .map(|noun| noun.many.clone())
         .collect();
     let mut specification = Specification {
@@ -101,10 +103,15 @@ pub(super) fn assemble(
             Vec::new()
         },
         scenarios: scenarios(&draft),
-        entities: draft.entities.into_iter().map(|made| made.entity).collect(),
+        entities: draft
+            .entities
+            .into_iter()
+            .map(|drafted| drafted.entity)
+            .collect(),
         operations,
         invariants,
     };
+    postconditions::add(&mut specification);
     vocabularies(&mut specification, business, key.named("vocabularies"))?;
     Ok(specification)
 }
@@ -159,7 +166,7 @@ fn limits(words: &mut Words, archetype: &Archetype, business: &Business, key: Ke
     words.limits.insert("price_most".to_owned(), most);
 }
 
-fn entities(draft: &mut Draft<'_>, business: &Business, key: Key) -> Result<(), String> {
+fn entities(draft: &mut Draft<'_>, business: &Business, key: Key) -> Result<(), TemplateError> {
     let plan = draft.plan;
     let with_hyphen = key.below(2, 2) == 1;
     let mut prefixes = BTreeSet::new();
@@ -171,7 +178,7 @@ fn entities(draft: &mut Draft<'_>, business: &Business, key: Key) -> Result<(), 
             }
             let noun = draft.words.noun(&template.role)?.clone();
             let prefix = prefix(&noun.one, with_hyphen, &mut prefixes);
-            let mut made = Made {
+            let mut drafted = DraftEntity {
                 role: template.role.clone(),
                 entity: Entity {
                     name: noun.identifier(),
@@ -189,7 +196,7 @@ fn entities(draft: &mut Draft<'_>, business: &Business, key: Key) -> Result<(), 
                 counts: template.counts,
                 boundary: BTreeMap::new(),
             };
-            draft.add_fields(archetype, &template.fields, &mut made)?;
+            draft.add_fields(archetype, &template.fields, &mut drafted)?;
             for attribute in business
                 .attributes
                 .get(&template.role)
@@ -198,31 +205,30 @@ fn entities(draft: &mut Draft<'_>, business: &Business, key: Key) -> Result<(), 
             {
                 // Not every environment of a business knows everything.
                 if key.named(&template.role).named(attribute).uniform(0) < 0.75 {
-                    made.entity.fields.push(attribute_field(attribute)?);
+                    drafted.entity.fields.push(attribute_field(attribute)?);
                 }
             }
-            draft.add_boundary(&template.boundary, &mut made)?;
-            draft.entities.push(made);
+            draft.add_boundary(&template.boundary, &mut drafted)?;
+            draft.entities.push(drafted);
         }
         for extension in &archetype.extend {
             let found = draft
                 .entities
                 .iter()
-                .position(|made| made.role == extension.role);
-            let position =
-                found.ok_or_else(|| format!("nothing makes the role `{}`", extension.role))?;
-            let mut made = draft.entities.remove(position);
-            draft.add_fields(archetype, &extension.fields, &mut made)?;
-            draft.add_boundary(&extension.boundary, &mut made)?;
-            draft.entities.insert(position, made);
+                .position(|drafted| drafted.role == extension.role);
+            let position = found.ok_or_else(|| TemplateError::NoRole(extension.role.clone()))?;
+            let mut drafted = draft.entities.remove(position);
+            draft.add_fields(archetype, &extension.fields, &mut drafted)?;
+            draft.add_boundary(&extension.boundary, &mut drafted)?;
+            draft.entities.insert(position, drafted);
         }
     }
     Ok(())
 }
 
 /// Reads `gears: integer 1 27 Number of gears`, `fuel: petrol|diesel What it burns`, `heated: boolean Whether ..`.
-fn attribute_field(text: &str) -> Result<Field, String> {
-    let wrong = || format!("`{text}` is no attribute");
+fn attribute_field(text: &str) -> Result<Field, TemplateError> {
+    let wrong = || TemplateError::NotAnAttribute(text.to_owned());
     let (name, rest) = text.split_once(": ").ok_or_else(wrong)?;
     let (kind, mut rest) = rest.split_once(' ').ok_or_else(wrong)?;
     let mut number = || {
@@ -294,13 +300,14 @@ fn scenarios(draft: &Draft<'_>) -> Vec<Scenario> {
         let counts = draft
             .entities
             .iter()
-            .map(|made| (made.entity.name.clone(), made.counts[index]));
+            .map(|drafted| (drafted.entity.name.clone(), drafted.counts[index]));
         let mut generate = BTreeMap::new();
         if size == Size::Boundary {
-            for made in &draft.entities {
-                let name = |field: &String| format!("{}.{field}", made.entity.name);
+            for drafted in &draft.entities {
+                let name = |field: &String| format!("{}.{field}", drafted.entity.name);
                 generate.extend(
-                    made.boundary
+                    drafted
+                        .boundary
                         .iter()
                         .map(|(field, generator)| (name(field), generator.clone())),
                 );
@@ -321,7 +328,7 @@ fn vocabularies(
     specification: &mut Specification,
     business: &Business,
     key: Key,
-) -> Result<(), String> {
+) -> Result<(), TemplateError> {
     let fields = specification
         .entities
         .iter()
@@ -344,7 +351,10 @@ fn vocabularies(
     }
     for list in used {
         let words = business.list(&list);
-        let words = words.ok_or_else(|| format!("{} has no words for `{list}`", business.name))?;
+        let words = words.ok_or_else(|| TemplateError::NoWords {
+            business: business.name.clone(),
+            list: list.clone(),
+        })?;
         let mut words = words.to_vec();
         key.named(&list).shuffle(&mut words);
         words.truncate(MAX_WORDS);

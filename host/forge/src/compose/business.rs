@@ -93,7 +93,7 @@ pub(super) struct Business {
     pub(super) domain: String,
     /// Name of its environment.
     pub(super) name: String,
-    /// What it is, with an article: `a bicycle rental`.
+    /// Its description with an article: `a bicycle rental`.
     pub(super) about: String,
     /// Archetypes that it always has.
     pub(super) core: Vec<String>,

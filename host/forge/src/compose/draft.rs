@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::archetype::Archetype;
+use super::error::TemplateError;
 use super::plan::Plan;
 use super::words::Words;
 
@@ -14,15 +15,15 @@ use super::words::Words;
 pub(super) struct Draft<'a> {
     pub(super) plan: &'a Plan,
     pub(super) words: Words,
-    pub(super) entities: Vec<Made>,
-    /// Whether lists say the names of what they refer to.
+    pub(super) entities: Vec<DraftEntity>,
+    /// True if lists have the names of the entities that they refer to.
     pub(super) labels: bool,
     /// The message about a key that does not exist.
     pub(super) unknown: &'a str,
 }
 
 /// An entity, and what templates say about it beyond the specification.
-pub(super) struct Made {
+pub(super) struct DraftEntity {
     pub(super) role: String,
     pub(super) entity: Entity,
     pub(super) label: Option<String>,
@@ -33,27 +34,31 @@ pub(super) struct Made {
 }
 
 impl Draft<'_> {
-    pub(super) fn made(&self, role: &str) -> Result<&Made, String> {
+    /// The entity that has a role.
+    pub(super) fn by_role(&self, role: &str) -> Result<&DraftEntity, TemplateError> {
         self.entities
             .iter()
-            .find(|made| made.role == role)
-            .ok_or_else(|| format!("there is no entity for the role `{role}`"))
+            .find(|drafted| drafted.role == role)
+            .ok_or_else(|| TemplateError::NoRole(role.to_owned()))
     }
 
     /// The entity of this name.
-    pub(super) fn named(&self, entity: &str) -> Result<&Made, String> {
+    pub(super) fn by_name(&self, entity: &str) -> Result<&DraftEntity, TemplateError> {
         self.entities
             .iter()
-            .find(|made| made.entity.name == entity)
-            .ok_or_else(|| format!("there is no entity `{entity}`"))
+            .find(|drafted| drafted.entity.name == entity)
+            .ok_or_else(|| TemplateError::NoEntity(entity.to_owned()))
     }
 
     /// Fills in a table and reads it.
-    pub(super) fn read<T: DeserializeOwned>(&self, table: &Table) -> Result<T, String> {
+    pub(super) fn read<T: DeserializeOwned>(&self, table: &Table) -> Result<T, TemplateError> {
         self.words
             .table(table)?
             .try_into()
-            .map_err(|error| format!("{table}: {error}"))
+            .map_err(|source| TemplateError::Unreadable {
+                template: table.to_string(),
+                source,
+            })
     }
 
     /// Fills in the tables that are there, and reads them.
@@ -61,15 +66,15 @@ impl Draft<'_> {
         &self,
         archetype: &Archetype,
         tables: &[Table],
-    ) -> Result<Vec<T>, String> {
-        let mut made = Vec::new();
+    ) -> Result<Vec<T>, TemplateError> {
+        let mut read = Vec::new();
         for table in tables {
             let mut table = table.clone();
             if self.plan.flags.take(&archetype.name, &mut table) {
-                made.push(self.read(&table)?);
+                read.push(self.read(&table)?);
             }
         }
-        Ok(made)
+        Ok(read)
     }
 
     /// Reads fields: what `initial` says of them goes to the entity.
@@ -77,8 +82,8 @@ impl Draft<'_> {
         &self,
         archetype: &Archetype,
         tables: &[Table],
-        made: &mut Made,
-    ) -> Result<(), String> {
+        drafted: &mut DraftEntity,
+    ) -> Result<(), TemplateError> {
         for table in tables {
             let mut table = table.clone();
             if !self.plan.flags.take(&archetype.name, &mut table) {
@@ -87,10 +92,11 @@ impl Draft<'_> {
             let initial = table.remove("initial");
             let field: Field = self.read(&table)?;
             if let Some(Value::String(initial)) = initial {
-                made.initial
+                drafted
+                    .initial
                     .insert(field.name.clone(), self.words.expression(&initial)?);
             }
-            made.entity.fields.push(field);
+            drafted.entity.fields.push(field);
         }
         Ok(())
     }
@@ -98,15 +104,19 @@ impl Draft<'_> {
     pub(super) fn add_boundary(
         &self,
         generators: &BTreeMap<String, Value>,
-        made: &mut Made,
-    ) -> Result<(), String> {
+        drafted: &mut DraftEntity,
+    ) -> Result<(), TemplateError> {
         for (field, generator) in generators {
-            if made.entity.fields.iter().any(|one| one.name == *field) {
+            if drafted.entity.fields.iter().any(|one| one.name == *field) {
                 let generator = self.words.value(generator)?;
-                let generator = generator
-                    .try_into()
-                    .map_err(|error| format!("{field}: {error}"))?;
-                made.boundary.insert(field.clone(), generator);
+                let generator =
+                    generator
+                        .try_into()
+                        .map_err(|source| TemplateError::Unreadable {
+                            template: field.clone(),
+                            source,
+                        })?;
+                drafted.boundary.insert(field.clone(), generator);
             }
         }
         Ok(())

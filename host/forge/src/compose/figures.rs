@@ -23,7 +23,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of some values. None if there are none.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub fn from_values(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let last = values.len().checked_sub(1)?;
@@ -96,11 +96,11 @@ pub fn figures(composition: &Composition) -> Figures {
     Figures {
         environments: environments.len(),
         tools: tools.iter().sum(),
-        tools_each: Spread::of(tools.iter().map(|tools| *tools as f64).collect()),
+        tools_each: Spread::from_values(tools.iter().map(|tools| *tools as f64).collect()),
         domains,
         archetypes,
         structures: hashes.len(),
-        nearest: Spread::of(nearest.collect()),
+        nearest: Spread::from_values(nearest.collect()),
         rejected,
     }
 }

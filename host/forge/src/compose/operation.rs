@@ -8,26 +8,31 @@ use rlf_specification::model::{
 };
 
 use super::archetype::{Archetype, ListTemplate, OperationTemplate};
-use super::draft::{Draft, Made};
+use super::draft::{Draft, DraftEntity};
+use super::error::TemplateError;
 use super::parameters::Inputs;
 
 pub(super) fn make(
     draft: &Draft<'_>,
     archetype: &Archetype,
     template: &OperationTemplate,
-) -> Result<Operation, String> {
+) -> Result<Operation, TemplateError> {
     let words = &draft.words;
     let mut inputs = Inputs::default();
     for role in &template.by {
-        inputs.find(draft, draft.made(role)?)?;
+        inputs.find(draft, draft.by_role(role)?)?;
     }
     let mut effects = Vec::new();
     let mut result = Vec::new();
     if let Some(role) = &template.create {
-        let made = draft.made(role)?;
-        effects.push(inputs.create(draft, made)?);
-        result.push(key_field(made, &made.entity.key.name));
-        result.extend(changed(made, &template.returns, &made.entity.key.name));
+        let drafted = draft.by_role(role)?;
+        effects.push(inputs.create(draft, drafted)?);
+        result.push(key_field(drafted, &drafted.entity.key.name));
+        result.extend(changed(
+            drafted,
+            &template.returns,
+            &drafted.entity.key.name,
+        ));
     }
     inputs
         .parameters
@@ -49,13 +54,13 @@ pub(super) fn make(
     }
     effects.extend(draft.read_all::<Effect>(archetype, &template.effects)?);
     if let Some(change) = &template.create_as {
-        let made = draft.made(&change.role)?;
-        let mut values = made.initial.clone();
-        values.extend(existing(draft, made, &change.values)?);
-        let name = format!("new_{}", made.entity.key.name);
-        result.push(key_field(made, &name));
+        let drafted = draft.by_role(&change.role)?;
+        let mut values = drafted.initial.clone();
+        values.extend(existing(draft, drafted, &change.values)?);
+        let name = format!("new_{}", drafted.entity.key.name);
+        result.push(key_field(drafted, &name));
         effects.push(Effect::Insert(Insert {
-            entity: made.entity.name.clone(),
+            entity: drafted.entity.name.clone(),
             values,
             key: None,
             name: Some(name),
@@ -64,19 +69,19 @@ pub(super) fn make(
         }));
     }
     if let Some(change) = &template.update {
-        let made = draft.made(&change.role)?;
-        let key = &made.entity.key.name;
-        let values = existing(draft, made, &change.values)?;
+        let drafted = draft.by_role(&change.role)?;
+        let key = &drafted.entity.key.name;
+        let values = existing(draft, drafted, &change.values)?;
         let names: Vec<String> = template
             .returns
             .iter()
             .chain(values.keys())
             .cloned()
             .collect();
-        result.push(key_field(made, key));
-        result.extend(changed(made, &names, key));
+        result.push(key_field(drafted, key));
+        result.extend(changed(drafted, &names, key));
         effects.push(Effect::Set(Update {
-            entity: made.entity.name.clone(),
+            entity: drafted.entity.name.clone(),
             key: key.clone(),
             values,
             when: None,
@@ -84,21 +89,21 @@ pub(super) fn make(
         }));
     }
     if let Some(role) = &template.delete {
-        let made = draft.made(role)?;
-        let key = &made.entity.key.name;
-        result.push(key_field(made, key));
+        let drafted = draft.by_role(role)?;
+        let key = &drafted.entity.key.name;
+        result.push(key_field(drafted, key));
         effects.push(Effect::Delete(Delete {
-            entity: made.entity.name.clone(),
+            entity: drafted.entity.name.clone(),
             key: key.clone(),
             when: None,
             each: None,
         }));
     }
     if let Some(role) = &template.get {
-        let made = draft.made(role)?;
-        result.push(key_field(made, &made.entity.key.name));
-        let record = &made.entity.name;
-        result.extend(fields(made, |field| format!("{record}.{field}")));
+        let drafted = draft.by_role(role)?;
+        result.push(key_field(drafted, &drafted.entity.key.name));
+        let record = &drafted.entity.name;
+        result.extend(fields(drafted, |field| format!("{record}.{field}")));
     }
     let mut each = None;
     if let Some(list) = &template.list {
@@ -127,9 +132,9 @@ fn list(
     archetype: &Archetype,
     template: &ListTemplate,
     result: &mut Vec<OutcomeField>,
-) -> Result<Each, String> {
-    let made = draft.made(&template.role)?;
-    let collection = &made.entity.collection;
+) -> Result<Each, TemplateError> {
+    let drafted = draft.by_role(&template.role)?;
+    let collection = &drafted.entity.collection;
     let mut condition = draft.words.expression(&template.condition)?;
     for further in &template.and {
         if draft.plan.flags.hold(&archetype.name, &further.condition) {
@@ -141,23 +146,23 @@ fn list(
             };
         }
     }
-    result.push(key_field(made, "x"));
+    result.push(key_field(drafted, "x"));
     let is_brief = template
         .brief
         .as_ref()
         .is_some_and(|option| draft.plan.flags.has(&archetype.name, option));
-    let label = made.label.as_ref().filter(|_| is_brief);
-    let all = fields(made, |field| format!("{collection}[x].{field}"));
+    let label = drafted.label.as_ref().filter(|_| is_brief);
+    let all = fields(drafted, |field| format!("{collection}[x].{field}"));
     result.extend(
         all.into_iter()
             .filter(|field| label.is_none_or(|label| field.name == *label)),
     );
     if draft.labels && !is_brief {
-        for field in &made.entity.fields {
+        for field in &drafted.entity.fields {
             let (Type::Reference(target), false) = (&field.kind, field.optional) else {
                 continue;
             };
-            let target = draft.named(target)?;
+            let target = draft.by_name(target)?;
             let name = field
                 .name
                 .strip_suffix("_id")
@@ -187,17 +192,17 @@ fn list(
     })
 }
 
-fn key_field(made: &Made, value: &str) -> OutcomeField {
+fn key_field(drafted: &DraftEntity, value: &str) -> OutcomeField {
     OutcomeField {
-        name: made.entity.key.name.clone(),
-        kind: Type::Reference(made.entity.name.clone()),
-        description: made.entity.key.description.clone(),
+        name: drafted.entity.key.name.clone(),
+        kind: Type::Reference(drafted.entity.name.clone()),
+        description: drafted.entity.key.description.clone(),
         optional: false,
         value: value.to_owned(),
     }
 }
 
-fn fields(made: &Made, value: impl Fn(&str) -> String) -> Vec<OutcomeField> {
+fn fields(drafted: &DraftEntity, value: impl Fn(&str) -> String) -> Vec<OutcomeField> {
     let field = |field: &rlf_specification::model::Field| OutcomeField {
         name: field.name.clone(),
         kind: field.kind.clone(),
@@ -205,13 +210,13 @@ fn fields(made: &Made, value: impl Fn(&str) -> String) -> Vec<OutcomeField> {
         optional: field.optional,
         value: value(&field.name),
     };
-    made.entity.fields.iter().map(field).collect()
+    drafted.entity.fields.iter().map(field).collect()
 }
 
 /// Some fields of an entity after the effects.
-fn changed(made: &Made, names: &[String], key: &str) -> Vec<OutcomeField> {
-    let collection = &made.entity.collection;
-    let all = fields(made, |field| format!("{collection}[{key}].{field}"));
+fn changed(drafted: &DraftEntity, names: &[String], key: &str) -> Vec<OutcomeField> {
+    let collection = &drafted.entity.collection;
+    let all = fields(drafted, |field| format!("{collection}[{key}].{field}"));
     all.into_iter()
         .filter(|field| names.contains(&field.name))
         .collect()
@@ -220,13 +225,13 @@ fn changed(made: &Made, names: &[String], key: &str) -> Vec<OutcomeField> {
 /// The values of fields that this environment has.
 fn existing(
     draft: &Draft<'_>,
-    made: &Made,
+    drafted: &DraftEntity,
     values: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<BTreeMap<String, String>, TemplateError> {
     let mut kept = BTreeMap::new();
     for (name, value) in values {
         let name = draft.words.expression(name)?;
-        if made.entity.fields.iter().any(|field| field.name == name) {
+        if drafted.entity.fields.iter().any(|field| field.name == name) {
             kept.insert(name, draft.words.expression(value)?);
         }
     }
@@ -241,8 +246,8 @@ pub(super) fn name_operations(draft: &Draft<'_>, operations: &mut [Operation]) {
         .collect();
     // The operations from which keys are learnt: lists that do not need the key themselves.
     let mut finders: BTreeMap<String, String> = BTreeMap::new();
-    for made in &draft.entities {
-        let entity = Type::Reference(made.entity.name.clone());
+    for drafted in &draft.entities {
+        let entity = Type::Reference(drafted.entity.name.clone());
         let finder = operations.iter().find(|operation| {
             let needs = operation
                 .parameters
@@ -254,7 +259,7 @@ pub(super) fn name_operations(draft: &Draft<'_>, operations: &mut [Operation]) {
                 && first.is_some_and(|field| field.kind == entity)
         });
         if let Some(finder) = finder {
-            finders.insert(made.entity.name.clone(), finder.name.clone());
+            finders.insert(drafted.entity.name.clone(), finder.name.clone());
         }
     }
     for operation in operations {
@@ -281,10 +286,10 @@ fn without_hint(error: &str) -> String {
 }
 
 fn with_operations(error: &str, names: &BTreeSet<String>) -> String {
-    let mut made = String::new();
+    let mut text = String::new();
     let mut rest = error;
     while let Some(at) = rest.find(['{', '[']) {
-        made.push_str(&rest[..at]);
+        text.push_str(&rest[..at]);
         let close = if rest[at..].starts_with('{') {
             '}'
         } else {
@@ -294,13 +299,13 @@ fn with_operations(error: &str, names: &BTreeSet<String>) -> String {
             break;
         };
         if close == '}' {
-            made.push_str(&rest[at..=end]);
+            text.push_str(&rest[at..=end]);
         } else if names.contains(&rest[at + 1..end]) {
-            made.push_str(&rest[at + 1..end]);
+            text.push_str(&rest[at + 1..end]);
         } else {
-            return without_hint(&made);
+            return without_hint(&text);
         }
         rest = &rest[end + 1..];
     }
-    made + rest
+    text + rest
 }

@@ -2,7 +2,8 @@
 
 use rlf_specification::model::{Binding, Effect, Insert, Lookup, Parameter, Precondition, Type};
 
-use super::draft::{Draft, Made};
+use super::draft::{Draft, DraftEntity};
+use super::error::TemplateError;
 
 /// The inputs of an operation, as far as they are known.
 #[derive(Default)]
@@ -14,12 +15,16 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Adds the key of an entity as a parameter, and looks the entity up.
-    pub(super) fn find(&mut self, draft: &Draft<'_>, made: &Made) -> Result<(), String> {
-        let noun = draft.words.noun(&made.role)?;
-        let key = &made.entity.key.name;
+    pub(super) fn find(
+        &mut self,
+        draft: &Draft<'_>,
+        drafted: &DraftEntity,
+    ) -> Result<(), TemplateError> {
+        let noun = draft.words.noun(&drafted.role)?;
+        let key = &drafted.entity.key.name;
         self.parameters.push(Parameter {
             name: key.clone(),
-            kind: Type::Reference(made.entity.name.clone()),
+            kind: Type::Reference(drafted.entity.name.clone()),
             description: format!("Number of the {}", noun.one),
             required: true,
             default: None,
@@ -28,8 +33,8 @@ impl Inputs {
             from_user: false,
         });
         self.bindings.push(Binding::Find(Lookup {
-            name: made.entity.name.clone(),
-            entity: made.entity.name.clone(),
+            name: drafted.entity.name.clone(),
+            entity: drafted.entity.name.clone(),
             key: key.clone(),
             error: draft
                 .unknown
@@ -45,14 +50,18 @@ impl Inputs {
     }
 
     /// Adds what a new entity needs: its fields as parameters, unless they have an initial value.
-    pub(super) fn create(&mut self, draft: &Draft<'_>, made: &Made) -> Result<Effect, String> {
-        let entity = &made.entity;
+    pub(super) fn create(
+        &mut self,
+        draft: &Draft<'_>,
+        drafted: &DraftEntity,
+    ) -> Result<Effect, TemplateError> {
+        let entity = &drafted.entity;
         let collection = &entity.collection;
         let mut values = std::collections::BTreeMap::new();
         let mut unique = Vec::new();
         for field in &entity.fields {
             let name = &field.name;
-            if let Some(initial) = made.initial.get(name) {
+            if let Some(initial) = drafted.initial.get(name) {
                 values.insert(name.clone(), initial.clone());
                 continue;
             }
@@ -64,19 +73,19 @@ impl Inputs {
             };
             values.insert(name.clone(), value.clone());
             if let Type::Reference(target) = &field.kind {
-                let target = draft.named(target)?;
+                let target = draft.by_name(target)?;
                 if *name != target.entity.key.name {
-                    return Err(format!(
-                        "`{name}` of a new {} is no key that can be looked up",
-                        entity.name
-                    ));
+                    return Err(TemplateError::NotAKey {
+                        field: name.clone(),
+                        entity: entity.name.clone(),
+                    });
                 }
                 self.find(draft, target)?;
                 if field.unique {
                     let label = target.label.as_ref().map_or(name.clone(), |label| {
                         format!("{}.{label}", target.entity.name)
                     });
-                    let thing = draft.words.noun(&made.role)?.with_article();
+                    let thing = draft.words.noun(&drafted.role)?.with_article();
                     unique.push((
                         format!("!{collection}.exists(x, {collection}[x].{name} == {name})"),
                         format!("{{{label}}} has {thing} already"),
@@ -106,7 +115,7 @@ impl Inputs {
                     format!("!{collection}.exists(x, {collection}[x].{name} == {value})"),
                     format!(
                         "there is {} with this {} already",
-                        draft.words.noun(&made.role)?.with_article(),
+                        draft.words.noun(&drafted.role)?.with_article(),
                         name.replace('_', " ")
                     ),
                 ));
@@ -127,11 +136,11 @@ impl Inputs {
     }
 
     /// Suspended persons begin nothing new.
-    fn gate(&mut self, draft: &Draft<'_>) -> Result<(), String> {
+    fn gate(&mut self, draft: &Draft<'_>) -> Result<(), TemplateError> {
         if !draft.plan.flags.has("people", "suspend") {
             return Ok(());
         }
-        let person = &draft.made("person")?.entity.name;
+        let person = &draft.by_role("person")?.entity.name;
         if self.bindings.iter().any(|binding| binding.name() == person) {
             let error =
                 format!("{{{person}.full_name}} is suspended; [reinstate_{person}] comes first");

@@ -6,7 +6,7 @@ use super::TOOLS;
 use super::archetype::{Archetype, Flags, archetypes};
 use super::business::Business;
 
-/// What an environment is made of.
+/// The archetypes and options of an environment.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// In an order in which roles are made before they are used.
@@ -21,13 +21,13 @@ impl Plan {
         let least = *TOOLS.start() as u64;
         let half = (*TOOLS.end() as u64 - least) / 2;
         let drawn = least + key.below(0, half + 1) + key.below(1, half + 1);
-        let target = (drawn as usize).max(Self::of(&chosen).tools());
+        let target = (drawn as usize).max(Self::from_names(&chosen).tools());
 
         let mut more: Vec<&str> = business.more.iter().map(String::as_str).collect();
         key.named("more").shuffle(&mut more);
         for (index, name) in more.into_iter().enumerate() {
             chosen.push(name);
-            let plan = Self::of(&chosen);
+            let plan = Self::from_names(&chosen);
             // Some room stays for options.
             let fits = plan.tools() <= target.saturating_sub(1) && plan.has_needs();
             if !fits || key.named("more").uniform(100 + index as u64) < 0.3 {
@@ -35,7 +35,7 @@ impl Plan {
             }
         }
 
-        let mut plan = Self::of(&chosen);
+        let mut plan = Self::from_names(&chosen);
         let mut options: Vec<(&str, &str)> = Vec::new();
         for archetype in &plan.archetypes {
             options.extend(
@@ -65,7 +65,7 @@ impl Plan {
     }
 
     /// The archetypes of these names, and the options that they cannot do without.
-    fn of(names: &[&str]) -> Self {
+    fn from_names(names: &[&str]) -> Self {
         let found = archetypes()
             .iter()
             .filter(|archetype| names.contains(&archetype.name.as_str()));

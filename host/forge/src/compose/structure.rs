@@ -66,8 +66,8 @@ pub struct Structure {
 
 impl Structure {
     /// The structure of a specification.
-    pub fn of(specification: &Specification) -> Self {
-        let colours = Colours::of(specification);
+    pub fn new(specification: &Specification) -> Self {
+        let colours = Colours::new(specification);
         let mut features: BTreeMap<String, usize> = BTreeMap::new();
         let mut add = |feature: String| *features.entry(feature).or_default() += 1;
         for value in &specification.values {
@@ -131,14 +131,14 @@ pub fn nearest<'a>(
     distances.min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-/// What entities are without their names.
+/// Entities without their names.
 struct Colours {
     entities: BTreeMap<String, String>,
     collections: BTreeMap<String, String>,
 }
 
 impl Colours {
-    fn of(specification: &Specification) -> Self {
+    fn new(specification: &Specification) -> Self {
         let mut colours = Self {
             entities: specification
                 .entities

@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 use rlf_specification::date;
 use toml::{Table, Value};
 
+use super::error::TemplateError;
+
 /// A noun in singular and plural.
 #[derive(Debug, Clone)]
 pub(super) struct Noun {
@@ -108,60 +110,61 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn noun(&self, role: &str) -> Result<&Noun, String> {
+    pub(super) fn noun(&self, role: &str) -> Result<&Noun, TemplateError> {
         self.nouns
             .get(role)
-            .ok_or_else(|| format!("nothing makes the role `{role}`"))
+            .ok_or_else(|| TemplateError::NoRole(role.to_owned()))
     }
 
     /// Fills in an identifier or an expression.
-    pub(super) fn expression(&self, text: &str) -> Result<String, String> {
+    pub(super) fn expression(&self, text: &str) -> Result<String, TemplateError> {
         self.filled(text, false)
     }
 
     /// Fills in a sentence.
-    pub(super) fn sentence(&self, text: &str) -> Result<String, String> {
-        let mut made = String::new();
+    pub(super) fn sentence(&self, text: &str) -> Result<String, TemplateError> {
+        let mut filled = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(['{', '[']) {
-            made += &self.filled(&rest[..at], true)?;
+            filled += &self.filled(&rest[..at], true)?;
             let (open, close) = if rest[at..].starts_with('{') {
                 ('{', '}')
             } else {
                 ('[', ']')
             };
-            let end = rest
-                .find(close)
-                .ok_or_else(|| format!("`{text}` lacks a `{close}`"))?;
-            made.push(open);
-            made += &self.filled(&rest[at + 1..end], false)?;
-            made.push(close);
+            let end = rest.find(close).ok_or_else(|| TemplateError::Open {
+                text: text.to_owned(),
+                close,
+            })?;
+            filled.push(open);
+            filled += &self.filled(&rest[at + 1..end], false)?;
+            filled.push(close);
             rest = &rest[end + 1..];
         }
-        Ok(made + &self.filled(rest, true)?)
+        Ok(filled + &self.filled(rest, true)?)
     }
 
-    fn filled(&self, text: &str, prose: bool) -> Result<String, String> {
-        let mut made = String::new();
+    fn filled(&self, text: &str, prose: bool) -> Result<String, TemplateError> {
+        let mut filled = String::new();
         let mut rest = text;
         while let Some(at) = rest.find('<') {
             let inner = rest[at + 1..]
                 .find('>')
                 .map(|end| &rest[at + 1..at + 1 + end]);
             let Some(inner) = inner.filter(|inner| is_placeholder(inner)) else {
-                made += &rest[..=at];
+                filled += &rest[..=at];
                 rest = &rest[at + 1..];
                 continue;
             };
-            made += &rest[..at];
-            made += &self.placeholder(inner, prose)?;
+            filled += &rest[..at];
+            filled += &self.placeholder(inner, prose)?;
             rest = &rest[at + inner.len() + 2..];
         }
-        Ok(made + rest)
+        Ok(filled + rest)
     }
 
-    fn placeholder(&self, inner: &str, prose: bool) -> Result<String, String> {
-        let unknown = || format!("there is no `<{inner}>`");
+    fn placeholder(&self, inner: &str, prose: bool) -> Result<String, TemplateError> {
+        let unknown = || TemplateError::NoPlaceholder(inner.to_owned());
         if let Some(verb) = inner.strip_prefix('~') {
             let (name, sentence) = self.verbs.get(&verb.to_lowercase()).ok_or_else(unknown)?;
             return Ok(if prose { sentence } else { name }.clone());
@@ -203,8 +206,8 @@ impl Words {
     }
 
     /// Fills in a table: descriptions and errors are sentences, everything else is not.
-    pub(super) fn table(&self, table: &Table) -> Result<Table, String> {
-        let mut made = Table::new();
+    pub(super) fn table(&self, table: &Table) -> Result<Table, TemplateError> {
+        let mut filled = Table::new();
         for (name, value) in table {
             let value = match value {
                 Value::String(text) if matches!(name.as_str(), "description" | "error") => {
@@ -212,12 +215,12 @@ impl Words {
                 }
                 other => self.value(other)?,
             };
-            made.insert(self.expression(name)?, value);
+            filled.insert(self.expression(name)?, value);
         }
-        Ok(made)
+        Ok(filled)
     }
 
-    pub(super) fn value(&self, value: &Value) -> Result<Value, String> {
+    pub(super) fn value(&self, value: &Value) -> Result<Value, TemplateError> {
         Ok(match value {
             Value::String(text) => {
                 let whole = text
@@ -232,7 +235,7 @@ impl Words {
                         let items = self
                             .lists
                             .get(list)
-                            .ok_or_else(|| format!("there is no list `{list}`"))?;
+                            .ok_or_else(|| TemplateError::NoList(list.to_owned()))?;
                         Value::Array(items.iter().cloned().map(Value::String).collect())
                     }
                     (_, Some(limit)) => Value::Integer(*limit),

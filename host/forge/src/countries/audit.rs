@@ -34,7 +34,7 @@ pub struct Coverage {
 pub struct RareToken {
     /// Its id.
     pub id: u32,
-    /// Whether the model has to write it; otherwise it only has to read it.
+    /// True if the model has to write it; otherwise it only has to read it.
     pub written: bool,
     /// Number of times that training had it in that role.
     pub count: u64,

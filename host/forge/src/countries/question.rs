@@ -13,7 +13,7 @@ use super::table::{Column, Table};
 pub(crate) struct Fact {
     /// Position in the table.
     pub(crate) row: usize,
-    /// Whether the column is the neighbour's.
+    /// True if the column is the neighbour's.
     pub(crate) hop: bool,
     pub(crate) column: Column,
 }

@@ -117,7 +117,7 @@ fn join_name_families(countries: &[Country], group: &mut [usize]) {
     }
 }
 
-/// Whether `text` contains the words of `name`, side by side.
+/// True if `text` contains the words of `name`, side by side.
 pub(crate) fn contains_words(text: &str, name: &str) -> bool {
     let words: Vec<&str> = words(text).collect();
     let name: Vec<&str> = self::words(name).collect();

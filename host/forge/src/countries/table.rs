@@ -69,7 +69,7 @@ pub struct Row {
     pub neighbour: Option<usize>,
     /// The split whose questions may name it.
     pub split: Split,
-    /// Whether it was made up.
+    /// True if it was made up.
     pub generated: bool,
 }
 

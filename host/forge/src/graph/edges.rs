@@ -31,7 +31,7 @@ pub struct InputId {
     pub input: usize,
 }
 
-/// Why an output can fill an input. If several reasons hold, the first one counts.
+/// The reason why an output can fill an input. If several hold, the first one counts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum Reason {
@@ -66,11 +66,11 @@ pub struct Link {
     pub from: OutputId,
     /// The input that it can fill.
     pub to: InputId,
-    /// Why it can.
+    /// The reason why it can.
     pub reason: Reason,
 }
 
-/// Why a graph could not be built.
+/// Error of building a graph.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     /// Two tools have the same name.
@@ -177,8 +177,8 @@ impl ToolGraph {
         &self.dependents[tool]
     }
 
-    /// How many calls of other tools must come before this one, one after the other: 0 if the user provides all required
-    /// inputs. None if it can never be called.
+    /// Number of calls of other tools that must come before this one, one after the other: 0 if the user provides all
+    /// required inputs. None if it can never be called.
     pub fn rank(&self, tool: usize) -> Option<usize> {
         self.ranks[tool]
     }

@@ -19,7 +19,7 @@ impl ToolGraph {
     /// The graph as a page to read and search: a drawing with a search box, and all inputs, outputs and edges of the
     /// tool that was clicked on, each edge with its reason.
     pub fn to_html(&self, title: &str) -> String {
-        let layout = Layout::of(self);
+        let layout = Layout::new(self);
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -63,7 +63,7 @@ fn legend() -> Markup {
     }
 }
 
-/// What the side shows before a tool is chosen.
+/// The text at the side before a tool is chosen.
 fn start(graph: &ToolGraph) -> Markup {
     let counts = graph.counts();
     let (similarity, threshold) = graph.similarity();

@@ -11,11 +11,11 @@ pub struct Tool {
     pub server: String,
     /// Name of the tool on its server.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
-    /// What it takes.
+    /// Its inputs.
     pub inputs: Vec<Input>,
-    /// What it gives.
+    /// Its outputs.
     pub outputs: Vec<Output>,
 }
 
@@ -34,11 +34,11 @@ pub struct Input {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: ValueType,
-    /// What it is.
+    /// Its description.
     pub description: String,
-    /// Whether it must be given.
+    /// True if it must be given.
     pub required: bool,
-    /// Whether the user can provide it, and who says so.
+    /// Says if the user can provide it, and by what.
     pub from_user: Option<FromUser>,
 }
 
@@ -50,7 +50,7 @@ pub struct Output {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: ValueType,
-    /// What it is.
+    /// Its description.
     pub description: String,
 }
 

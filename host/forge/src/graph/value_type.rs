@@ -39,7 +39,7 @@ impl ValueType {
         }
     }
 
-    /// Whether an output of this type can be passed as the input: every value of the output is one of the input's.
+    /// True if an output of this type can be passed as the input: every value of the output is one of the input's.
     ///
     /// Lists do not count: a list gives one of its items, and several values make a list. Two enumerations fit if they
     /// share a value. An input that is a key takes only keys of the same entity.

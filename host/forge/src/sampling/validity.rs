@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::graph::{FromUser, InputId, ToolGraph};
 
-/// Where the value of an input can come from.
+/// The origin of an input's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -46,7 +46,7 @@ pub fn sources(graph: &ToolGraph, prefix: &[usize], input: InputId) -> Vec<Sourc
     sources
 }
 
-/// Whether an input has a source.
+/// True if an input has a source.
 pub(super) fn is_filled(graph: &ToolGraph, prefix: &[usize], input: InputId) -> bool {
     graph.tools()[input.tool].inputs[input.input]
         .from_user

@@ -1,4 +1,4 @@
-//! What the strategies share: the tools taken so far, the limit on servers, and draws.
+//! The parts that the strategies share: the tools taken so far, the limit on servers, and draws.
 
 use std::collections::BTreeSet;
 
@@ -71,12 +71,12 @@ impl<'a> Walker<'a> {
         self.draws.index(self.graph.tools().len())
     }
 
-    /// Whether the chain is as long as it should be.
+    /// True if the chain is as long as it should be.
     pub(super) fn is_complete(&self) -> bool {
         self.chain.len() >= self.options.tools
     }
 
-    /// Whether a tool can be taken without too many servers.
+    /// True if a tool can be taken without too many servers.
     pub(super) fn is_allowed(&self, tool: usize) -> bool {
         let server = |tool: usize| self.graph.tools()[tool].server.as_str();
         let mut servers: BTreeSet<&str> = self

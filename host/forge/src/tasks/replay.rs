@@ -85,17 +85,17 @@ pub async fn replay(
             if let Some(mistake) = &gold.mistake {
                 let played = call(&mut session, number, &gold.tool, &mistake.arguments).await;
                 number += 1;
-                if played.ended != Ended::Failed || played.shown != mistake.refusal {
+                if played.ended != Ended::Failed || played.text != mistake.refusal {
                     return Err(Divergence::Mistake {
                         turn: place,
                         tool: gold.tool.clone(),
-                        shown: played.shown,
+                        shown: played.text,
                     });
                 }
             }
             let played = call(&mut session, number, &gold.tool, &gold.arguments).await;
             number += 1;
-            let (tool, shown) = (gold.tool.clone(), played.shown);
+            let (tool, shown) = (gold.tool.clone(), played.text);
             if played.ended != Ended::Ok {
                 return Err(Divergence::Ended {
                     turn: place,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rlf_random::Key;
-use rlf_specification::date;
+use rlf_specification::{date, walk};
 use serde_json::{Map, Value, json};
 
 /// Maximum number of values kept for one name.
@@ -49,9 +49,9 @@ impl Known {
         }
     }
 
-    /// Texts of at least so many characters that can be values of one thing: names and keys. A single word in lower case
-    /// is a collection, a status or an ordinary word.
-    pub(super) fn telling_texts(&self, least: usize) -> impl Iterator<Item = &str> {
+    /// Texts of at least `least` characters that can identify something: names and keys. A single word in lower case is
+    /// left out, because it is a collection, a status or an ordinary word.
+    pub(super) fn identifying_texts(&self, least: usize) -> impl Iterator<Item = &str> {
         let texts = self.texts.iter().map(String::as_str);
         texts.filter(move |text| {
             let is_word = text.chars().all(|c| c.is_lowercase() || c == '_');
@@ -184,15 +184,7 @@ fn integer(property: &Value, same_name: &[Value], key: Key) -> Value {
     {
         return json!(number);
     }
-    let least = least.unwrap_or_else(|| most.map_or(-2, |most| most.saturating_sub(1_000)));
-    let most = most.unwrap_or(least.saturating_add(1_000)).max(least);
-    let span = most.abs_diff(least);
-    let span = if key.below(1, 3) > 0 {
-        span.min(8)
-    } else {
-        span
-    };
-    json!(least.saturating_add_unsigned(key.below(2, span.saturating_add(1))))
+    json!(walk::integer(least, most, key.at(2)))
 }
 
 fn number(property: &Value, same_name: &[Value], key: Key) -> Value {

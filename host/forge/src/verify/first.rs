@@ -6,25 +6,25 @@ use rlf_random::Key;
 use rlf_sandbox::BoxFuture;
 use serde_json::Value;
 
-use super::Beginning;
+use super::Start;
 use super::arguments::{Known, valid};
 use super::play::call;
 use super::report::{Finding, FindingKind, Findings};
 
-/// Calls each tool once with valid arguments, and finds those that break the environment. A beginning that does not load
+/// Calls each tool once with valid arguments, and finds those that break the environment. A start that does not load
 /// has no findings here.
 pub fn first_calls<'a>(
     environments: &'a Environments,
     name: &'a str,
-    beginning: &'a Beginning,
+    start: &'a Start,
     seed: u64,
 ) -> BoxFuture<'a, Vec<Finding>> {
     Box::pin(async move {
         let mut findings = Findings::default();
-        let Beginning {
+        let Start {
             name: label, task, ..
-        } = beginning;
-        let opened = environments.open(name, label, task, beginning.seed).await;
+        } = start;
+        let opened = environments.open(name, label, task, start.seed).await;
         let Ok(mut session) = opened else {
             return Vec::new();
         };

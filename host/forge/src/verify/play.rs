@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Played {
     pub(crate) ended: Ended,
     /// The text that the model reads.
-    pub(crate) shown: String,
+    pub(crate) text: String,
     /// The structured part of the observation, if there is one, or the text as JSON.
     pub(crate) result: Option<Value>,
     pub(crate) structured: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Played {
 }
 
 impl Played {
-    /// Whether the call broke the environment. Mistakes of the caller do not count.
+    /// True if the call broke the environment. Mistakes of the caller do not count.
     pub(crate) fn is_broken(&self) -> bool {
         !matches!(
             self.ended,
@@ -53,7 +53,7 @@ pub(crate) async fn call(
         .observation
         .as_ref()
         .map_or(&[][..], |seen| &seen.content);
-    let shown = plain_text(content);
+    let text = plain_text(content);
     let structured = content.iter().find_map(|part| match part {
         Content::Structured(value) => Some(value.clone()),
         _ => None,
@@ -61,8 +61,8 @@ pub(crate) async fn call(
     Played {
         ended: outcome.ended,
         structured: structured.is_some(),
-        result: structured.or_else(|| rlf_json::from_str(&shown).ok()),
-        shown,
+        result: structured.or_else(|| rlf_json::from_str(&text).ok()),
+        text,
         state: outcome.state,
         detail: outcome.detail.unwrap_or_default(),
     }

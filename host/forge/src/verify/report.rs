@@ -1,15 +1,15 @@
-//! What a verification found.
+//! The findings of a verification.
 
 use std::collections::BTreeMap;
 
 use rlf_specification::Severity;
 use serde::Serialize;
 
-/// What a finding is about.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// A beginning does not load.
+    /// A start does not load.
     DoesNotLoad,
     /// A call broke the environment: it trapped or reached a limit.
     Breaks,
@@ -29,6 +29,8 @@ pub enum FindingKind {
     SnapshotDiffers,
     /// A result does not fit the declared output schema.
     WrongResult,
+    /// A result has another value of a field than the state.
+    ResultDiffers,
     /// A description says a text of the state.
     LeakingDescription,
     /// No call of an operation succeeded.
@@ -41,7 +43,7 @@ impl FindingKind {
     /// The severity of findings of this kind.
     pub fn severity(self) -> Severity {
         match self {
-            Self::NeverRefuses => Severity::Warning,
+            Self::NeverRefuses | Self::ResultDiffers => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -50,17 +52,17 @@ impl FindingKind {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Its kind.
     pub kind: FindingKind,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// The operation or beginning.
+    /// The operation or start.
     pub place: String,
-    /// What happened, with the call.
+    /// The event, with the call.
     pub message: String,
-    /// How to mend it.
+    /// A way to mend it.
     pub mend: String,
-    /// How often it happened.
+    /// Number of times that it happened.
     pub times: usize,
 }
 
@@ -97,7 +99,7 @@ impl Findings {
     }
 }
 
-/// How the calls of one operation ended.
+/// The calls of one operation, counted by how they ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OperationReport {
     /// The operation's tool.
@@ -110,7 +112,7 @@ pub struct OperationReport {
     pub refused: usize,
     /// Calls with arguments that do not fit the schema.
     pub erroneous: usize,
-    /// Whether it has parameters.
+    /// True if it has parameters.
     #[serde(skip)]
     pub has_parameters: bool,
     /// The last refusal, if there was one.
@@ -123,20 +125,20 @@ pub struct OperationReport {
 pub struct Report {
     /// The environment's name.
     pub environment: String,
-    /// Beginnings that were tried.
-    pub beginnings: usize,
-    /// Beginnings that loaded.
+    /// Starts that were tried.
+    pub starts: usize,
+    /// Starts that loaded.
     pub loaded: usize,
     /// Calls of all walks.
     pub calls: usize,
-    /// Every operation that a beginning offers.
+    /// Every operation that a start offers.
     pub operations: Vec<OperationReport>,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether no finding is an error.
+    /// True if no finding is an error.
     pub fn is_sound(&self) -> bool {
         self.findings
             .iter()

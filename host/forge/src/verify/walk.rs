@@ -1,4 +1,4 @@
-//! One random walk from a beginning, and the checks along its way.
+//! One random walk from a start, and the checks along its way.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use rlf_random::Key;
 use rlf_specification::UNDONE;
 use serde_json::{Map, Value, json};
 
-use super::Beginning;
+use super::Start;
 use super::arguments::{Known, boundary, erroneous, valid};
 use super::play::{Played, call};
 use super::report::{FindingKind, Findings, OperationReport};
@@ -19,26 +19,33 @@ const SNAPSHOT_EVERY: usize = 20;
 /// Shortest text of the state that no description may contain.
 const SHORTEST_SECRET: usize = 6;
 
+/// A call of a walk, and how it ended.
+struct Call {
+    tool: String,
+    arguments: Map<String, Value>,
+    played: Played,
+}
+
 /// A walk that begins.
 pub(super) struct Walk<'a> {
     pub(super) environments: &'a Environments,
     pub(super) name: &'a str,
-    pub(super) beginning: &'a Beginning,
+    pub(super) start: &'a Start,
     pub(super) key: Key,
     pub(super) calls: usize,
     pub(super) findings: &'a mut Findings,
     pub(super) operations: &'a mut BTreeMap<String, OperationReport>,
-    /// Whether this is the first walk of its beginning: it also tries boundary and erroneous arguments.
+    /// True for the first walk from its start: it also tries boundary and erroneous arguments.
     pub(super) is_first: bool,
 }
 
 impl Walk<'_> {
-    /// Walks; returns the number of calls. None if the beginning does not load.
-    pub(super) async fn go(mut self) -> Option<usize> {
-        let place = self.beginning.name.clone();
+    /// Walks; returns the number of calls. None if the start does not load.
+    pub(super) async fn run(mut self) -> Option<usize> {
+        let place = self.start.name.clone();
         let opened = async {
             let session = self
-                .open(&self.beginning.task)
+                .open(&self.start.task)
                 .await
                 .map_err(|error| error.to_string())?;
             let state = session.state().await.map_err(|error| error.to_string())?;
@@ -64,10 +71,17 @@ impl Walk<'_> {
             let properties = tool.input_schema["properties"].as_object();
             report.has_parameters = properties.is_some_and(|properties| !properties.is_empty());
         }
-        let mut made: Vec<(String, Map<String, Value>, Played)> = Vec::new();
+        let mut history: Vec<Call> = Vec::new();
         for (tool, arguments, fits) in self.plan(&tools, &known) {
-            self.step(&mut session, tool, arguments, fits, &mut known, &mut made)
-                .await;
+            self.step(
+                &mut session,
+                tool,
+                arguments,
+                fits,
+                &mut known,
+                &mut history,
+            )
+            .await;
         }
         for number in 0..self.calls {
             if session.is_terminated() || session.lost().is_some() || tools.is_empty() {
@@ -76,19 +90,26 @@ impl Walk<'_> {
             let key = self.key.at(number as u64);
             let tool = self.choose(&tools, key);
             let arguments = valid(&tool.input_schema, &known, key.at(1));
-            self.step(&mut session, tool, arguments, true, &mut known, &mut made)
-                .await;
+            self.step(
+                &mut session,
+                tool,
+                arguments,
+                true,
+                &mut known,
+                &mut history,
+            )
+            .await;
             if number % SNAPSHOT_EVERY == SNAPSHOT_EVERY - 1 {
                 self.snapshot(&session).await;
             }
         }
-        self.again(&made).await;
+        self.again(&history).await;
         self.reload(&session).await;
-        Some(made.len())
+        Some(history.len())
     }
 
     async fn open(&self, task: &Value) -> Result<EnvironmentSession, OpenError> {
-        let Beginning { name, seed, .. } = self.beginning;
+        let Start { name, seed, .. } = self.start;
         self.environments.open(self.name, name, task, *seed).await
     }
 
@@ -135,16 +156,16 @@ impl Walk<'_> {
         arguments: Map<String, Value>,
         fits: bool,
         known: &mut Known,
-        made: &mut Vec<(String, Map<String, Value>, Played)>,
+        history: &mut Vec<Call>,
     ) {
         if session.is_terminated() || session.lost().is_some() {
             return;
         }
         let before = session.state().await.ok();
-        let played = call(session, made.len(), &tool.name, &arguments).await;
+        let played = call(session, history.len(), &tool.name, &arguments).await;
         let after = session.state().await.ok();
-        let shown = Value::Object(arguments.clone());
-        let said = format!("{shown}: {}", brief(&played.shown));
+        let json = Value::Object(arguments.clone());
+        let call_and_result = format!("{json}: {}", brief(&played.text));
         let report = self.operations.entry(tool.name.clone()).or_default();
         let refused = played.ended != Ended::Ok;
         if fits {
@@ -152,7 +173,7 @@ impl Walk<'_> {
             report.succeeded += usize::from(!refused);
             report.refused += usize::from(refused);
             if refused {
-                report.last_refusal = Some(said.clone());
+                report.last_refusal = Some(call_and_result.clone());
             }
         } else {
             report.erroneous += 1;
@@ -165,24 +186,24 @@ impl Walk<'_> {
             let detail = brief(&played.detail);
             found(
                 FindingKind::Breaks,
-                format!("{shown} ended as {ended}: {detail}"),
+                format!("{json} ended as {ended}: {detail}"),
                 "handle these arguments",
             );
-        } else if played.shown.contains(UNDONE) {
+        } else if played.text.contains(UNDONE) {
             found(
                 FindingKind::BreaksRule,
-                said,
+                call_and_result,
                 "refuse the call before, with a message that says what to do",
             );
         } else if !fits && !refused {
             found(
                 FindingKind::AcceptsErrors,
-                format!("{shown} does not fit the schema"),
+                format!("{json} does not fit the schema"),
                 "refuse it",
             );
         }
         if refused && before != after {
-            let message = format!("{shown} was refused, and the state is another");
+            let message = format!("{json} was refused, and the state is another");
             found(
                 FindingKind::RefusalChanges,
                 message,
@@ -192,14 +213,14 @@ impl Walk<'_> {
         if !refused && before != after && tool.hints.read_only {
             found(
                 FindingKind::ReadOnlyChanges,
-                format!("{shown} changed the state"),
+                format!("{json} changed the state"),
                 "do not call it read-only",
             );
         }
         if let (false, Some(result)) = (refused, &played.result) {
             let schema = tool.output_schema.as_ref().filter(|_| played.structured);
             if schema.is_some_and(|schema| !jsonschema::is_valid(schema, result)) {
-                let message = format!("{shown} returned {}", brief(&result.to_string()));
+                let message = format!("{json} returned {}", brief(&result.to_string()));
                 found(
                     FindingKind::WrongResult,
                     message,
@@ -208,14 +229,18 @@ impl Walk<'_> {
             }
             known.learn(result);
         }
-        made.push((tool.name.clone(), arguments, played));
+        history.push(Call {
+            tool: tool.name.clone(),
+            arguments,
+            played,
+        });
     }
 
     /// Texts of the state that a tool's description says.
     fn descriptions(&mut self, tools: &[ToolDefinition], known: &Known) {
         for tool in tools {
             let schema = tool.input_schema.to_string();
-            let secrets = known.telling_texts(SHORTEST_SECRET);
+            let secrets = known.identifying_texts(SHORTEST_SECRET);
             // Values of enumerations are in the schema because they must be.
             let leaked = secrets
                 .filter(|text| has_word(&tool.description, text))
@@ -223,7 +248,7 @@ impl Walk<'_> {
             if let Some(leaked) = leaked {
                 let message = format!(
                     "the description says `{leaked}`, which the state of {} says",
-                    self.beginning.name
+                    self.start.name
                 );
                 let mend = "describe the tool without values of the state";
                 self.findings
@@ -241,7 +266,7 @@ impl Walk<'_> {
                 .await
                 .map_err(|error| error.to_string())?;
             let mut other = self
-                .open(&self.beginning.task)
+                .open(&self.start.task)
                 .await
                 .map_err(|error| error.to_string())?;
             other
@@ -257,32 +282,33 @@ impl Walk<'_> {
         };
         if let Err(why) = kept.await {
             let mend = "keep everything that matters in the snapshot";
-            self.findings.add(
-                FindingKind::SnapshotDiffers,
-                &self.beginning.name,
-                why,
-                mend,
-            );
+            self.findings
+                .add(FindingKind::SnapshotDiffers, &self.start.name, why, mend);
         }
     }
 
     /// The same calls from the same seed give the same.
-    async fn again(&mut self, made: &[(String, Map<String, Value>, Played)]) {
-        let place = self.beginning.name.clone();
+    async fn again(&mut self, history: &[Call]) {
+        let place = self.start.name.clone();
         let mend = "draw everything random from the seed, and use no time and no order of a set";
-        let Ok(mut session) = self.open(&self.beginning.task).await else {
+        let Ok(mut session) = self.open(&self.start.task).await else {
             let message = "it does not load a second time";
             return self
                 .findings
                 .add(FindingKind::NotRepeatable, &place, message, mend);
         };
-        for (number, (tool, arguments, played)) in made.iter().enumerate() {
+        for (number, one) in history.iter().enumerate() {
+            let Call {
+                tool,
+                arguments,
+                played,
+            } = one;
             if session.is_terminated() || session.lost().is_some() {
                 return;
             }
             let again = call(&mut session, number, tool, arguments).await;
             let same = again.ended == played.ended
-                && again.shown == played.shown
+                && again.text == played.text
                 && again.state == played.state;
             if !same {
                 let arguments = Value::Object(arguments.clone());
@@ -299,7 +325,7 @@ impl Walk<'_> {
 
     /// The end of the walk as the state of a task loads as it is.
     async fn reload(&mut self, session: &EnvironmentSession) {
-        let is_a_server = self.beginning.task.get("servers").is_some();
+        let is_a_server = self.start.task.get("servers").is_some();
         let Ok(state) = session.state().await else {
             return;
         };
@@ -324,12 +350,12 @@ impl Walk<'_> {
         if let Err(why) = saved.await {
             let mend = "load everything that is saved, and allow every state that operations reach";
             self.findings
-                .add(FindingKind::DoesNotReload, &self.beginning.name, why, mend);
+                .add(FindingKind::DoesNotReload, &self.start.name, why, mend);
         }
     }
 }
 
-/// Whether a text has another as a word of its own.
+/// True if a text has another as a word of its own.
 fn has_word(text: &str, word: &str) -> bool {
     let boundary = |one: Option<char>| one.is_none_or(|one| !one.is_alphanumeric());
     text.match_indices(word).any(|(at, _)| {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::WriteError;
 use super::candidate::{Candidate, Source};
 use super::plan::{MAX_TOOLS, MIN_TOOLS, Plan, specified};
-use crate::verify::{self, Beginning, Effort, first_calls, verify};
+use crate::verify::{self, Effort, Start, first_calls, verify};
 
 /// Opens candidates, so that they can be played. The program provides it: it knows the plugins.
 #[async_trait]
@@ -236,7 +236,7 @@ pub(super) async fn examine(
         .iter()
         .map(|one| tool(candidate, &one.name).to_owned())
         .collect();
-    // Without a beginning that loads, no tool is known.
+    // Without a start that loads, no tool is known.
     if program.is_none() && report.loaded > 0 {
         findings.extend(planned(candidate, plan, &tools));
     }
@@ -249,7 +249,7 @@ pub(super) async fn examine(
         },
         tools: tools.len(),
         calls: report.calls,
-        loaded: (report.loaded, report.beginnings),
+        loaded: (report.loaded, report.starts),
         findings,
     };
     Ok(examination.sorted())
@@ -264,18 +264,18 @@ async fn play(
 ) -> Result<verify::Report, NotOpened> {
     let environments = opener.open(file).await?;
     let name = candidate.name.as_str();
-    let beginnings = if let Some(program) = program {
-        Beginning::for_program(program, how.seeds)
+    let starts = if let Some(program) = program {
+        Start::for_program(program, how.seeds)
     } else {
         let scenarios = environments.scenarios(name).await;
-        Beginning::from_scenarios(scenarios.map_err(|error| NotOpened::Faulty(error.to_string()))?)
+        Start::from_scenarios(scenarios.map_err(|error| NotOpened::Faulty(error.to_string()))?)
     };
-    if let Some(first) = beginnings.first() {
+    if let Some(first) = starts.first() {
         let broken = first_calls(&environments, name, first, how.effort.seed).await;
         if !broken.is_empty() {
             return Ok(verify::Report {
                 environment: name.to_owned(),
-                beginnings: beginnings.len(),
+                starts: starts.len(),
                 loaded: 0,
                 calls: 0,
                 operations: Vec::new(),
@@ -283,7 +283,7 @@ async fn play(
             });
         }
     }
-    Ok(verify(&environments, name, &beginnings, how.effort).await)
+    Ok(verify(&environments, name, &starts, how.effort).await)
 }
 
 /// Differences between the tools and the plan. Without this, a revision could mend a tool by leaving it out.

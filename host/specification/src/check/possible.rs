@@ -192,7 +192,7 @@ fn constant(program: &Program, expr: &Expr) -> Option<bool> {
     machine.truth(expr).ok()
 }
 
-/// Whether an expression reads the state or a local. Macros count as reading: their variable is a local.
+/// True if an expression reads the state or a local. Macros count as reading: their variable is a local.
 fn reads(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(_) => false,

@@ -9,7 +9,7 @@ use crate::program::within;
 use crate::state_json::read;
 
 pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) {
-    let schema = Schema::of(specification);
+    let schema = Schema::new(specification);
     for (index, value) in specification.values.iter().enumerate() {
         let at = format!("/values/{index}");
         limits(
@@ -51,7 +51,7 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
                 );
             }
             match read(&schema, &schema.resolve(&parameter.kind, false), default) {
-                Err(why) => wrong(why, "use a value of that type"),
+                Err(error) => wrong(error.to_string(), "use a value of that type"),
                 Ok(value) if !within(&value, minimum, maximum) => {
                     wrong(
                         format!("{default} is outside of the limits"),

@@ -89,7 +89,7 @@ pub(super) fn check(specification: &Specification, findings: &mut Vec<Finding>) 
     }
 }
 
-/// Why a generator cannot fill a field, and what to do.
+/// Finds the reason why a generator cannot fill a field, and what to do.
 fn problem(
     specification: &Specification,
     field: &Field,

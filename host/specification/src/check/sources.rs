@@ -1,4 +1,4 @@
-//! Where the values of parameters come from.
+//! Checks that the values of parameters can come from somewhere.
 
 use std::collections::BTreeSet;
 

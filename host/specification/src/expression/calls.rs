@@ -122,7 +122,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether a value can be a key of this entity: it is one, or a text.
+    /// True if a value can be a key of this entity: it is one, or a text.
     fn is_key(kind: &ValueType, entity: usize) -> bool {
         *kind == ValueType::Key(entity) || *kind == ValueType::Text
     }

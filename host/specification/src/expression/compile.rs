@@ -17,7 +17,7 @@ const MAX_DEPTH: u16 = 48;
 const MAX_BRACKETS: usize = 8;
 const MAX_OPERATORS: usize = 80;
 
-/// Why an expression was not compiled.
+/// The reason why an expression was not compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trouble {
     pub(crate) kind: Kind,
@@ -391,10 +391,10 @@ impl<'a> Scope<'a> {
             return Err(Trouble::unknown(problem, "rename the variable"));
         }
         let slot = self.declare(&name, item.clone());
-        let made = self.body(&shape, &name, &item);
+        let parts = self.body(&shape, &name, &item);
         self.forget();
-        let (kind, filter, body, result) = made?;
-        let made = Loop {
+        let (kind, filter, body, result) = parts?;
+        let compiled = Loop {
             kind,
             slot,
             name,
@@ -402,7 +402,7 @@ impl<'a> Scope<'a> {
             filter,
             body,
         };
-        Ok((Expr::Loop(Box::new(made)), result))
+        Ok((Expr::Loop(Box::new(compiled)), result))
     }
 
     fn body(
@@ -416,20 +416,20 @@ impl<'a> Scope<'a> {
                 let condition = self.condition(condition)?;
                 Ok((kind, None, Some(condition), ValueType::Boolean))
             }
-            Shape::Collect(filter, made) => {
+            Shape::Collect(filter, each) => {
                 let filter = filter.map(|filter| self.condition(filter)).transpose()?;
                 let known = self.present.len();
                 if let Some(filter) = &filter {
                     present_if(filter, true, &mut self.present);
                 }
-                let is_filter = matches!(made, Parsed::Ident(made) if made == name);
-                let made = self.typed(made);
+                let is_filter = matches!(each, Parsed::Ident(each) if each == name);
+                let typed = self.typed(each);
                 self.present.truncate(known);
-                let (made, kind) = made?;
+                let (collected, kind) = typed?;
                 let (body, kind) = if is_filter {
                     (None, item.clone())
                 } else {
-                    (Some(made), kind)
+                    (Some(collected), kind)
                 };
                 Ok((
                     LoopKind::Collect,
@@ -442,7 +442,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Why an expression is too deep to be parsed.
+/// Finds the reason why an expression is too deep to be parsed.
 fn too_deep(source: &str) -> Option<String> {
     let (mut brackets, mut operators) = (0usize, 0usize);
     let mut quote = None;

@@ -16,7 +16,7 @@ pub(crate) const MAX_TEXT: usize = 65_536;
 /// Maximum number of items of a list.
 pub(crate) const MAX_ITEMS: usize = 10_000;
 
-/// Why an expression has no value in a state.
+/// The reason why an expression has no value in a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     Overflow,
@@ -223,7 +223,7 @@ impl Machine<'_> {
         match (left, right) {
             (Value::Integer(left), Value::Integer(right)) => {
                 let zero = right == 0;
-                let made = match operator {
+                let result = match operator {
                     Arithmetic::Add => left.checked_add(right),
                     Arithmetic::Subtract => left.checked_sub(right),
                     Arithmetic::Multiply => left.checked_mul(right),
@@ -233,10 +233,10 @@ impl Machine<'_> {
                         return Err(Fault::DivisionByZero);
                     }
                 };
-                made.map(Value::Integer).ok_or(Fault::Overflow)
+                result.map(Value::Integer).ok_or(Fault::Overflow)
             }
             (Value::Number(left), Value::Number(right)) => {
-                let made = match operator {
+                let result = match operator {
                     Arithmetic::Add => left + right,
                     Arithmetic::Subtract => left - right,
                     Arithmetic::Multiply => left * right,
@@ -244,7 +244,7 @@ impl Machine<'_> {
                     Arithmetic::Divide => left / right,
                     Arithmetic::Remainder => return Err(Fault::Null),
                 };
-                number(made)
+                number(result)
             }
             (Value::Text(left), Value::Text(right)) => {
                 let length = left.len() + right.len();

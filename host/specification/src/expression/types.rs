@@ -47,7 +47,7 @@ pub(crate) struct EntityShape {
 
 impl Schema {
     /// The schema of a specification. A reference to an entity that does not exist is a text.
-    pub(crate) fn of(specification: &Specification) -> Self {
+    pub(crate) fn new(specification: &Specification) -> Self {
         let mut schema = Self {
             values: Vec::new(),
             entities: specification
@@ -137,7 +137,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 impl ValueType {
-    /// Whether values are texts.
+    /// True if values are texts.
     pub(crate) fn is_text(&self) -> bool {
         matches!(
             self,
@@ -145,7 +145,7 @@ impl ValueType {
         )
     }
 
-    /// Whether an expression of this type can be where `wanted` is expected.
+    /// True if an expression of this type can be where `wanted` is expected.
     pub(crate) fn fits(&self, expr: &Expr, wanted: &Self) -> bool {
         match (self, wanted) {
             (Self::Null, Self::Optional(_)) | (Self::Unknown, _) => true,
@@ -169,7 +169,7 @@ impl ValueType {
         }
     }
 
-    /// Whether a text can be a value of this type.
+    /// True if a text can be a value of this type.
     pub(crate) fn takes(&self, text: &str) -> bool {
         match self {
             Self::Enumeration(values) => values.iter().any(|value| value == text),
@@ -180,7 +180,7 @@ impl ValueType {
         }
     }
 
-    /// Whether `==` between these can be true.
+    /// True if `==` between these can be true.
     pub(crate) fn comparable(&self, expr: &Expr, other: &Self, other_expr: &Expr) -> bool {
         match (self, other) {
             (Self::Null, Self::Optional(_) | Self::Null) | (Self::Optional(_), Self::Null) => true,

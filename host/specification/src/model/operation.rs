@@ -14,27 +14,27 @@ use super::{Type, is_false};
 pub struct Operation {
     /// Its name: lower-case letters, digits and `_`.
     pub name: String,
-    /// What it does, for the model.
+    /// Its description, for the model.
     pub description: String,
-    /// Whether it changes nothing. Then it has no effects.
+    /// True if it changes nothing. Then it has no effects.
     #[serde(default, skip_serializing_if = "is_false")]
     pub read_only: bool,
-    /// What the model passes.
+    /// The arguments that the model passes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<Parameter>,
     /// Values that later expressions use by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<Binding>,
-    /// What must hold, in this order.
+    /// Conditions that must hold, tested in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preconditions: Vec<Precondition>,
-    /// What changes, one after the other: all or nothing.
+    /// Changes of the state, one after the other: all or nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
-    /// What holds after the effects, whatever the state was: an independent statement of what the operation does.
+    /// Conditions that hold after the effects in every state. They state independently what the operation does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub postconditions: Vec<Postcondition>,
-    /// What the model reads.
+    /// The result that the model reads.
     pub result: Outcome,
 }
 
@@ -47,9 +47,9 @@ pub struct Parameter {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// What it is, for the model.
+    /// Its description, for the model.
     pub description: String,
-    /// Whether it must be given. One that need not be given has a default, or is null.
+    /// True if it must be given. One that need not be given has a default, or is null.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub required: bool,
     /// Its value if it is not given.
@@ -61,14 +61,14 @@ pub struct Parameter {
     /// Largest value of an integer or number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<Number>,
-    /// Whether the user knows its value although it is a key: a membership number, an order number. Values that are no
+    /// True if the user knows its value although it is a key: a membership number, an order number. Values that are no
     /// keys always can come from the user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub from_user: bool,
 }
 
 impl Parameter {
-    /// Whether a value can be absent, so that expressions see null.
+    /// True if a value can be absent, so that expressions see null.
     pub fn can_be_null(&self) -> bool {
         !self.required && self.default.is_none()
     }
@@ -123,7 +123,8 @@ pub struct Precondition {
     pub error: String,
 }
 
-/// What holds after an operation's effects. If it does not, the operation is undone: a fault of the specification.
+/// A condition that holds after an operation's effects. If it is false, the operation is undone: a fault of the
+/// specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Postcondition {
@@ -244,10 +245,10 @@ pub struct OutcomeField {
     /// Its type. A reference says whose key it is.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// What it is.
+    /// Its description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Whether it can be null.
+    /// True if it can be null.
     #[serde(default, skip_serializing_if = "is_false")]
     pub optional: bool,
     /// Expression of its value.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-/// How large a scenario is.
+/// The size of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
@@ -40,10 +40,10 @@ impl Size {
 pub struct Scenario {
     /// Its size, which is also its name.
     pub size: Size,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How many entities there are, by name. None of those that are not named.
+    /// Numbers of entities by name. There are none of those that are not named.
     #[serde(default)]
     pub counts: BTreeMap<String, Count>,
     /// Generators that replace those of fields, by `entity.field` or by the name of a single value.
@@ -71,7 +71,7 @@ impl Count {
     }
 }
 
-/// How a generated state fills a field.
+/// The way in which a generated state fills a field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Generator {

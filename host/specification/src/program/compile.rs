@@ -123,7 +123,7 @@ impl<'a> Compiler<'a> {
     fn operation(&mut self, index: usize, operation: &Operation) -> CompiledOperation {
         let at = format!("/operations/{index}");
         let mut scope = Scope::new(self.schema);
-        let mut made = CompiledOperation {
+        let mut compiled = CompiledOperation {
             parameters: Vec::new(),
             bindings: Vec::new(),
             preconditions: Vec::new(),
@@ -137,11 +137,11 @@ impl<'a> Compiler<'a> {
                 .schema
                 .resolve(&parameter.kind, parameter.can_be_null());
             scope.declare(&parameter.name, kind.clone());
-            made.parameters.push(kind);
+            compiled.parameters.push(kind);
         }
         for (number, binding) in operation.bindings.iter().enumerate() {
             let place = format!("{at}/bindings/{number}");
-            let kind = self.binding(&mut scope, binding, &place, &mut made.bindings);
+            let kind = self.binding(&mut scope, binding, &place, &mut compiled.bindings);
             scope.declare(binding.name(), kind);
         }
         for (number, precondition) in operation.preconditions.iter().enumerate() {
@@ -157,30 +157,30 @@ impl<'a> Compiler<'a> {
             let error = self.message(&mut scope, &precondition.error, format!("{place}/error"));
             if let Some(holds) = holds {
                 scope.assume(&holds);
-                made.preconditions.push((holds, error));
+                compiled.preconditions.push((holds, error));
             }
         }
         for (number, effect) in operation.effects.iter().enumerate() {
             let place = format!("{at}/effects/{number}");
             if let Some(effect) = self.effect(&mut scope, effect, &place) {
-                made.effects.push(effect);
+                compiled.effects.push(effect);
             }
         }
         for (number, postcondition) in operation.postconditions.iter().enumerate() {
             let place = format!("{at}/postconditions/{number}/require");
             let require = &postcondition.require;
             let holds = self.compiled(&mut scope, require, &ValueType::Boolean, &place);
-            made.postconditions.extend(holds);
+            compiled.postconditions.extend(holds);
         }
         let result = &operation.result;
         if let Some(each) = &result.each {
-            made.each = self.each(&mut scope, each, &format!("{at}/result/each"));
+            compiled.each = self.each(&mut scope, each, &format!("{at}/result/each"));
         }
         for (number, field) in result.fields.iter().enumerate() {
             let kind = self.schema.resolve(&field.kind, field.optional);
             let place = format!("{at}/result/fields/{number}/value");
             if let Some(expr) = self.compiled(&mut scope, &field.value, &kind, &place) {
-                made.fields.push(expr);
+                compiled.fields.push(expr);
             }
         }
         for (number, parameter) in operation.parameters.iter().enumerate() {
@@ -205,7 +205,7 @@ impl<'a> Compiler<'a> {
                 ));
             }
         }
-        made
+        compiled
     }
 
     /// Compiles a binding; returns its type.
@@ -214,7 +214,7 @@ impl<'a> Compiler<'a> {
         scope: &mut Scope<'_>,
         binding: &Binding,
         place: &str,
-        made: &mut Vec<CompiledBinding>,
+        bindings: &mut Vec<CompiledBinding>,
     ) -> ValueType {
         match binding {
             Binding::Find(lookup) => {
@@ -230,7 +230,7 @@ impl<'a> Compiler<'a> {
                 let key = self.key(scope, &lookup.key, entity, true, &format!("{place}/key"));
                 let error = self.message(scope, &lookup.error, format!("{place}/error"));
                 if let Some(key) = key {
-                    made.push(CompiledBinding::Find { entity, key, error });
+                    bindings.push(CompiledBinding::Find { entity, key, error });
                 }
                 ValueType::Record(entity)
             }
@@ -245,7 +245,7 @@ impl<'a> Compiler<'a> {
                     ValueType::Unknown
                 }
                 Ok((expr, kind)) => {
-                    made.push(CompiledBinding::Compute(expr));
+                    bindings.push(CompiledBinding::Compute(expr));
                     kind
                 }
                 Err(trouble) => {
@@ -485,7 +485,7 @@ impl<'a> Compiler<'a> {
     /// The expressions of generators. Those of an entity see its earlier fields.
     fn generators(&mut self) -> Vec<(usize, String, Expr)> {
         let specification = self.specification;
-        let mut made = Vec::new();
+        let mut generators = Vec::new();
         for (number, entity) in specification.entities.iter().enumerate() {
             let mut scope = Scope::new(self.schema);
             scope.declare(&entity.key.name, ValueType::Key(number));
@@ -511,12 +511,12 @@ impl<'a> Compiler<'a> {
                     if let Generator::Expression(source) = generator
                         && let Some(expr) = self.compiled(&mut scope, source, &kind, &place)
                     {
-                        made.push((number, source.clone(), expr));
+                        generators.push((number, source.clone(), expr));
                     }
                 }
                 scope.declare(&field.name, kind);
             }
         }
-        made
+        generators
     }
 }

@@ -37,9 +37,9 @@ impl Program {
             operation.name,
             parameters.join(", ")
         );
-        for (binding, made) in operation.bindings.iter().zip(&compiled.bindings) {
+        for (binding, code) in operation.bindings.iter().zip(&compiled.bindings) {
             let name = binding.name();
-            match made {
+            match code {
                 CompiledBinding::Compute(expr) => {
                     let _ = writeln!(out, "        {name} = {}", names.python(expr));
                 }
@@ -73,19 +73,19 @@ impl Program {
             out,
             "        _before = self.state\n        self.state = {name}Scenario(**_before.model_dump())\n        try:"
         );
-        for (effect, made) in operation.effects.iter().zip(&compiled.effects) {
-            self.effect(effect, made, &mut names, out);
+        for (effect, code) in operation.effects.iter().zip(&compiled.effects) {
+            self.effect(effect, code, &mut names, out);
         }
-        for (promise, made) in operation
+        for (promise, code) in operation
             .postconditions
             .iter()
             .zip(&compiled.postconditions)
         {
-            let said = literal(&Json::from(broken_promise(&promise.require)));
-            let holds = names.python(made);
+            let message = literal(&Json::from(broken_promise(&promise.require)));
+            let holds = names.python(code);
             let _ = writeln!(
                 out,
-                "            if not {holds}:\n                raise ValueError(_UNDONE + {said})"
+                "            if not {holds}:\n                raise ValueError(_UNDONE + {message})"
             );
         }
         let result = Self::result(operation, compiled, &mut names);

@@ -25,7 +25,7 @@ fn library() -> String {
 }
 
 /// What is broken, and the kind and the beginning of the place of the finding.
-const CASES: [(&str, &str, Kind, &str); 42] = [
+const CASES: [(&str, &str, Kind, &str); 43] = [
     (
         "type = \"date\"",
         "type = \"day\"",
@@ -212,6 +212,12 @@ const CASES: [(&str, &str, Kind, &str); 42] = [
         "\"members\"",
         Kind::Unused,
         "/operations/1/parameters/0",
+    ),
+    (
+        "value = \"members[m].max_loans\"",
+        "value = \"members[m].fine\"",
+        Kind::RepeatedResult,
+        "/operations/1/result/fields/3/value",
     ),
     (
         "values = { fine = \"member.fine - cents\" }",

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use rlf_dialogue::message::plain_text;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::{Ended, ToolCall};
@@ -116,7 +116,7 @@ async fn replay(
     };
     let initial = match state(&session).await {
         Ok(initial) => initial,
-        Err(problem) => return wrong(problem),
+        Err(error) => return wrong(error.to_string()),
     };
     let begins = session.verify(None, &task.reference).await;
     let is_idle = begins.is_ok_and(|verdict| verdict.success);
@@ -124,7 +124,7 @@ async fn replay(
         None
     } else {
         let played = play(&mut session, task, initial, calls).await;
-        played.err()
+        played.err().map(|error| error.to_string())
     };
     Replayed { problem, is_idle }
 }
@@ -136,19 +136,18 @@ async fn play(
     task: &mut Task,
     initial: Value,
     calls: Vec<(String, Value)>,
-) -> Result<(), String> {
-    let answer = gold_answer(&task.reference).map_err(|error| error.to_string())?;
+) -> anyhow::Result<()> {
+    let answer = gold_answer(&task.reference)?;
     let turns = calls.len();
     let failed = make_calls(session, task.tools.as_deref(), calls).await?;
     let end = state(session).await?;
     if let (Some(answer), false) = (&answer, session.is_terminated()) {
-        let reply = session.say(answer, &turn(turns)).await;
-        reply.map_err(|error| error.to_string())?;
+        session.say(answer, &turn(turns)).await?;
     }
     let verdict = session.verify(answer.as_deref(), &task.reference).await;
     let own = task.reference.get("state").cloned();
     let Some(reference) = task.reference.as_object_mut() else {
-        return Err("its reference is no object".into());
+        bail!("its reference is no object");
     };
     reference.insert("initial".into(), initial);
     reference.entry("state").or_insert_with(|| end.clone());
@@ -159,16 +158,15 @@ async fn play(
                 "its gold calls do not lead where its row says ({}); mend the one or the other",
                 verdict.reason
             );
-            Err([vec![what], failed].concat().join("; "))
+            bail!([vec![what], failed].concat().join("; "))
         }
         // The environment gives no verdict.
-        (Err(_), Some(own)) if own != end => Err(
+        (Err(_), Some(own)) if own != end => bail!(
             "its gold calls lead to another state than its row has, which is left as it is: mend the one or the other"
-                .into(),
         ),
         (Err(_), Some(_)) => Ok(()),
         (Err(_), None) if failed.is_empty() => Ok(()),
-        (Err(_), None) => Err(failed.join("; ")),
+        (Err(_), None) => bail!(failed.join("; ")),
     }
 }
 
@@ -178,17 +176,15 @@ async fn make_calls(
     session: &mut EnvironmentSession,
     allowed: Option<&[String]>,
     calls: Vec<(String, Value)>,
-) -> Result<Vec<String>, String> {
+) -> anyhow::Result<Vec<String>> {
     let mut failed = Vec::new();
     for (index, (tool, arguments)) in calls.into_iter().enumerate() {
         let number = index + 1;
         if allowed.is_some_and(|tools| !tools.contains(&tool)) {
-            return Err(format!(
-                "gold call {number} is to `{tool}`, which its `tools` do not allow"
-            ));
+            bail!("gold call {number} is to `{tool}`, which its `tools` do not allow");
         }
         if let Some(problem) = unknown_argument(session, &tool, &arguments) {
-            return Err(format!("gold call {number} to `{tool}` {problem}"));
+            bail!("gold call {number} to `{tool}` {problem}");
         }
         let call = ToolCall {
             call_id: format!("replay/{index}/0"),
@@ -205,7 +201,7 @@ async fn make_calls(
         let ended = outcome.ended.as_str();
         let what = format!("gold call {number} to `{tool}` ended as {ended}: {text}");
         if outcome.ended != Ended::Failed {
-            return Err(what);
+            bail!(what);
         }
         failed.push(what);
     }
@@ -246,8 +242,8 @@ fn unknown_argument(session: &EnvironmentSession, tool: &str, arguments: &Value)
     ))
 }
 
-async fn state(session: &EnvironmentSession) -> Result<Value, String> {
-    let text = session.state().await.map_err(|error| error.to_string())?;
+async fn state(session: &EnvironmentSession) -> anyhow::Result<Value> {
+    let text = session.state().await?;
     rlf_json::from_str(&text)
-        .map_err(|error| format!("the environment's state is not JSON: {error}"))
+        .map_err(|error| anyhow!("the environment's state is not JSON: {error}"))
 }

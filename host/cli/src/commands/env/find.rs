@@ -143,14 +143,14 @@ fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
 /// Whether a path holds environments as data: a file, or a folder that contains a specification.
 pub(crate) fn is_specification(path: &Path) -> bool {
     if !path.is_dir() {
-        return path.is_file() && Format::of(path).is_some();
+        return path.is_file() && Format::from_path(path).is_some();
     }
     if path.join("plugin.toml").exists() {
         return false;
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).any(|file| {
-        let text = Format::of(&file).and_then(|format| {
+        let text = Format::from_path(&file).and_then(|format| {
             Some((
                 format,
                 rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES).ok()?,

@@ -8,59 +8,42 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::compose::figures::{Figures, Spread, figures};
-use rlf_forge::compose::{Composed, Composition, compose};
+use rlf_forge::compose::{Composed, Composition, compose_with};
 use serde_json::{Value, json};
+
+use crate::display::progress_bar;
 
 /// The file of what was made and rejected, one JSON object a line.
 const RECORD: &str = "composed.jsonl";
 
-/// Composes environments and writes each to `OUTPUT/Name.toml`. Files that are there and the same are kept.
+/// Composes environments and writes each to `OUTPUT/Name.toml` as soon as it is composed. Files that are there and the
+/// same are kept, so that an interrupted run continues.
 pub(super) fn run(seed: u64, count: usize, output: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let composition = compose(seed, count);
-    let mut files = Vec::new();
-    for environment in &composition.environments {
-        let file = output.join(format!("{}.toml", environment.specification.name));
-        let text = toml::to_string(&environment.specification).with_context(|| {
-            format!(
-                "{} cannot be written as TOML",
-                environment.specification.name
-            )
-        })?;
-        let there = match fs::read_to_string(&file) {
-            Ok(there) => Some(there),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", file.display()));
-            }
-        };
-        if there.as_ref().is_some_and(|there| *there != text) {
-            bail!(
-                "{} is there and differs from what seed {seed} composes; name another folder with --output, or move it away",
-                file.display()
-            );
-        }
-        files.push((file, text, there.is_some()));
-    }
-    // Nothing is written until it is known that nothing is lost.
     fs::create_dir_all(output)
         .with_context(|| format!("cannot make the folder {}", output.display()))?;
-    for (file, text, _) in files.iter().filter(|(_, _, is_there)| !is_there) {
-        rlf_files::write(file, text.as_bytes())
-            .with_context(|| format!("cannot write {}", file.display()))?;
-    }
+    let bar = progress_bar(count);
+    let mut kept = 0;
+    let composition = compose_with(seed, count, |environment| {
+        bar.inc(1);
+        bar.set_message(environment.specification.name.clone());
+        kept += usize::from(!write(environment, output, seed)?);
+        anyhow::Ok(())
+    });
+    bar.finish_and_clear();
+    let composition = composition?;
     let record = output.join(RECORD);
     rlf_files::write(&record, lines(&composition, seed).as_bytes())
         .with_context(|| format!("cannot write {}", record.display()))?;
 
-    let kept = files.iter().filter(|(_, _, is_there)| *is_there).count();
     let figures = figures(&composition);
+    let written = figures.environments - kept;
     if json {
         let report = json!({
-            "seed": seed, "output": output, "written": files.len() - kept, "kept": kept, "figures": figures,
+            "seed": seed, "output": output, "written": written, "kept": kept, "figures": figures,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        show(&figures, output, files.len() - kept, kept);
+        show(&figures, output, written, kept);
     }
     if figures.environments < count {
         bail!(
@@ -71,12 +54,32 @@ pub(super) fn run(seed: u64, count: usize, output: &Path, json: bool) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was made and rejected, as JSON lines.
+/// Writes an environment. Returns false if the same file is there already. Another file is never overwritten.
+fn write(environment: &Composed, output: &Path, seed: u64) -> anyhow::Result<bool> {
+    let name = &environment.specification.name;
+    let file = output.join(format!("{name}.toml"));
+    let text = toml::to_string(&environment.specification)
+        .with_context(|| format!("{name} cannot be written as TOML"))?;
+    match fs::read_to_string(&file) {
+        Ok(there) if there == text => return Ok(false),
+        Ok(_) => bail!(
+            "{} is there and differs from what seed {seed} composes; name another folder with --output, or move it away",
+            file.display()
+        ),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+    rlf_files::write(&file, text.as_bytes())
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(true)
+}
+
+/// The environments and the rejected candidates, as JSON lines.
 fn lines(composition: &Composition, seed: u64) -> String {
-    let made = composition
+    let composed = composition
         .environments
         .iter()
-        .map(|environment| made(environment, seed));
+        .map(|environment| composed_line(environment, seed));
     let rejected = composition.rejected.iter().map(|candidate| {
         json!({
             "rejected": candidate.name, "candidate": candidate.candidate, "check": candidate.check,
@@ -84,13 +87,13 @@ fn lines(composition: &Composition, seed: u64) -> String {
         })
     });
     let mut lines = String::new();
-    for line in made.chain(rejected) {
+    for line in composed.chain(rejected) {
         let _ = writeln!(lines, "{line}");
     }
     lines
 }
 
-fn made(environment: &Composed, seed: u64) -> Value {
+fn composed_line(environment: &Composed, seed: u64) -> Value {
     let specification = &environment.specification;
     json!({
         "made": specification.name, "seed": seed, "domain": environment.domain, "archetypes": environment.archetypes,

@@ -13,7 +13,7 @@ use crate::arguments::ForgeGraph;
 use crate::display::printable;
 use crate::warning::warn;
 
-/// What is printed with `--json`.
+/// The output with `--json`.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     counts: Counts,
@@ -21,7 +21,7 @@ struct Answer<'a> {
     graph: &'a ToolGraph,
 }
 
-/// How many sampled chains are valid.
+/// Counts of sampled and of valid chains.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Chains {
     sampled: u64,
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &ForgeGraph, as_json: bool) -> anyhow::Result<ExitCod
 
 /// Reads a specification. Errors of the checks are only counted, because a graph can be drawn all the same.
 fn specification(file: &Path) -> anyhow::Result<Specification> {
-    let Some(format) = Format::of(file) else {
+    let Some(format) = Format::from_path(file) else {
         bail!("{}: a specification ends in .toml or .json", file.display());
     };
     let text = rlf_files::read_text(file, rlf_files::MAX_TEXT_BYTES)

@@ -66,7 +66,7 @@ pub(super) fn of_folder(folder: &Folder) -> anyhow::Result<Suite> {
 }
 
 fn program(file: &Path) -> anyhow::Result<Program> {
-    if Format::of(file).is_none() {
+    if Format::from_path(file).is_none() {
         bail!(
             "{}: tasks are made in specifications, which end in .toml or .json; `rlf-host forge env compose` makes some",
             file.display()
@@ -92,7 +92,7 @@ fn specifications(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let file = entry
             .with_context(|| format!("cannot read {}", folder.display()))?
             .path();
-        if file.is_file() && Format::of(&file).is_some() {
+        if file.is_file() && Format::from_path(&file).is_some() {
             files.push(file);
         }
     }

@@ -1,4 +1,4 @@
-//! Which tools can be called, and the inputs that nothing can fill.
+//! The tools that can be called, and the inputs that nothing can fill.
 
 use serde::Serialize;
 
@@ -13,13 +13,13 @@ pub struct Unfillable {
     pub input: InputId,
     /// Its name: `Server-tool.input`.
     pub name: String,
-    /// Whether it is required, so that its tool can never be called.
+    /// True if it is required, so that its tool can never be called.
     pub required: bool,
-    /// Why nothing fills it.
+    /// The reason why nothing fills it.
     pub why: Why,
 }
 
-/// Why nothing fills an input.
+/// The reason why nothing fills an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
@@ -41,7 +41,7 @@ impl Why {
     }
 }
 
-/// Whether the inputs of a tool that can be called so far provide this one.
+/// True if an output of a tool that can be called so far fills this input.
 fn is_filled(graph: &ToolGraph, id: InputId, input: &Input, ranks: &[Option<usize>]) -> bool {
     input.from_user.is_some()
         || graph

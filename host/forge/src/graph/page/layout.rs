@@ -47,7 +47,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(graph: &ToolGraph) -> Self {
+    pub(super) fn new(graph: &ToolGraph) -> Self {
         let columns_of = |tools: &[usize]| columns(graph, tools);
         let servers: Vec<Vec<Vec<usize>>> = graph
             .servers()
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn cards_are_in_their_bands_and_overlap_nowhere() {
         let graph = graph();
-        let layout = Layout::of(&graph);
+        let layout = Layout::new(&graph);
         assert!(
             layout
                 .cards
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn edges_begin_and_end_at_the_border_of_their_cards() {
         let graph = graph();
-        let layout = Layout::of(&graph);
+        let layout = Layout::new(&graph);
         let link = Link {
             from: OutputId { tool: 0, output: 0 },
             to: InputId { tool: 3, input: 2 },
@@ -263,8 +263,8 @@ mod tests {
         tools.push(added);
         let larger = ToolGraph::new(tools, &Lexical::default()).unwrap();
         assert_eq!(
-            Layout::of(&larger).cards[..18],
-            Layout::of(&graph).cards[..18]
+            Layout::new(&larger).cards[..18],
+            Layout::new(&graph).cards[..18]
         );
     }
 }

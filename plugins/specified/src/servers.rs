@@ -11,33 +11,33 @@ const SLOT: &str = "specifications";
 
 /// The environments by name.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Servers {
     pub(crate) programs: BTreeMap<String, Program>,
     /// The tools of each.
     pub(crate) tools: BTreeMap<String, Vec<ToolDefinition>>,
 }
 
-impl World {
+impl Servers {
     /// Reads the bound files.
     pub(crate) fn load() -> Result<Self, String> {
-        let said = |error: Error| error_message(&error).to_owned();
-        let mut world = Self {
+        let message = |error: Error| error_message(&error).to_owned();
+        let mut servers = Self {
             programs: BTreeMap::new(),
             tools: BTreeMap::new(),
         };
-        for entry in data::entries(SLOT).map_err(said)? {
-            let Some(format) = Format::of(Path::new(&entry.path)) else {
+        for entry in data::entries(SLOT).map_err(message)? {
+            let Some(format) = Format::from_path(Path::new(&entry.path)) else {
                 continue;
             };
-            let text = data::read_text(SLOT, &entry).map_err(said)?;
-            world.add(&entry.path, &text, format)?;
+            let text = data::read_text(SLOT, &entry).map_err(message)?;
+            servers.add(&entry.path, &text, format)?;
         }
-        if world.programs.is_empty() {
+        if servers.programs.is_empty() {
             return Err(format!(
                 "there is no specification in the data `{SLOT}`: bind a `.toml` or `.json` file, or a folder of them"
             ));
         }
-        Ok(world)
+        Ok(servers)
     }
 
     fn add(&mut self, file: &str, text: &str, format: Format) -> Result<(), String> {
@@ -83,7 +83,10 @@ impl World {
 }
 
 /// The environments of a task, which is an object with `servers`. Without it, all are there.
-pub(crate) fn servers(world: &World, task: &Value) -> Result<BTreeMap<String, Value>, Error> {
+pub(crate) fn servers_of_task(
+    servers: &Servers,
+    task: &Value,
+) -> Result<BTreeMap<String, Value>, Error> {
     let invalid = |reason: &str| Error::InvalidArguments(format!("the task: {reason}"));
     let Value::Object(task) = task else {
         return Err(invalid("it is not an object"));
@@ -94,12 +97,12 @@ pub(crate) fn servers(world: &World, task: &Value) -> Result<BTreeMap<String, Va
         )));
     }
     match task.get("servers") {
-        None => Ok(world
+        None => Ok(servers
             .programs
             .keys()
             .map(|name| (name.clone(), Value::Null))
             .collect()),
-        Some(Value::Object(servers)) if !servers.is_empty() => Ok(servers
+        Some(Value::Object(named)) if !named.is_empty() => Ok(named
             .iter()
             .map(|(name, given)| (name.clone(), given.clone()))
             .collect()),
