@@ -88,7 +88,9 @@ impl TaskEnvironment for Specified {
                 .into_iter()
                 .find(|size| size.name() == start.scenario);
             let size = size.ok_or_else(|| load(format!("no scenario `{}`", start.scenario)))?;
-            let state = program.open(size, start.seed).map_err(load)?;
+            let state = program
+                .open(size, start.seed)
+                .map_err(|error| load(error.to_string()))?;
             states.insert(server.clone(), (Arc::clone(program), state));
         }
         Ok(Box::new(SpecifiedSession { states }))
@@ -128,9 +130,9 @@ impl TaskSession for SpecifiedSession {
         for (server, json) in states {
             let missing = || PlayError::Missing(format!("environment {server}"));
             let (program, state) = self.states.get_mut(server).ok_or_else(missing)?;
-            *state = program.load(json).map_err(|why| PlayError::Load {
+            *state = program.load(json).map_err(|error| PlayError::Load {
                 server: server.clone(),
-                why,
+                why: error.to_string(),
             })?;
         }
         Ok(())
