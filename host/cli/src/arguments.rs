@@ -204,6 +204,14 @@ pub(crate) struct PluginBindings {
     pub(crate) plugin_config: Option<String>,
 }
 
+impl PluginBindings {
+    /// Binds nothing.
+    pub(crate) const NONE: Self = Self {
+        data: Vec::new(),
+        plugin_config: None,
+    };
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Configuration file, to show the device and pools that it would use

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use rlf_specification::Checked;
+use rlf_specification::{Checked, Format, check_text};
 
 use crate::arguments::{Forge, ForgeCommand, ForgeEnv};
 use crate::display::printable;

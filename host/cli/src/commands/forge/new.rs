@@ -20,8 +20,7 @@ use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
 use self::shown::Shown;
-use super::NO_BINDINGS;
-use crate::arguments::{Forge, ForgeNew};
+use crate::arguments::{Forge, ForgeNew, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
 use crate::operator::Operator;
@@ -193,7 +192,7 @@ struct Plugins<'a> {
 impl Plugins<'_> {
     /// Loads a file. This must not run on a thread of a runtime, because loading waits for plugins.
     fn load(&self, file: &Path) -> anyhow::Result<Environments> {
-        Ok(find(self.added, self.operator, file, &NO_BINDINGS)?.environments)
+        Ok(find(self.added, self.operator, file, &PluginBindings::NONE)?.environments)
     }
 
     /// Fails if environments of a form cannot be played here. Then no model is paid, and no candidate is blamed for it.

@@ -17,8 +17,8 @@ use rlf_forge::tasks::{
 use serde_json::json;
 
 use super::suite::{Read, keep, read};
-use super::{NO_BINDINGS, export, stats};
-use crate::arguments::{ChainSampling, Forge, ForgeTasks, TaskStage};
+use super::{export, stats};
+use crate::arguments::{ChainSampling, Forge, ForgeTasks, PluginBindings, TaskStage};
 use crate::commands::env::find;
 use crate::operator::Operator;
 
@@ -59,7 +59,7 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
             forge.plugins.plugins.as_deref(),
             &operator,
             &environments,
-            &NO_BINDINGS,
+            &PluginBindings::NONE,
         )?;
         let runtime = crate::commands::runtime()?;
         let mut replays = |tasks: &[TaskRecord]| {

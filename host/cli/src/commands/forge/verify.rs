@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::verify::{Effort, Finding, Report, Start, verify};
-use rlf_specification::{Checked, Severity, Size, check_file};
+use rlf_specification::{Checked, Severity, check_file};
 use serde::Serialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -62,7 +62,7 @@ fn verdict(
         .is_none_or(|checked| checked.program.is_some());
     let played = if is_sound && !settings.no_play {
         let added = options.plugins.plugins.as_deref();
-        let found = find(added, operator, file, &NO_BINDINGS)?;
+        let found = find(added, operator, file, &PluginBindings::NONE)?;
         let effort = Effort {
             calls: settings.calls,
             walks: settings.walks,
@@ -89,11 +89,6 @@ fn verdict(
         played,
     })
 }
-
-const NO_BINDINGS: PluginBindings = PluginBindings {
-    data: Vec::new(),
-    plugin_config: None,
-};
 
 /// The states to start from: every scenario of a specification with several seeds, or the scenarios of an environment.
 async fn starts(
@@ -175,7 +170,8 @@ impl Verdict {
     }
 }
 
-fn label(severity: Severity) -> console::StyledObject<&'static str> {
+/// The word for a severity, in its colour.
+pub(super) fn label(severity: Severity) -> console::StyledObject<&'static str> {
     match severity {
         Severity::Error => style("error  ").red(),
         Severity::Warning => style("warning").yellow(),

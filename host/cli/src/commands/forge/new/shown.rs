@@ -10,7 +10,7 @@ use rlf_forge::writer::{
     Estimate, Examination, Reached, Round, Stop, Total, WriteObserver, Written,
 };
 
-use crate::commands::forge::shown as severity;
+use crate::commands::forge::verify::label as severity;
 use crate::display::printable;
 
 /// Most findings that are printed for a round.
