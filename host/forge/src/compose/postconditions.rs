@@ -124,11 +124,11 @@ impl Promises<'_> {
                         self.requires.extend(require);
                     }
                 }
-                Effect::Set(update) if update.when.is_none() => {
-                    if !deleted.contains(update.entity.as_str()) {
-                        let require = self.update(update);
-                        self.requires.extend(require);
-                    }
+                Effect::Set(update)
+                    if update.when.is_none() && !deleted.contains(update.entity.as_str()) =>
+                {
+                    let require = self.update(update);
+                    self.requires.extend(require);
                 }
                 Effect::Delete(delete) if delete.when.is_none() && delete.each.is_none() => {
                     deleted.insert(&delete.entity);

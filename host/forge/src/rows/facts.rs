@@ -102,7 +102,7 @@ pub struct Fact {
 pub struct Facts {
     relations: BTreeMap<String, Relation>,
     entities: BTreeMap<String, Entity>,
-    facts: Vec<Fact>,
+    all: Vec<Fact>,
     about: BTreeMap<String, Vec<usize>>,
     leading_to: BTreeMap<String, Vec<usize>>,
     by_relation: BTreeMap<(Split, String), Vec<usize>>,
@@ -155,7 +155,7 @@ impl Facts {
     }
 
     fn add(&mut self, fact: Fact, split: Split) {
-        let index = self.facts.len();
+        let index = self.all.len();
         let of_entity = self.relations[&fact.relation].target.measure().is_none();
         if of_entity {
             let list = self.leading_to.entry(fact.object.clone()).or_default();
@@ -169,12 +169,12 @@ impl Facts {
             .or_default();
         list.push(index);
         self.by_split.entry(split).or_default().push(index);
-        self.facts.push(fact);
+        self.all.push(fact);
     }
 
     /// All facts, in order.
     pub fn facts(&self) -> &[Fact] {
-        &self.facts
+        &self.all
     }
 
     /// All relations, by name.

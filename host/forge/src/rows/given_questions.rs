@@ -267,13 +267,6 @@ fn scenario_of(steps: &[Step]) -> Scenario {
 /// its first entity.
 fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) {
     let mut group: Vec<usize> = (0..lines.len()).collect();
-    fn root(group: &mut [usize], mut at: usize) -> usize {
-        while group[at] != at {
-            group[at] = group[group[at]];
-            at = group[at];
-        }
-        at
-    }
     let mut owner: BTreeMap<String, usize> = BTreeMap::new();
     for (index, line) in lines.iter().enumerate() {
         let Line::Item(question) = line else { continue };
@@ -300,6 +293,15 @@ fn assign_splits(lines: &mut [Line<Question>], given: &BTreeMap<String, Split>) 
         };
         question.split = *splits.entry(root).or_insert_with(drawn);
     }
+}
+
+/// The first member of a group, which all others lead to.
+fn root(group: &mut [usize], mut at: usize) -> usize {
+    while group[at] != at {
+        group[at] = group[group[at]];
+        at = group[at];
+    }
+    at
 }
 
 /// The names that a question is about: everything that is looked up, and every answer that has a letter.

@@ -76,7 +76,7 @@ pub async fn make_rows(
     let mut candidates = options.count.saturating_add(options.count / 8 + 16);
     let mut known = None;
     for _ in 0..MAX_ROUNDS {
-        let stages = Stages::new(input, options, output, candidates)?;
+        let stages = Stages::new(input, options, output, candidates);
         for stage in stages::MADE {
             if only.is_some_and(|only| only != stage) {
                 continue;

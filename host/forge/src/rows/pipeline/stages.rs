@@ -61,9 +61,9 @@ impl<'a> Stages<'a> {
         options: &'a RowOptions,
         output: &'a Path,
         candidates: usize,
-    ) -> Result<Self, RowsError> {
+    ) -> Self {
         let scenarios: Vec<&str> = options.scenarios.iter().map(|one| one.as_str()).collect();
-        Ok(Self {
+        Self {
             input,
             options,
             output,
@@ -75,7 +75,7 @@ impl<'a> Stages<'a> {
                 options.max_calls,
                 options.complexity
             ),
-        })
+        }
     }
 
     pub(super) fn file(&self, stage: Stage) -> PathBuf {
