@@ -4,7 +4,7 @@
 //! phrases that name a parameter's kind of entity are replaced, and arguments without such a phrase are added at the end.
 
 use super::phrase::Phrase;
-use super::words::{label, lowered, noun, spaced};
+use super::words::{label, lowered, noun};
 use crate::graph::{Tool, ValueType};
 use crate::sampling::Draws;
 
@@ -53,30 +53,28 @@ pub(super) type Said = (String, Phrase);
 /// The clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.
 pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
     let mut tokens = tokens(&main(&tool.description));
-    let mut rest: Vec<&Said> = Vec::new();
-    for one in said {
-        let input = tool.inputs.iter().find(|input| input.name == one.0);
-        let entity = match input.map(|input| &input.kind) {
-            Some(ValueType::Key(entity)) => noun(entity),
-            _ => {
-                if !contained(&mut tokens, &one.1, input.map(|input| &input.kind)) {
-                    rest.push(one);
-                }
+    // Entities that the description names in other words, and values.
+    let (mut about, mut values): (Vec<&Phrase>, Vec<(String, &Phrase)>) = Default::default();
+    for (parameter, phrase) in said {
+        let input = tool.inputs.iter().find(|input| input.name == *parameter);
+        let kind = input.map(|input| &input.kind);
+        if let Some(ValueType::Key(entity)) = kind {
+            let entity = noun(entity);
+            let is_plain = label(parameter) == entity;
+            if replaced(&mut tokens, &entity, !is_plain, phrase) {
                 continue;
             }
-        };
-        let is_other = one.0.trim_end_matches("_id") != entity.replace(' ', "_");
-        if !replaced(&mut tokens, &entity, is_other, &one.1) {
-            rest.push(one);
+            if is_plain {
+                about.push(phrase);
+                continue;
+            }
+        } else if contained(&mut tokens, phrase, kind) {
+            continue;
         }
+        values.push((label(parameter), phrase));
     }
     let mut clause = joined(varied(tokens, draws));
-    let (about, values): (Vec<&Said>, Vec<&Said>) = rest.into_iter().partition(|one| {
-        let input = tool.inputs.iter().find(|input| input.name == one.0);
-        let kind = input.map(|input| &input.kind);
-        matches!(kind, Some(ValueType::Key(entity)) if one.0.trim_end_matches("_id") == spaced(entity).rsplit(' ').next().unwrap_or_default() || noun(entity) == spaced(one.0.trim_end_matches("_id")))
-    });
-    for (_, phrase) in about {
+    for phrase in about {
         let forms = [
             " for ",
             " - it is about ",
@@ -86,11 +84,7 @@ pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
         ];
         clause = clause.and(forms[draws.index(forms.len())]).then(phrase);
     }
-    let labelled: Vec<(String, &Phrase)> = values
-        .iter()
-        .map(|(name, phrase)| (label(name), phrase))
-        .collect();
-    details(clause, &labelled, draws)
+    details(clause, &values, draws)
 }
 
 /// The part of a description that says what is done.
@@ -262,11 +256,10 @@ fn details(mut clause: Phrase, values: &[(String, &Phrase)], draws: &mut Draws) 
             (0, _) => clause.and(format!(", {label}: ")).then(phrase),
             (1, 0) => clause.and(format!(" with {label} ")).then(phrase),
             (1, _) if last => clause.and(format!(" and {label} ")).then(phrase),
-            (1, _) => clause.and(format!(", {label} ")).then(phrase),
             (2, 0) => clause.and(format!(" ({label}: ")).then(phrase),
             (2, _) => clause.and(format!("; {label}: ")).then(phrase),
             (3, 0) => clause.and(format!(" - {label} ")).then(phrase),
-            (3, _) => clause.and(format!(", {label} ")).then(phrase),
+            (1 | 3, _) => clause.and(format!(", {label} ")).then(phrase),
             (4, 0) => clause
                 .and(" using ")
                 .then(phrase)
