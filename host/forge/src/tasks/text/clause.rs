@@ -271,3 +271,110 @@ fn details(mut clause: Phrase, values: &[(String, &Phrase)], draws: &mut Draws) 
     }
     if style == 2 { clause.and(")") } else { clause }
 }
+
+#[cfg(test)]
+mod tests {
+    use rlf_random::Key;
+
+    use super::*;
+    use crate::graph::Input;
+
+    fn tool(description: &str, inputs: &[(&str, ValueType)]) -> Tool {
+        let input = |(name, kind): &(&str, ValueType)| Input {
+            name: (*name).to_owned(),
+            kind: kind.clone(),
+            description: String::new(),
+            required: true,
+            from_user: None,
+        };
+        Tool {
+            server: "Shop".into(),
+            name: "tool".into(),
+            description: description.to_owned(),
+            inputs: inputs.iter().map(input).collect(),
+            outputs: Vec::new(),
+        }
+    }
+
+    fn written(tool: &Tool, said: &[(&str, &str)]) -> String {
+        let said: Vec<Said> = said
+            .iter()
+            .map(|(name, words)| ((*name).to_owned(), Phrase::words(*words)))
+            .collect();
+        clause(tool, &said, &mut Draws::new(Key::from_value(1))).text()
+    }
+
+    #[test]
+    fn what_is_said_replaces_the_noun_phrases_of_the_description() {
+        let key = |name: &str| ValueType::Key(format!("Shop.{name}"));
+        let lend = tool(
+            "Lend a free copy of a book to a member.",
+            &[("book_id", key("book")), ("member_id", key("member"))],
+        );
+        assert_eq!(
+            written(&lend, &[("book_id", "that book"), ("member_id", "Ada")]),
+            "lend a free copy of that book to Ada"
+        );
+        let join = tool(
+            "Put an open savings account, which is new, on hold.",
+            &[("savings_account_id", key("savings_account"))],
+        );
+        assert_eq!(written(&join, &[("savings_account_id", "it")]), "put it");
+        let give = tool(
+            "Hand a voucher over to another person.",
+            &[("voucher_id", key("voucher")), ("person_id", key("person"))],
+        );
+        assert_eq!(
+            written(&give, &[("voucher_id", "the voucher"), ("person_id", "Bo")]),
+            "hand the voucher over to Bo"
+        );
+        let transfer = tool(
+            "Transfer money from one account to another.",
+            &[
+                ("account_id", key("account")),
+                ("to_account_id", key("account")),
+            ],
+        );
+        assert_eq!(
+            written(
+                &transfer,
+                &[("account_id", "mine"), ("to_account_id", "yours")]
+            ),
+            "transfer money from mine to yours"
+        );
+    }
+
+    #[test]
+    fn what_the_description_does_not_name_is_added() {
+        let pay = tool(
+            "Settle what is late.",
+            &[
+                ("bill_id", ValueType::Key("Shop.bill".into())),
+                ("amount", ValueType::Integer),
+            ],
+        );
+        let text = written(&pay, &[("bill_id", "the oldest bill"), ("amount", "15")]);
+        assert!(text.starts_with("settle what is late"), "{text}");
+        assert!(
+            text.contains("the oldest bill") && text.contains("amount") && text.contains("15"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn searches_and_days_are_part_of_the_clause() {
+        let find = tool(
+            "Seek members by a part of their name.",
+            &[("text", ValueType::Text)],
+        );
+        assert_eq!(
+            written(&find, &[("text", "Ada")]),
+            "seek members whose name contains Ada"
+        );
+        let day = tool("Seek the events of a day.", &[("day", ValueType::Date)]);
+        assert_eq!(
+            written(&day, &[("day", "2024-03-01")]),
+            "seek the events of 2024-03-01"
+        );
+    }
+}
