@@ -17,13 +17,15 @@
 //! | sampling and execution | [`make`] |
 //! | requests, refinement and sentences | [`text`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
-//! | the stages on disk | [`pipeline`] |
+//! | the stages in order, and their files | [`pipeline`], `folder`, `stage_file` |
 //! | counts of what was made and rejected | [`statistics`] |
 //! | rows for training: our tasks and demonstrations, alpaca, verl | [`output`] |
 
 mod assemble;
 pub mod check;
 pub mod environment;
+mod error;
+mod folder;
 pub mod make;
 pub mod options;
 pub mod output;
@@ -38,9 +40,11 @@ pub mod statistics;
 pub mod suite;
 pub mod text;
 
+pub use error::PipelineError;
+pub use folder::{Folder, Manifest};
 pub use make::Maker;
 pub use options::{Sampling, TaskOptions};
-pub use pipeline::{Folder, Made, Manifest, PipelineError, Progress, make};
+pub use pipeline::{Made, Progress, make};
 pub use record::TaskRecord;
 pub use rejection::{Reason, Rejected, Rejection, Stage};
 pub use stage_file::FileError;

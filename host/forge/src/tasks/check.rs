@@ -2,6 +2,7 @@
 //!
 //! | looking for | module |
 //! |---|---|
+//! | whether the gold calls do what the task says | `gold` |
 //! | where each argument of the gold calls can be known from | `flow` |
 //! | values that the text must say, and values that it must not say | `said` |
 //! | a solver that acts, given only what the text says | `solver` |
@@ -9,6 +10,7 @@
 
 mod filters;
 mod flow;
+mod gold;
 mod said;
 mod solver;
 
@@ -55,10 +57,11 @@ pub fn check(
     task: &TaskRecord,
     strictness: Strictness,
 ) -> Result<Checked, Rejection> {
-    said::everything(task)?;
+    said::everything(suite, task)?;
     let origins = flow::origins(suite, task)?;
     said::nothing_more(suite, task)?;
     filters::worth_doing(suite, task, &origins, strictness.keep_trivial)?;
+    gold::carried_out(suite, task)?;
     let key = Key::new(strictness.seed, Purpose::Order)
         .named("forge solver")
         .named(&task.id);

@@ -1,13 +1,14 @@
 //! From a number to a trajectory: environments and a chain of tools are sampled, then executed.
 
+mod call;
 mod chains;
 mod execute;
 mod turns;
 mod values;
 
+pub use call::{ArgumentSource, PlannedCall, items, own_key};
 pub use chains::Candidate;
-pub use execute::{items, own_key};
-pub use turns::{ArgumentSource, PlannedCall, Trajectory};
+pub use turns::Trajectory;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,9 @@ use crate::graph::{GraphError, ToolGraph};
 /// Largest number of tool graphs that are kept.
 const MAX_GRAPHS: usize = 1_024;
 
+/// Graphs by names of environments, and whether the tools that are held out of training are left out.
+type Graphs = HashMap<(Vec<String>, bool), Arc<ToolGraph>>;
+
 /// Everything that candidates are made from.
 pub struct Maker<'a> {
     /// The environments.
@@ -29,8 +33,7 @@ pub struct Maker<'a> {
     pub options: &'a TaskOptions,
     /// What is held out.
     pub splits: Splits,
-    /// By names of environments, and whether held-out tools are left out.
-    graphs: Mutex<HashMap<(Vec<String>, bool), Arc<ToolGraph>>>,
+    graphs: Mutex<Graphs>,
 }
 
 impl<'a> Maker<'a> {

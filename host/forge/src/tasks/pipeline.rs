@@ -1,31 +1,21 @@
 //! The stages in order, on disk: `rlf-host forge tasks`.
 //!
-//! A folder of tasks has these files. Each stage reads what the stage before it made, and has one line for each
-//! candidate. A run that was stopped goes on where it was, and gives the same files as one that was not.
-//!
-//! | file | has |
-//! |---|---|
-//! | `manifest.json` | the options and the hashes of the environments |
-//! | `environments/` | the environments, so that the folder can be used alone |
-//! | `stages/1-chains.jsonl` to `stages/5-replays.jsonl` | the stages |
-//! | `tasks.jsonl` | the tasks that were kept |
-//! | `rejected.jsonl` | the candidates that were rejected, each with its stage and reason |
+//! Each stage reads what the stage before it made, and has one line for each candidate. A run that was stopped goes on
+//! where it was, and gives the same files as one that was not. [`Folder`] has the files.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::assemble::assemble;
 use super::check::{Checked, Seen, Strictness, check};
+use super::error::PipelineError;
+use super::folder::{Folder, write_lines};
 use super::make::{Candidate, Maker, Trajectory};
-use super::options::TaskOptions;
 use super::record::TaskRecord;
 use super::rejection::{Reason, Rejected, Rejection, Stage};
-use super::stage_file::{FileError, StageFile};
-use super::suite::Suite;
+use super::stage_file::StageFile;
 use super::text::{Query, Templates, query};
 use crate::graph::GraphError;
 
@@ -33,190 +23,6 @@ use crate::graph::GraphError;
 const BATCH: u64 = 256;
 /// Candidates after which a run gives up if not one in a hundred is kept.
 const MAX_FRUITLESS: u64 = 20_000;
-
-/// Tasks cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum PipelineError {
-    /// A file cannot be used.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The tool graph cannot be built.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The folder was made with other options or environments.
-    #[error(
-        "{folder} was made with other {what}; name another folder with --output, or make it anew with --restart"
-    )]
-    OtherManifest {
-        /// The folder.
-        folder: PathBuf,
-        /// What differs.
-        what: &'static str,
-    },
-    /// Too few candidates pass.
-    #[error(
-        "only {kept} of {candidates} candidates were kept, most were rejected as {most}; give other environments, or allow more calls and turns"
-    )]
-    Fruitless {
-        /// Number of tasks that were kept.
-        kept: usize,
-        /// Number of candidates.
-        candidates: u64,
-        /// The most frequent reason.
-        most: &'static str,
-    },
-    /// The real environment cannot be played at all.
-    #[error("the replay in the sandbox failed: {0}")]
-    Replay(String),
-}
-
-/// What a folder of tasks was made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Manifest {
-    /// Version of the form of records.
-    pub schema: u32,
-    /// How tasks were made.
-    pub options: TaskOptions,
-    /// Hash and domain of each environment.
-    pub environments: BTreeMap<String, (String, String)>,
-    /// Whether the tasks were replayed in the sandbox.
-    pub replayed: bool,
-}
-
-impl Manifest {
-    /// The manifest of tasks that are made with these options in these environments.
-    pub fn new(suite: &Suite, options: &TaskOptions, replayed: bool) -> Self {
-        let environments = suite.environments().iter().map(|environment| {
-            let known = (environment.hash.clone(), environment.domain.clone());
-            (environment.name.clone(), known)
-        });
-        Self {
-            schema: super::record::SCHEMA,
-            options: options.clone(),
-            environments: environments.collect(),
-            replayed,
-        }
-    }
-}
-
-/// Where a folder of tasks has its files.
-#[derive(Debug, Clone)]
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// The folder at a path, which need not exist.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
-    }
-
-    /// The folder itself.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The manifest.
-    pub fn manifest(&self) -> PathBuf {
-        self.0.join("manifest.json")
-    }
-
-    /// The environments.
-    pub fn environments(&self) -> PathBuf {
-        self.0.join("environments")
-    }
-
-    /// The file of a stage.
-    pub fn stage(&self, stage: Stage) -> PathBuf {
-        let number = stage as usize + 1;
-        self.0
-            .join("stages")
-            .join(format!("{number}-{}.jsonl", stage.as_str()))
-    }
-
-    /// The tasks that were kept.
-    pub fn tasks(&self) -> PathBuf {
-        self.0.join("tasks.jsonl")
-    }
-
-    /// The candidates that were rejected.
-    pub fn rejected(&self) -> PathBuf {
-        self.0.join("rejected.jsonl")
-    }
-
-    /// Deletes the files of a stage and of all after it.
-    pub fn forget(&self, from: Stage) -> Result<(), FileError> {
-        let stages = Stage::ALL.into_iter().filter(|stage| *stage >= from);
-        let files = stages.map(|stage| self.stage(stage));
-        for file in files.chain([self.tasks(), self.rejected()]) {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(FileError::io(&file)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The tasks of a folder.
-    pub fn read_tasks(&self) -> Result<Vec<TaskRecord>, FileError> {
-        read_lines(&self.tasks())
-    }
-
-    /// The rejected candidates of a folder.
-    pub fn read_rejected(&self) -> Result<Vec<Rejected>, FileError> {
-        read_lines(&self.rejected())
-    }
-
-    /// Begins a folder, or goes on with one that was made from the same.
-    pub fn begin(&self, manifest: &Manifest) -> Result<(), PipelineError> {
-        let file = self.manifest();
-        match fs::read(&file) {
-            Ok(bytes) => {
-                let there: Manifest =
-                    rlf_json::from_slice(&bytes).map_err(|source| FileError::Line {
-                        path: file,
-                        line: 1,
-                        source,
-                    })?;
-                let what = if there.environments != manifest.environments {
-                    "environments"
-                } else if there != *manifest {
-                    "options"
-                } else {
-                    return Ok(());
-                };
-                Err(PipelineError::OtherManifest {
-                    folder: self.0.clone(),
-                    what,
-                })
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let stages = self.0.join("stages");
-                fs::create_dir_all(&stages).map_err(FileError::io(&stages))?;
-                let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-                rlf_files::write(&file, &text).map_err(FileError::io(&file))?;
-                Ok(())
-            }
-            Err(error) => Err(FileError::io(&file)(error).into()),
-        }
-    }
-}
-
-fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
-    let bytes = fs::read(path).map_err(FileError::io(path))?;
-    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
-    lines
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(number, line)| {
-            rlf_json::from_slice(line).map_err(|source| FileError::Line {
-                path: path.to_owned(),
-                line: number + 1,
-                source,
-            })
-        })
-        .collect()
-}
 
 /// Replays tasks in the real environment. Each result says how a task diverged.
 pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Result<Vec<Result<(), String>>, String> + 'a;
@@ -301,17 +107,6 @@ pub fn make(
     write_lines(&folder.tasks(), &made.tasks)?;
     write_lines(&folder.rejected(), &made.rejected)?;
     Ok(made)
-}
-
-fn write_lines<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), FileError> {
-    let write = |out: &mut dyn std::io::Write| {
-        for row in rows {
-            serde_json::to_writer(&mut *out, row)?;
-            out.write_all(b"\n")?;
-        }
-        Ok(())
-    };
-    rlf_files::write_with(path, write).map_err(FileError::io(path))
 }
 
 fn most_frequent(rejected: &[Rejected]) -> &'static str {

@@ -198,6 +198,22 @@ fn a_description_that_fits_nothing_or_another_entity_is_impossible() {
     assert!(found > 5);
 }
 
+#[test]
+fn gold_calls_that_do_something_else_are_found() {
+    let suite = examples();
+    for task in good(&suite) {
+        let mut mutant = task.clone();
+        mutant.turns[0].goal.clear();
+        assert_eq!(reason(&suite, &mutant), Reason::Diverged);
+        let mut mutant = task.clone();
+        mutant.turns[0].calls[0].result = json!("nothing");
+        assert!(checked(&suite, &mutant).is_err());
+        let mut mutant = task.clone();
+        mutant.turns[0].requests.pop();
+        assert!(checked(&suite, &mutant).is_err());
+    }
+}
+
 /// Ways to break a task.
 fn mutants(task: &TaskRecord) -> Vec<(&'static str, TaskRecord)> {
     let mut all = Vec::new();

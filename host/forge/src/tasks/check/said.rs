@@ -39,8 +39,8 @@ pub(super) fn says(text: &str, value: &Value) -> bool {
     }
 }
 
-/// Every value of every request is in the text of its turn.
-pub(super) fn everything(task: &TaskRecord) -> Result<(), Rejection> {
+/// Every request, and every value of it, is in the text of its turn.
+pub(super) fn everything(suite: &Suite, task: &TaskRecord) -> Result<(), Rejection> {
     for (number, turn) in task.turns.iter().enumerate() {
         for request in &turn.requests {
             let values = request.arguments.values().flat_map(Mention::values);
@@ -52,9 +52,33 @@ pub(super) fn everything(task: &TaskRecord) -> Result<(), Rejection> {
                 );
                 return Err(Rejection::new(Reason::Unsaid, detail));
             }
+            let description = suite
+                .tool(&request.tool)
+                .map_or("", |tool| &tool.description);
+            let mut telling = words(description)
+                .filter(|word| word.len() >= TELLING)
+                .peekable();
+            if telling.peek().is_some()
+                && !telling.any(|word| words(&turn.query).any(|one| one == word))
+            {
+                let detail = format!(
+                    "turn {}: the text does not ask for {}",
+                    number + 1,
+                    request.tool
+                );
+                return Err(Rejection::new(Reason::Unsaid, detail));
+            }
         }
     }
     Ok(())
+}
+
+/// Fewest letters of a word of a description that tells what is asked for.
+const TELLING: usize = 4;
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
 /// No text says a key that only a tool knows, and no text says all that it asks for.

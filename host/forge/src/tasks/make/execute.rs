@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::call::{ArgumentSource, PlannedCall, items, own_key};
 use super::chains::Candidate;
-use super::turns::{ArgumentSource, PlannedCall};
 use super::values::Values;
 use super::{Maker, Rejection};
 use crate::graph::{Input, InputId, Reason as LinkReason, Tool, ToolGraph, ValueType};
@@ -22,23 +22,6 @@ const FILL_OPTIONAL: [f64; 2] = [0.3, 0.1];
 const TAKE_REFERENCE: f64 = 0.15;
 /// Probability that a number is taken from an earlier result, if one could be meant.
 const TAKE_FROM_RESULT: f64 = 0.4;
-
-/// The items of a result: those of a list, or the object itself.
-pub fn items(result: &Value) -> &[Value] {
-    match result {
-        Value::Array(items) => items,
-        one => std::slice::from_ref(one),
-    }
-}
-
-/// The field of a tool's result that has the key of the found items themselves: the first key.
-pub fn own_key(tool: &Tool) -> Option<&String> {
-    let mut keys = tool
-        .outputs
-        .iter()
-        .filter(|output| matches!(output.kind, ValueType::Key(_)));
-    keys.next().map(|output| &output.name)
-}
 
 /// Fields and parameters that say an amount of money, and those that say a number of pieces.
 const AMOUNTS: [(&[&str], &[&str]); 2] = [

@@ -9,44 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call::{ArgumentSource, PlannedCall, items};
 use super::chains::Candidate;
-use super::{Maker, Rejection, items};
+use super::{Maker, Rejection};
 use crate::sampling::Draws;
-use crate::tasks::record::{Arguments, Start};
+use crate::tasks::record::Start;
 use crate::tasks::rejection::Reason;
-
-/// A call that was executed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlannedCall {
-    /// The tool: `Server-name`.
-    pub tool: String,
-    /// Its arguments.
-    pub arguments: Arguments,
-    /// Its result.
-    pub result: Value,
-    /// Where each argument was taken from.
-    pub sources: BTreeMap<String, ArgumentSource>,
-    /// Whether the user asks for this call. The others look up what it needs.
-    pub requested: bool,
-}
-
-/// Where an argument was taken from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArgumentSource {
-    /// The user knows it.
-    User,
-    /// The result of an earlier call.
-    Call {
-        /// The call, counted from 0 over all turns.
-        call: usize,
-        /// The item of its result, from 0.
-        item: usize,
-        /// The field of the item.
-        field: String,
-    },
-}
 
 /// Executed calls in turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -35,19 +35,19 @@ pub(super) fn page(counts: &Statistics, title: &str) -> String {
                     (format!("{:.2} %", 100.0 * counts.most_frequent_template)) " of the tasks."
                 }
                 div.grid {
-                    (table("Split", rows(&counts.by_split), counts.tasks))
-                    (table("Unseen in training", rows(&counts.by_unseen), counts.tasks))
-                    (table("Domain", rows(&counts.by_domain), counts.tasks))
-                    (table("Implicitness", rows(&counts.by_implicit), counts.tasks))
-                    (table("Calls of a task", rows(&counts.by_calls), counts.tasks))
-                    (table("Turns of a task", rows(&counts.by_turns), counts.tasks))
-                    (table("Calls of a turn", rows(&counts.by_turn_calls), counts.turns))
-                    (table("Environments of a task", rows(&counts.by_servers), counts.tasks))
-                    (table("Difficulty", rows(&counts.by_difficulty), counts.tasks))
+                    (table("Split", &rows(&counts.by_split), counts.tasks))
+                    (table("Unseen in training", &rows(&counts.by_unseen), counts.tasks))
+                    (table("Domain", &rows(&counts.by_domain), counts.tasks))
+                    (table("Implicitness", &rows(&counts.by_implicit), counts.tasks))
+                    (table("Calls of a task", &rows(&counts.by_calls), counts.tasks))
+                    (table("Turns of a task", &rows(&counts.by_turns), counts.tasks))
+                    (table("Calls of a turn", &rows(&counts.by_turn_calls), counts.turns))
+                    (table("Environments of a task", &rows(&counts.by_servers), counts.tasks))
+                    (table("Difficulty", &rows(&counts.by_difficulty), counts.tasks))
                     @for (stage, reasons) in &counts.rejected {
                         (table(
                             &format!("Rejected in {}", stage.as_str()),
-                            reasons.iter().map(|(reason, count)| (reason.as_str().to_owned(), *count)).collect(),
+                            &reasons.iter().map(|(reason, count)| (reason.as_str().to_owned(), *count)).collect::<Vec<_>>(),
                             usize::try_from(counts.candidates).unwrap_or(usize::MAX),
                         ))
                     }
@@ -69,7 +69,7 @@ fn rows<K: ToString>(counts: &std::collections::BTreeMap<K, usize>) -> Vec<(Stri
         .collect()
 }
 
-fn table(title: &str, rows: Vec<(String, usize)>, of: usize) -> Markup {
+fn table(title: &str, rows: &[(String, usize)], of: usize) -> Markup {
     let most = rows
         .iter()
         .map(|(_, count)| *count)
@@ -80,7 +80,7 @@ fn table(title: &str, rows: Vec<(String, usize)>, of: usize) -> Markup {
         section {
             h2 { (title) }
             table {
-                @for (name, count) in &rows {
+                @for (name, count) in rows {
                     tr {
                         td { (name) }
                         td.n { (count) }

@@ -4,7 +4,7 @@
 //! phrases that name a parameter's kind of entity are replaced, and arguments without such a phrase are added at the end.
 
 use super::phrase::Phrase;
-use super::words::{label, lowered, noun, spaced};
+use super::words::{label, lowered, noun};
 use crate::graph::{Tool, ValueType};
 use crate::sampling::Draws;
 
@@ -53,30 +53,28 @@ pub(super) type Said = (String, Phrase);
 /// The clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.
 pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
     let mut tokens = tokens(&main(&tool.description));
-    let mut rest: Vec<&Said> = Vec::new();
-    for one in said {
-        let input = tool.inputs.iter().find(|input| input.name == one.0);
-        let entity = match input.map(|input| &input.kind) {
-            Some(ValueType::Key(entity)) => noun(entity),
-            _ => {
-                if !contained(&mut tokens, &one.1, input.map(|input| &input.kind)) {
-                    rest.push(one);
-                }
+    // Entities that the description names in other words, and values.
+    let (mut about, mut values): (Vec<&Phrase>, Vec<(String, &Phrase)>) = Default::default();
+    for (parameter, phrase) in said {
+        let input = tool.inputs.iter().find(|input| input.name == *parameter);
+        let kind = input.map(|input| &input.kind);
+        if let Some(ValueType::Key(entity)) = kind {
+            let entity = noun(entity);
+            let is_plain = label(parameter) == entity;
+            if replaced(&mut tokens, &entity, !is_plain, phrase) {
                 continue;
             }
-        };
-        let is_other = one.0.trim_end_matches("_id") != entity.replace(' ', "_");
-        if !replaced(&mut tokens, &entity, is_other, &one.1) {
-            rest.push(one);
+            if is_plain {
+                about.push(phrase);
+                continue;
+            }
+        } else if contained(&mut tokens, phrase, kind) {
+            continue;
         }
+        values.push((label(parameter), phrase));
     }
     let mut clause = joined(varied(tokens, draws));
-    let (about, values): (Vec<&Said>, Vec<&Said>) = rest.into_iter().partition(|one| {
-        let input = tool.inputs.iter().find(|input| input.name == one.0);
-        let kind = input.map(|input| &input.kind);
-        matches!(kind, Some(ValueType::Key(entity)) if one.0.trim_end_matches("_id") == spaced(entity).rsplit(' ').next().unwrap_or_default() || noun(entity) == spaced(one.0.trim_end_matches("_id")))
-    });
-    for (_, phrase) in about {
+    for phrase in about {
         let forms = [
             " for ",
             " - it is about ",
@@ -86,11 +84,7 @@ pub(super) fn clause(tool: &Tool, said: &[Said], draws: &mut Draws) -> Phrase {
         ];
         clause = clause.and(forms[draws.index(forms.len())]).then(phrase);
     }
-    let labelled: Vec<(String, &Phrase)> = values
-        .iter()
-        .map(|(name, phrase)| (label(name), phrase))
-        .collect();
-    details(clause, &labelled, draws)
+    details(clause, &values, draws)
 }
 
 /// The part of a description that says what is done.
@@ -262,11 +256,10 @@ fn details(mut clause: Phrase, values: &[(String, &Phrase)], draws: &mut Draws) 
             (0, _) => clause.and(format!(", {label}: ")).then(phrase),
             (1, 0) => clause.and(format!(" with {label} ")).then(phrase),
             (1, _) if last => clause.and(format!(" and {label} ")).then(phrase),
-            (1, _) => clause.and(format!(", {label} ")).then(phrase),
             (2, 0) => clause.and(format!(" ({label}: ")).then(phrase),
             (2, _) => clause.and(format!("; {label}: ")).then(phrase),
             (3, 0) => clause.and(format!(" - {label} ")).then(phrase),
-            (3, _) => clause.and(format!(", {label} ")).then(phrase),
+            (1 | 3, _) => clause.and(format!(", {label} ")).then(phrase),
             (4, 0) => clause
                 .and(" using ")
                 .then(phrase)
@@ -277,4 +270,111 @@ fn details(mut clause: Phrase, values: &[(String, &Phrase)], draws: &mut Draws) 
         };
     }
     if style == 2 { clause.and(")") } else { clause }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_random::Key;
+
+    use super::*;
+    use crate::graph::Input;
+
+    fn tool(description: &str, inputs: &[(&str, ValueType)]) -> Tool {
+        let input = |(name, kind): &(&str, ValueType)| Input {
+            name: (*name).to_owned(),
+            kind: kind.clone(),
+            description: String::new(),
+            required: true,
+            from_user: None,
+        };
+        Tool {
+            server: "Shop".into(),
+            name: "tool".into(),
+            description: description.to_owned(),
+            inputs: inputs.iter().map(input).collect(),
+            outputs: Vec::new(),
+        }
+    }
+
+    fn written(tool: &Tool, said: &[(&str, &str)]) -> String {
+        let said: Vec<Said> = said
+            .iter()
+            .map(|(name, words)| ((*name).to_owned(), Phrase::words(*words)))
+            .collect();
+        clause(tool, &said, &mut Draws::new(Key::from_value(1))).text()
+    }
+
+    #[test]
+    fn what_is_said_replaces_the_noun_phrases_of_the_description() {
+        let key = |name: &str| ValueType::Key(format!("Shop.{name}"));
+        let lend = tool(
+            "Lend a free copy of a book to a member.",
+            &[("book_id", key("book")), ("member_id", key("member"))],
+        );
+        assert_eq!(
+            written(&lend, &[("book_id", "that book"), ("member_id", "Ada")]),
+            "lend a free copy of that book to Ada"
+        );
+        let join = tool(
+            "Put an open savings account, which is new, on hold.",
+            &[("savings_account_id", key("savings_account"))],
+        );
+        assert_eq!(written(&join, &[("savings_account_id", "it")]), "put it");
+        let give = tool(
+            "Hand a voucher over to another person.",
+            &[("voucher_id", key("voucher")), ("person_id", key("person"))],
+        );
+        assert_eq!(
+            written(&give, &[("voucher_id", "the voucher"), ("person_id", "Bo")]),
+            "hand the voucher over to Bo"
+        );
+        let transfer = tool(
+            "Transfer money from one account to another.",
+            &[
+                ("account_id", key("account")),
+                ("to_account_id", key("account")),
+            ],
+        );
+        assert_eq!(
+            written(
+                &transfer,
+                &[("account_id", "mine"), ("to_account_id", "yours")]
+            ),
+            "transfer money from mine to yours"
+        );
+    }
+
+    #[test]
+    fn what_the_description_does_not_name_is_added() {
+        let pay = tool(
+            "Settle what is late.",
+            &[
+                ("bill_id", ValueType::Key("Shop.bill".into())),
+                ("amount", ValueType::Integer),
+            ],
+        );
+        let text = written(&pay, &[("bill_id", "the oldest bill"), ("amount", "15")]);
+        assert!(text.starts_with("settle what is late"), "{text}");
+        assert!(
+            text.contains("the oldest bill") && text.contains("amount") && text.contains("15"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn searches_and_days_are_part_of_the_clause() {
+        let find = tool(
+            "Seek members by a part of their name.",
+            &[("text", ValueType::Text)],
+        );
+        assert_eq!(
+            written(&find, &[("text", "Ada")]),
+            "seek members whose name contains Ada"
+        );
+        let day = tool("Seek the events of a day.", &[("day", ValueType::Date)]);
+        assert_eq!(
+            written(&day, &[("day", "2024-03-01")]),
+            "seek the events of 2024-03-01"
+        );
+    }
 }

@@ -19,12 +19,15 @@ use crate::tasks::request::{Description, Fact, Mention, Request, Through, order}
 /// Largest number of entities that a description goes through: the loan of the member of the team ..
 const MAX_DEPTH: usize = 4;
 
+/// The requests of a turn, and the kinds of refinement that were applied.
+pub(super) type Told = (Vec<Request>, Vec<Implicit>);
+
 /// The requests of each turn, with the refinements that were applied.
 pub(super) fn requests(
     maker: &Maker<'_>,
     candidate: &Candidate,
     trajectory: &Trajectory,
-) -> Result<Vec<(Vec<Request>, Vec<Implicit>)>, Rejection> {
+) -> Result<Vec<Told>, Rejection> {
     let mut teller = Teller {
         maker,
         calls: &trajectory.calls,
@@ -57,7 +60,7 @@ pub(super) fn requests(
 }
 
 /// An entity that a request named.
-struct Told {
+struct Named {
     request: usize,
     parameter: String,
     entity: String,
@@ -72,7 +75,7 @@ struct Teller<'a> {
     /// The requested call that is put into words.
     now: usize,
     /// The entities that requests named so far, in order.
-    told: Vec<Told>,
+    told: Vec<Named>,
     implicit: Vec<Implicit>,
 }
 
@@ -99,7 +102,7 @@ impl Teller<'_> {
         for (parameter, value) in &planned.arguments {
             let mention = self.argument(call, parameter)?;
             if let Some(entity) = mention.entity() {
-                named.push(Told {
+                named.push(Named {
                     request: self.number(call),
                     parameter: parameter.clone(),
                     entity: entity.to_owned(),

@@ -98,6 +98,14 @@ fn described(description: &Description, draws: &mut Draws) -> Phrase {
         if let Fact::Is { field, value } = fact
             && named != Some(place)
         {
+            if value.is_boolean() {
+                let said = Phrase::value(value);
+                phrase = phrase
+                    .and(format!(" ({}: ", spaced(field)))
+                    .then(&said)
+                    .and(")");
+                continue;
+            }
             phrase = phrase
                 .and(with(&spaced(field), told, draws))
                 .then(&said(value, draws));

@@ -1,0 +1,42 @@
+//! Why tasks cannot be made.
+
+use std::path::PathBuf;
+
+use super::stage_file::FileError;
+use crate::graph::GraphError;
+
+/// Tasks cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The tool graph cannot be built.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The folder was made with other options or environments.
+    #[error(
+        "{folder} was made with other {what}; name another folder with --output, or make it anew with --restart"
+    )]
+    OtherManifest {
+        /// The folder.
+        folder: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// Too few candidates pass.
+    #[error(
+        "only {kept} of {candidates} candidates were kept, most were rejected as {most}; give other environments, or allow more calls and turns"
+    )]
+    Fruitless {
+        /// Number of tasks that were kept.
+        kept: usize,
+        /// Number of candidates.
+        candidates: u64,
+        /// The most frequent reason.
+        most: &'static str,
+    },
+    /// The real environment cannot be played at all.
+    #[error("the replay in the sandbox failed: {0}")]
+    Replay(String),
+}
