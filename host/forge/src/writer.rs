@@ -132,10 +132,12 @@ pub enum WriteError {
         why: String,
     },
     /// Another environment of this name is there.
-    #[error("{} is there and differs; name another folder, or move it away", path.display())]
+    #[error("{} is there and differs; move it away to have {}", path.display(), candidate.display())]
     Taken {
         /// Its file.
         path: PathBuf,
+        /// The sound environment that was written.
+        candidate: PathBuf,
     },
 }
 
@@ -219,7 +221,7 @@ impl Writer<'_> {
             self.keep(&self.folder.join(REPORT), &json!(written))?;
             if written.sound {
                 let scenarios = self.expected(candidate, &written.file).await?;
-                written.file = place::place(candidate, scenarios, &self.output)?;
+                written.file = place::place(candidate, &written.file, scenarios, &self.output)?;
                 self.keep(&self.folder.join(REPORT), &json!(written))?;
             }
             Ok(written)

@@ -350,13 +350,13 @@ fn prompts_can_be_changed_and_wrong_settings_are_found_before_a_model_is_asked()
         host.run(write)
             .succeeded()
             .stdout
-            .contains("9 prompts written, 0 there already")
+            .contains("10 prompts written, 0 there already")
     );
     assert!(
         host.run(write)
             .succeeded()
             .stdout
-            .contains("0 prompts written, 9 there already")
+            .contains("0 prompts written, 10 there already")
     );
     let sketch = folder.path().join("prompts/sketch.txt");
     fs::write(&sketch, "Invent {{ description }} by {{ schema }}\n").expect("can be written");

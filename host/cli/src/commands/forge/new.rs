@@ -172,14 +172,15 @@ fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
         WriteError::Ask(AskError::OutOfTime { .. }) => {
             "raise --max-time, and the same command goes on from there"
         }
-        WriteError::Taken { .. } | WriteError::Prompt(_) => "nothing is lost",
+        WriteError::Taken { .. } => "the same command puts it there without asking again",
+        WriteError::Prompt(_) => "nothing is lost",
         WriteError::Ask(_) | WriteError::Disk { .. } | WriteError::Unplayable { .. } => {
             "when that is mended, the same command goes on from there"
         }
     };
     // It may quote the model.
     anyhow!("{}", printable(&error.to_string())).context(format!(
-        "the environment is not written; all answers so far are kept in {}; {advice}",
+        "no environment was added; all answers so far are kept in {}; {advice}",
         folder.display()
     ))
 }
