@@ -194,7 +194,7 @@ impl Asker<'_> {
                 let text = extract::spoken(&answer.text).trim();
                 let usable = if text.is_empty() {
                     Err(Unusable::new(if answer.cut_short {
-                        "it ended at the limit of tokens before it said anything; think less"
+                        "it came to `max_tokens` before it said anything; think less"
                     } else {
                         "it is empty"
                     }))

@@ -52,8 +52,6 @@ use self::stages::Drafted;
 use crate::ask::prompts::{PromptError, Prompts};
 use crate::ask::{AskError, AskObserver, Asker, Spent};
 
-/// Folder of the work on all environments, in the folder of environments.
-const WORK: &str = "written";
 /// Folder of the answers, in the folder of an environment's work.
 const ANSWERS: &str = "answers";
 /// The request, in the folder of an environment's work.
@@ -75,8 +73,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The folder of its work in a folder of environments: `written/WORDS-HASH`, by description and form.
-    pub fn folder(&self, output: &Path) -> PathBuf {
+    /// The folder of its work in the folder of the work on all environments: `WORDS-HASH`, by description and form.
+    pub fn folder(&self, work: &Path) -> PathBuf {
         const WORDS: usize = 6;
         const BYTES: usize = 48;
         let lower = self.description.to_lowercase();
@@ -87,12 +85,12 @@ impl Request {
         let identity = json!([self.description, self.form]).to_string();
         let hash = blake3::hash(identity.as_bytes()).to_hex();
         let name = format!("{slug}-{}", &hash[..8]);
-        output.join(WORK).join(name.trim_start_matches('-'))
+        work.join(name.trim_start_matches('-'))
     }
 
     /// The folder of the model's answers.
-    pub fn answers(&self, output: &Path) -> PathBuf {
-        self.folder(output).join(ANSWERS)
+    pub fn answers(&self, work: &Path) -> PathBuf {
+        self.folder(work).join(ANSWERS)
     }
 }
 
@@ -132,10 +130,12 @@ pub enum WriteError {
         why: String,
     },
     /// Another environment of this name is there.
-    #[error("{} is there and differs; name another folder, or move it away", path.display())]
+    #[error("{} is there and differs; move it away to have {}", path.display(), candidate.display())]
     Taken {
         /// Its file.
         path: PathBuf,
+        /// The sound environment that was written.
+        candidate: PathBuf,
     },
 }
 
@@ -168,7 +168,8 @@ pub struct Writer<'a> {
     pub prompts: &'a Prompts,
     /// Opens candidates.
     pub opener: &'a dyn Opener,
-    /// The folder of environments.
+    /// The folder of environments. The work does not belong in it, because environments are looked for in all of its
+    /// folders.
     pub output: PathBuf,
     /// The folder of this environment's work: [`Request::folder`].
     pub folder: PathBuf,
@@ -219,7 +220,7 @@ impl Writer<'_> {
             self.keep(&self.folder.join(REPORT), &json!(written))?;
             if written.sound {
                 let scenarios = self.expected(candidate, &written.file).await?;
-                written.file = place::place(candidate, scenarios, &self.output)?;
+                written.file = place::place(candidate, &written.file, scenarios, &self.output)?;
                 self.keep(&self.folder.join(REPORT), &json!(written))?;
             }
             Ok(written)

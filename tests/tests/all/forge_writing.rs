@@ -1,7 +1,7 @@
 //! `rlf-host forge env new`: a scripted endpoint writes environments, well and badly.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rlf_tests::{ChatEndpoint, Ended, Host, Question, Reply};
 use serde_json::{Value, json};
@@ -85,13 +85,12 @@ fn json_of(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended}"))
 }
 
-/// The folder of the work in an output folder.
-fn work(output: &Path) -> std::path::PathBuf {
-    let mut all = fs::read_dir(output.join("written")).expect("a folder of work");
-    all.next()
-        .expect("one environment")
-        .expect("can be read")
-        .path()
+/// The folder of the work beside an output folder.
+fn work(output: &Path) -> PathBuf {
+    let work = output.with_file_name("environments-work");
+    let mut all = fs::read_dir(work).expect("a folder of work");
+    let work = all.next().expect("one environment");
+    work.expect("can be read").path()
 }
 
 #[test]
@@ -110,7 +109,7 @@ fn a_specification_is_written_verified_revised_and_played() {
         _ => says(format!("1: mended\n```toml\n{}\n```", whole(SPECIFICATION))),
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
-    let output = folder.path();
+    let output = &folder.path().join("environments");
     let dry = new(&host, &endpoint, output, &["--dry-run", "--json"])
         .succeeded()
         .json();
@@ -119,7 +118,12 @@ fn a_specification_is_written_verified_revised_and_played() {
         (&dry["least"]["questions"], &dry["most"]["questions"]),
         (&json!(4), &json!(7))
     );
-    assert!(!output.join("written").exists());
+    assert!(
+        fs::read_dir(folder.path())
+            .expect("a folder")
+            .next()
+            .is_none()
+    );
 
     let ended = new(
         &host,
@@ -164,8 +168,11 @@ fn a_specification_is_written_verified_revised_and_played() {
     let file = output.join("ToolLibrary.toml");
     let path = file.to_str().expect("a plain name");
     let plugins = host.plugins().to_str().expect("a plain name");
-    let verify = ["forge", "--plugins", plugins, "env", "verify", path];
-    assert!(host.run(verify).succeeded().stdout.contains("sound"));
+    // Alone, and as the folder of environments, beside which the work is.
+    for whole in [path, output.to_str().expect("a plain name")] {
+        let verify = ["forge", "--plugins", plugins, "env", "verify", whole];
+        assert!(host.run(verify).succeeded().stdout.contains("sound"));
+    }
     let before = fs::read(&file).expect("the environment");
     // The same command asks nothing and ends the same.
     let again = json_of(new(&host, &endpoint, output, &["--json"]).succeeded());
@@ -196,7 +203,8 @@ fn a_model_that_lies_is_stopped_and_its_best_candidate_kept() {
         )),
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
-    let ended = new(&host, &endpoint, folder.path(), &[]);
+    let output = &folder.path().join("environments");
+    let ended = new(&host, &endpoint, output, &[]);
     assert_eq!(ended.code(), Some(1), "{ended}");
     assert!(
         ended
@@ -216,8 +224,8 @@ fn a_model_that_lies_is_stopped_and_its_best_candidate_kept() {
             .contains("said that it mended ToolLibrary-lend_tool (breaks-rule), which is not so"),
         "{ended}"
     );
-    assert!(!folder.path().join("ToolLibrary.toml").exists());
-    let rounds = fs::read_dir(work(folder.path())).expect("rounds").flatten();
+    assert!(!output.join("ToolLibrary.toml").exists());
+    let rounds = fs::read_dir(work(output)).expect("rounds").flatten();
     let rounds = rounds.filter(|entry| entry.file_name().to_string_lossy().starts_with("round-"));
     assert_eq!(rounds.count(), 2);
 }
@@ -318,7 +326,8 @@ fn python_that_does_not_load_or_loops_is_revised_until_it_does_not() {
     });
     let (host, folder) = (Host::new(), tempfile::tempdir().expect("a folder"));
     let options = ["--form", "python", "--json"];
-    let ended = new(&host, &endpoint, folder.path(), &options);
+    let output = &folder.path().join("environments");
+    let ended = new(&host, &endpoint, output, &options);
     let report = json_of(ended.succeeded());
     let rounds = &report["written"]["rounds"];
     let found = |round: usize| &rounds[round]["examination"]["findings"][0];
@@ -332,7 +341,7 @@ fn python_that_does_not_load_or_loops_is_revised_until_it_does_not() {
         "{report}"
     );
     assert_eq!(rounds[2]["examination"]["reached"], "sound");
-    let file = folder.path().join("ToolLibrary.py");
+    let file = output.join("ToolLibrary.py");
     let plugins = host.plugins().to_str().expect("a plain name");
     let path = file.to_str().expect("a plain name");
     let check = ["env", "--plugins", plugins, "check", path, "--inputs", "3"];
@@ -350,13 +359,13 @@ fn prompts_can_be_changed_and_wrong_settings_are_found_before_a_model_is_asked()
         host.run(write)
             .succeeded()
             .stdout
-            .contains("9 prompts written, 0 there already")
+            .contains("10 prompts written, 0 there already")
     );
     assert!(
         host.run(write)
             .succeeded()
             .stdout
-            .contains("0 prompts written, 9 there already")
+            .contains("0 prompts written, 10 there already")
     );
     let sketch = folder.path().join("prompts/sketch.txt");
     fs::write(&sketch, "Invent {{ description }} by {{ schema }}\n").expect("can be written");

@@ -19,9 +19,7 @@ impl Unusable {
 
     /// The reason of an answer that the limit of tokens cut short.
     pub(super) fn after_cut(self) -> Self {
-        Self(format!(
-            "{self} (it was cut at the limit of tokens; be shorter)"
-        ))
+        Self(format!("{self} (it was cut at `max_tokens`; be shorter)"))
     }
 }
 

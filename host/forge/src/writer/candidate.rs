@@ -123,7 +123,10 @@ pub(super) fn specification(answer: &str) -> Result<(String, Format), Unusable> 
 }
 
 fn unreadable(format: &str, error: &dyn std::error::Error) -> Unusable {
-    Unusable::new(format!("the specification is no {format}: {error}"))
+    Unusable::new(format!(
+        "it is no {format}: {}",
+        error.to_string().trim_end()
+    ))
 }
 
 /// The Python file of an answer.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::candidate::Form;
 use super::stages::{
-    plan_question, question, scenarios_question, sketch_question, source_question,
+    format_of, plan_question, question, scenarios_question, sketch_question, source_question,
 };
 use crate::ask::prompts::{PromptError, Prompts};
 use crate::ask::{Price, Question, tokens_of};
@@ -108,6 +108,7 @@ pub fn estimate(
         Form::Specification => text_of(file + scenarios),
         Form::Python => written,
     };
+    let format = format_of(prompts, form)?;
     let (findings, states) = (text_of(FINDINGS), text_of(scenarios));
     let values = [
         ("name", "Name"),
@@ -115,6 +116,7 @@ pub fn estimate(
         ("plan", &planned),
         ("findings", &findings),
         ("again", ""),
+        ("format", &format),
         ("scenarios", &states),
     ];
     let revise = question(prompts, &format!("revise-{}", form.name()), &values)?;

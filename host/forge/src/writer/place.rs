@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::WriteError;
 use super::candidate::Candidate;
 
-/// Writes a candidate into a folder, with its scenarios among those that are there. A file of its name that differs is an
+/// Writes a candidate, whose file is `at`, into a folder, with its scenarios among those that are there. A file of its name that differs is an
 /// error, and nothing is overwritten. Returns the file.
 pub(super) fn place(
     candidate: &Candidate,
+    at: &Path,
     scenarios: Vec<Value>,
     folder: &Path,
 ) -> Result<PathBuf, WriteError> {
@@ -24,7 +25,13 @@ pub(super) fn place(
     let file = folder.join(candidate.file());
     match fs::read_to_string(&file) {
         Ok(there) if there == candidate.text() => {}
-        Ok(_) => return Err(WriteError::Taken { path: file }),
+        Ok(_) => {
+            let candidate = at.to_owned();
+            return Err(WriteError::Taken {
+                path: file,
+                candidate,
+            });
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(disk(&file, error)),
     }

@@ -23,11 +23,18 @@ pub const PROMPTS: &[Shipped] = &[
         needs: &["sketch", "schema"],
         knows: &["description"],
     },
+    // The format of specifications, which the prompts of two stages contain.
+    Shipped {
+        name: "format",
+        text: include_str!("prompts/format.txt"),
+        needs: &[],
+        knows: &[],
+    },
     Shipped {
         name: "specification",
         text: include_str!("prompts/specification.txt"),
         needs: &["name", "plan"],
-        knows: &["sketch", "example"],
+        knows: &["sketch", "format", "example"],
     },
     Shipped {
         name: "python",
@@ -51,7 +58,7 @@ pub const PROMPTS: &[Shipped] = &[
         name: "revise-specification",
         text: include_str!("prompts/revise-specification.txt"),
         needs: &["file", "findings"],
-        knows: &["name", "plan", "again"],
+        knows: &["name", "plan", "again", "format"],
     },
     Shipped {
         name: "revise-python",

@@ -8,11 +8,11 @@ use rlf_specification::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::candidate::{Candidate, Source};
+use super::candidate::{Candidate, Form, Source};
 use super::claims::Claims;
 use super::examine::{Examination, Finding, Reached, examine};
 use super::plan::Plan;
-use super::stages::{pretty, question};
+use super::stages::{format_of, pretty, question};
 use super::{Request, WriteError, Writer};
 use crate::ask::prompts::PromptError;
 use crate::ask::{AskError, Question, Spent};
@@ -219,22 +219,25 @@ impl Writer<'_> {
         let plan = pretty(&json!(plan));
         let findings = listed(shown(&last.examination));
         let again = again.join(", ");
-        let (name, scenarios) = match &candidate.source {
-            Source::Specification { .. } => ("revise-specification", String::new()),
+        let (form, scenarios) = match &candidate.source {
+            Source::Specification { .. } => (Form::Specification, String::new()),
             Source::Python { scenarios, .. } => {
                 let scenarios = pretty(&json!({ "scenarios": scenarios }));
-                ("revise-python", scenarios)
+                (Form::Python, scenarios)
             }
         };
+        let name = format!("revise-{}", form.name());
+        let format = format_of(self.prompts, form)?;
         let values = [
             ("name", candidate.name.as_str()),
             ("file", candidate.text()),
             ("plan", &plan),
             ("findings", &findings),
             ("again", &again),
+            ("format", &format),
             ("scenarios", &scenarios),
         ];
-        let mut asked = question(self.prompts, name, &values)?;
+        let mut asked = question(self.prompts, &name, &values)?;
         asked.stage = format!("{name}-{}", last.number + 1);
         Ok(asked)
     }

@@ -49,9 +49,18 @@ pub(super) fn source_question(
         ("name", name),
         ("sketch", sketch),
         ("plan", plan),
+        ("format", &format_of(prompts, form)?),
         ("example", example(form)),
     ];
     question(prompts, form.name(), &values)
+}
+
+/// The description of a form for prompts. Python needs none.
+pub(super) fn format_of(prompts: &Prompts, form: Form) -> Result<String, PromptError> {
+    match form {
+        Form::Specification => prompts.render("format", &[]),
+        Form::Python => Ok(String::new()),
+    }
 }
 
 /// The scenarios' question.

@@ -86,7 +86,9 @@ fn a_key_that_the_text_says_is_found() {
             .filter(|(name, _)| name.ends_with("_id"))
             .find_map(|(_, value)| value.as_str().map(str::to_owned));
         let Some(key) = key else { continue };
-        task.turns[0].query += &format!(" It is {key}.");
+        task.turns[0].query.push_str(" It is ");
+        task.turns[0].query.push_str(&key);
+        task.turns[0].query.push('.');
         assert_eq!(reason(&suite, &task), Reason::Leak);
         found += 1;
     }

@@ -73,7 +73,7 @@ fn reasons(suite: &Suite, options: &TaskOptions, candidates: u64) -> Vec<Reason>
         };
         match maker.trajectory(&candidate).unwrap() {
             Ok(trajectory) => {
-                let templates = Default::default();
+                let templates = rlf_forge::tasks::text::Templates::default();
                 let query =
                     rlf_forge::tasks::text::query(&maker, &candidate, &trajectory, &templates);
                 reasons.extend(query.err().map(|rejection| rejection.reason));

@@ -135,14 +135,15 @@ pub(crate) async fn write(
     output: &Path,
 ) -> Result<Written, WriteError> {
     let request = request(rounds);
-    let asker = asker(model, &request.answers(output));
+    let work = output.join("work");
+    let asker = asker(model, &request.answers(&work));
     let prompts = Prompts::load(PROMPTS, None).unwrap();
     let writer = Writer {
         asker: &asker,
         prompts: &prompts,
         opener: &NoPlugins,
         output: output.to_owned(),
-        folder: request.folder(output),
+        folder: request.folder(&work),
         observer: &Silent,
     };
     writer.write(&request).await

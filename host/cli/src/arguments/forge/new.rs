@@ -31,6 +31,9 @@ pub(crate) struct ForgeNew {
     /// Folder of environments to write to
     #[arg(long, short, value_name = "DIR", default_value = "environments")]
     pub(crate) output: PathBuf,
+    /// Folder of the work: answers, rounds and findings (default: OUTPUT-work, beside OUTPUT)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work: Option<PathBuf>,
     /// What the model writes
     #[arg(long, value_enum, default_value_t = ForgeForm::Specification)]
     pub(crate) form: ForgeForm,

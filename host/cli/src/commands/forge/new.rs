@@ -2,7 +2,7 @@
 
 mod shown;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -66,9 +66,10 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         shown::estimate(&estimated, price);
     }
     let shown = Shown::new(options.json);
+    let work = new.work.clone().unwrap_or_else(|| beside(&new.output));
     let asker = Asker {
         model: &endpoint,
-        answers: Answers::new(request.answers(&new.output)),
+        answers: Answers::new(request.answers(&work)),
         account: Account::new(Limits {
             tokens: new.max_tokens_total,
             time: Duration::from_secs(new.max_time),
@@ -82,7 +83,7 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         prompts: &prompts,
         opener: &opener,
         output: new.output.clone(),
-        folder: request.folder(&new.output),
+        folder: request.folder(&work),
         observer: &shown,
     };
     let written = crate::commands::runtime()?.block_on(writer.write(&request));
@@ -96,6 +97,18 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         shown::written(&written, &writer.folder, price);
     }
     Ok(exit(&written))
+}
+
+/// The folder of the work beside a folder of environments.
+fn beside(output: &Path) -> PathBuf {
+    // Only the whole path of `.` ends in a name.
+    let whole = match output.file_name() {
+        Some(_) => output.to_owned(),
+        None => output.canonicalize().unwrap_or_else(|_| output.to_owned()),
+    };
+    let mut name = whole.file_name().unwrap_or_default().to_owned();
+    name.push("-work");
+    whole.with_file_name(name)
 }
 
 fn exit(written: &Written) -> ExitCode {
@@ -171,14 +184,15 @@ fn explained(error: &WriteError, folder: &Path) -> anyhow::Error {
         WriteError::Ask(AskError::OutOfTime { .. }) => {
             "raise --max-time, and the same command goes on from there"
         }
-        WriteError::Taken { .. } | WriteError::Prompt(_) => "nothing is lost",
+        WriteError::Taken { .. } => "the same command puts it there without asking again",
+        WriteError::Prompt(_) => "nothing is lost",
         WriteError::Ask(_) | WriteError::Disk { .. } | WriteError::Unplayable { .. } => {
             "when that is mended, the same command goes on from there"
         }
     };
     // It may quote the model.
     anyhow!("{}", printable(&error.to_string())).context(format!(
-        "the environment is not written; all answers so far are kept in {}; {advice}",
+        "no environment was added; all answers so far are kept in {}; {advice}",
         folder.display()
     ))
 }
