@@ -132,7 +132,7 @@ pub(crate) enum ForgeEnv {
     },
     /// Let a language model write an environment from a description, verify it, and have it revised
     ///
-    /// A sound environment is written to OUTPUT. Every answer, round and finding is kept in OUTPUT/written, and the same
+    /// A sound environment is written to OUTPUT. Every answer, round and finding is kept in OUTPUT-work, and the same
     /// command goes on where it was stopped, without asking again. The exit code is 0 if the environment is sound.
     New(Box<ForgeNew>),
     /// Write the prompts that `new` uses into a folder, to read and change them
