@@ -126,15 +126,6 @@ impl Host {
         self.start_by(shell, arguments).wait()
     }
 
-    /// Runs `rlf-host` with these arguments. It begins without standard output.
-    pub fn run_closed<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Ended {
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", "\"$0\" \"$@\" >&-; echo \"status $?\" >&2"])
-            .arg(self.project.binary());
-        self.start_by(shell, arguments).wait()
-    }
-
     /// Runs `rlf-host` with these arguments. Its standard output is appended to a file.
     pub fn run_appending<A: AsRef<OsStr>>(
         &self,

@@ -58,7 +58,7 @@ pub(crate) enum Command {
     ///
     /// Exit code: the program's own. Otherwise 124 if it ran out of time, 137 if another limit stopped it, 130 after
     /// Ctrl-C, 141 if nobody reads its output any more, and 125 if it could not be run, for example because of a wrong
-    /// option.
+    /// option or because the machine was too busy.
     Run(Run),
     /// Serve programs, tools and rewards over HTTP, with the interface of SandboxFusion
     ///

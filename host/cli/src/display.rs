@@ -91,8 +91,8 @@ pub(crate) fn trajectory(
         }
     }
     say!(
-        "  finished: {:?}, answer {}",
-        trajectory.finish,
+        "  finished: {}, answer {}",
+        trajectory.finish.as_str(),
         trajectory
             .answer
             .as_deref()
@@ -118,19 +118,16 @@ pub(crate) fn trajectory(
     }
 }
 
-/// Prints the training sequences as text, coloured by the loss mask.
+/// Prints the training sequences as text, with the tokens marked that the loss mask leaves in.
 fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
-    let (prompt, model, observation) = (
-        Style::new().dim(),
-        Style::new().green().bold(),
-        Style::new().blue(),
-    );
+    let coloured = console::colors_enabled();
+    let mark = |origin, text: &str| marked(origin, text, coloured);
     say!(
         "{} ({}, {}, {})",
         style("what training sees").bold(),
-        prompt.apply_to("prompt"),
-        model.apply_to("model: trained"),
-        observation.apply_to("observation: masked")
+        mark(Origin::Prompt, "prompt"),
+        mark(Origin::Model, "model: trained"),
+        mark(Origin::Observation, "observation: masked")
     );
     for (index, sequence) in trajectory.sequences.iter().enumerate() {
         if trajectory.sequences.len() > 1 {
@@ -138,29 +135,47 @@ fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
         }
         let mut text = String::new();
         for segment in sequence.segments() {
-            let (style, ids) = match segment {
-                Segment::Prompt(ids) => (&prompt, ids),
-                Segment::Observation(ids) => (&observation, ids),
+            let (origin, said) = match segment {
+                Segment::Prompt(ids) => (Origin::Prompt, tokenizer.decode(ids)),
+                Segment::Observation(ids) => (Origin::Observation, tokenizer.decode(ids)),
                 Segment::Model(
                     ModelSegment::Sampled { ids, .. } | ModelSegment::Demonstrated { ids },
-                ) => (&model, ids),
-                Segment::Model(ModelSegment::Text(said)) => {
-                    text.push_str(&model.apply_to(printable(said)).to_string());
-                    continue;
-                }
+                ) => (Origin::Model, tokenizer.decode(ids)),
+                Segment::Model(ModelSegment::Text(said)) => (Origin::Model, said.clone()),
             };
-            // Each line gets its own style, because terminals do not carry a style across line ends.
-            let decoded = printable(&tokenizer.decode(ids));
-            let lines: Vec<String> = decoded
-                .split('\n')
-                .map(|line| style.apply_to(line).to_string())
-                .collect();
-            text.push_str(&lines.join("\n"));
+            text.push_str(&mark(origin, &printable(&said)));
         }
         for line in text.lines() {
             say!("  {line}");
         }
     }
+}
+
+/// The origin of a piece of a training sequence.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    Prompt,
+    Model,
+    Observation,
+}
+
+/// Marks text by its origin: in colour, or else only the text of the model, in brackets.
+fn marked(origin: Origin, text: &str, coloured: bool) -> String {
+    if !coloured {
+        return match origin {
+            Origin::Model => format!("[[{text}]]"),
+            Origin::Prompt | Origin::Observation => text.to_owned(),
+        };
+    }
+    let style = match origin {
+        Origin::Prompt => Style::new().dim(),
+        Origin::Model => Style::new().green().bold(),
+        Origin::Observation => Style::new().blue(),
+    };
+    // Each line gets its own style, because terminals do not carry a style across line ends.
+    let lines = text.split('\n');
+    let lines: Vec<String> = lines.map(|line| style.apply_to(line).to_string()).collect();
+    lines.join("\n")
 }
 
 /// Makes control characters in the text of a model or tool visible, so that it cannot steer the terminal. Line breaks
@@ -185,6 +200,17 @@ mod tests {
     fn nothing_scored_has_no_interval() {
         assert_eq!(interval(&Rate::by_task(&[])), "");
         assert_eq!(interval(&Rate::by_task(&[1.0, 1.0])), "[15.8, 100.0]");
+    }
+
+    #[test]
+    fn without_colours_brackets_mark_what_is_trained() {
+        let shown = [
+            (Origin::Prompt, "user: 6 * 7?\n"),
+            (Origin::Model, "<answer>42\n</answer>"),
+            (Origin::Observation, "\n"),
+        ]
+        .map(|(origin, text)| marked(origin, text, false));
+        assert_eq!(shown.concat(), "user: 6 * 7?\n[[<answer>42\n</answer>]]\n");
     }
 
     #[test]

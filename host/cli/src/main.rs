@@ -22,11 +22,7 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let written = match crate::output::stdout() {
-            Ok(mut stdout) => writeln!(stdout, $($text)*),
-            Err(closed) => Err(closed),
-        };
-        if let Err(error) = written {
+        if let Err(error) = writeln!(std::io::stdout(), $($text)*) {
             crate::output::unwritten(error);
         }
     }};
@@ -122,11 +118,7 @@ fn main() -> ExitCode {
 
 /// Prints the error of a command line, or the help that it asks for, and returns the exit code.
 fn print_parse_error(error: &clap::Error) -> ExitCode {
-    let printed = if error.use_stderr() {
-        error.print()
-    } else {
-        output::stdout().and_then(|_| error.print())
-    };
+    let printed = error.print();
     let runs_a_program = std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == "run");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use console::style;
@@ -21,6 +22,8 @@ use crate::warning::warn;
 pub(crate) struct Progress {
     /// Whether standard error is a terminal.
     live: bool,
+    /// Whether a step was made, or an evaluation.
+    worked: AtomicBool,
     bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
@@ -31,8 +34,14 @@ impl Progress {
     pub(crate) fn new() -> Self {
         Self {
             live: std::io::stderr().is_terminal(),
+            worked: AtomicBool::new(false),
             bar: Mutex::new(None),
         }
+    }
+
+    /// Whether there was anything left to do: a step or an evaluation.
+    pub(crate) fn worked(&self) -> bool {
+        self.worked.load(Ordering::Relaxed)
     }
 
     /// Calls `act` with the live display, if there is one.
@@ -66,6 +75,7 @@ impl RunReporter for Progress {
     }
 
     fn stepped(&self, line: &Line, steps: u64) {
+        self.worked.store(true, Ordering::Relaxed);
         let (phase, step) = (line.phase(), line.step());
         let said = numbers(line);
         if self.live {
@@ -99,6 +109,7 @@ impl RunReporter for Progress {
     }
 
     fn evaluated(&self, moment: &str, evaluation: &Evaluation) {
+        self.worked.store(true, Ordering::Relaxed);
         let text = success(moment, evaluation);
         self.with_bar(|shown| {
             if let Some((_, bar)) = shown {
@@ -189,10 +200,10 @@ fn template(summary: &RunSummary) -> String {
     match (changed.is_empty(), summary.history) {
         (true, _) => format!("{origin}: earlier turns read the same when they are rendered again"),
         (false, History::AsSampled) => format!(
-            "{origin}: rendered again, earlier turns would change ({changed}); they are kept as they were sampled"
+            "{origin}: would change earlier turns if it rendered them again ({changed}); this run keeps them as sampled, so nothing is lost"
         ),
         (false, History::Template) => format!(
-            "{origin}: rendered again, earlier turns change ({changed}); each change begins a new training sequence"
+            "{origin}: changes earlier turns when it renders them again ({changed}); each change begins a new training sequence"
         ),
     }
 }

@@ -4,7 +4,7 @@
 //! This crate is the one place for everything between them. The loss mask follows from provenance, and there is no
 //! other way to get one. The crate knows no sandbox and no model: it neither runs tools nor samples tokens.
 //!
-//! | to find | look in |
+//! | looking for | module |
 //! |---|---|
 //! | **the loss mask**, token ids and log-probabilities for training | [`trajectory`]: [`LossMask`](trajectory::LossMask), [`TrainingSequence`] |
 //! | **the trajectory**: turns, calls, how it ended | [`trajectory`]: [`Trajectory`], [`Event`](trajectory::Event), [`Finish`] |

@@ -26,6 +26,19 @@ pub enum Finish {
     Aborted,
 }
 
+impl Finish {
+    /// Its name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Terminated => "terminated",
+            Self::MaxTurns => "max-turns",
+            Self::Length => "length",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
 /// An attempted tool call that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MalformedCall {

@@ -15,7 +15,7 @@
 //! | the actions of a trajectory in its session | [`session`] |
 //! | the tools that a session offers | `offered` |
 //! | the reasons why a session did not do as it was asked | [`error`] |
-//! | one session with or without an instance | `slot` |
+//! | one session with or without an instance; it takes and restores snapshots | `slot` |
 //! | the limit on sessions that have an instance | [`pool`] |
 //! | requests to an instance, of a component or in Python | `request`, `live`, `component`, `python`, `contract` |
 //! | the kept form of a session | [`snapshot`] |

@@ -7,7 +7,7 @@
 //!
 //! The crate must not know how tools run, how rewards grade or how a model learns.
 //!
-//! | to find | look in |
+//! | looking for | module |
 //! |---|---|
 //! | task files of a run, read whole | `task_file`: [`read_tasks`] |
 //! | an import, row by row, and writing its result | `read`: [`read()`], [`rows`], [`write_tasks`] |

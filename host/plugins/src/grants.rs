@@ -58,7 +58,8 @@ pub struct PluginGrants {
     /// A real directory of this machine, which the plugin finds at `/host` and may change. It is neither deterministic,
     /// nor isolated between calls, nor limited; writes are counted. Excludes `files`. Default: none.
     pub unsandboxed_host_directory: Option<PathBuf>,
-    /// Gates opened to the plugin: `model`, `tools`, `execute`, `http`, `real-clock`, `real-random`. Default: none.
+    /// Gates opened to the plugin: `tools`, `execute`, `http`, `real-clock`, `real-random`, `model` (reserved). Default:
+    /// none.
     #[serde(rename = "grants")]
     pub gates: BTreeSet<GateName>,
     /// Hosts that can be reached through the gate `http`, with secrets and limits. Default: none.

@@ -15,7 +15,7 @@ use crate::kind::Kinds;
 use crate::loading;
 use crate::manifest::is_valid_name;
 use crate::plugin::Plugin;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
 
 /// Maximum number of threads that load plugins: each may hold a component that is being compiled.
 const MAX_LOADERS: usize = 4;
@@ -141,14 +141,17 @@ pub(crate) fn plan(
             let names: Vec<&str> = places.iter().map(Place::name).collect();
             let mend = match rlf_config::nearest(folder, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if names.is_empty() => "the directory has no plugins".into(),
-                None => format!("there are: {}", names.join(", ")),
+                None => BUILD_SHIPPED.to_owned(),
             };
             problems.push(Problem {
                 plugin: alias.clone(),
                 path: directory.to_owned(),
                 kind: ProblemKind::Grants,
-                what: format!("[plugins.{alias}] is about `{folder}`, which is not there"),
+                what: if folder == alias {
+                    "this directory has no such plugin".to_owned()
+                } else {
+                    format!("it needs the plugin `{folder}`, which this directory does not have")
+                },
                 mend,
             });
         }
@@ -295,9 +298,18 @@ mod tests {
         assert_eq!(jobs, pairs(&[("search", "dir/search")]));
         assert_eq!(
             problems,
+            ["plugin `serach` (dir): this directory has no such plugin; did you mean `search`?"]
+        );
+    }
+
+    #[test]
+    fn a_plugin_that_was_not_built_is_named_with_the_command_that_builds_it() {
+        let (_, problems) = planned(&[folder("search")], "[Gym]\nplugin = \"python\"\n");
+        assert_eq!(
+            problems,
             [
-                "plugin `serach` (dir): [plugins.serach] is about `serach`, which is not there; did \
-              you mean `search`?"
+                "plugin `Gym` (dir): it needs the plugin `python`, which this directory does not have; \
+                 `cargo xtask plugins` builds those that ship with rlf-host"
             ]
         );
     }

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+/// The cure for a missing plugin of ours.
+pub(crate) const BUILD_SHIPPED: &str = "`cargo xtask plugins` builds those that ship with rlf-host";
+
 /// The kind of a problem, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -75,7 +78,7 @@ impl LoadRefusal {
 /// One reason why a plugin, or one of its tools, is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The name that the plugin would have had.
+    /// The name that the plugin would have had; `*` for a whole directory.
     pub plugin: String,
     /// The file or folder with the problem.
     pub path: PathBuf,
@@ -90,12 +93,12 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The names of files, keys and tools come from a stranger.
-        let mut text = format!(
-            "plugin `{}` ({}): {}",
-            self.plugin,
-            self.path.display(),
-            self.what
-        );
+        let (path, what) = (self.path.display(), &self.what);
+        let mut text = if self.plugin == "*" {
+            format!("{path}: {what}")
+        } else {
+            format!("plugin `{}` ({path}): {what}", self.plugin)
+        };
         if !self.mend.is_empty() {
             text = format!("{text}; {}", self.mend);
         }
@@ -108,4 +111,26 @@ impl std::error::Error for Problem {}
 /// Makes text safe to show in a terminal, on one line.
 pub fn one_line(text: &str) -> String {
     rlf_sandbox::safe_text(text.as_bytes()).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_of_a_whole_directory_names_no_plugin() {
+        let mut problem = Problem {
+            plugin: "*".into(),
+            path: "/nope".into(),
+            kind: ProblemKind::File,
+            what: "cannot read the plugin directory".into(),
+            mend: "give one with --plugins DIR".into(),
+        };
+        assert_eq!(
+            problem.to_string(),
+            "/nope: cannot read the plugin directory; give one with --plugins DIR"
+        );
+        problem.plugin = "search".into();
+        assert!(problem.to_string().starts_with("plugin `search` (/nope): "));
+    }
 }

@@ -15,7 +15,7 @@ use crate::job::{Job, run_all};
 use crate::kind::Kinds;
 use crate::manifest::{PluginKind, PluginManifest};
 use crate::plugin::Plugin;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{BUILD_SHIPPED, Problem, ProblemKind};
 
 /// The plugins of a run, and the problems of those that were not loaded.
 pub struct Registry {
@@ -271,8 +271,8 @@ impl Registry {
             return format!("; did you mean `{near}`?");
         }
         match names.as_slice() {
-            [] => format!("; no {} is loaded", kind.as_str()),
-            names => format!("; there are: {}", names.join(", ")),
+            [] => format!("; no {} is loaded; {BUILD_SHIPPED}", kind.as_str()),
+            names => format!("; there are: {}; {BUILD_SHIPPED}", names.join(", ")),
         }
     }
 

@@ -201,6 +201,10 @@ impl Formula {
 
 fn unknown_term(plugin: &str, term: Option<&str>, score: &PluginScore) -> Excluded {
     let returned: BTreeSet<&str> = score.terms.iter().map(|(name, _)| name.as_str()).collect();
+    let near = term.and_then(|term| rlf_config::nearest(term, returned.iter().copied()));
+    let hint = near.map_or_else(String::new, |near| {
+        format!("; did you mean `{plugin}.{near}`?")
+    });
     let returned = if returned.is_empty() {
         "no terms at all".to_owned()
     } else {
@@ -212,7 +216,7 @@ fn unknown_term(plugin: &str, term: Option<&str>, score: &PluginScore) -> Exclud
     };
     let reason = match term {
         Some(term) => format!(
-            "[rewards] names the term `{plugin}.{term}`, but plugin `{plugin}` returns {returned}"
+            "[rewards] names the term `{plugin}.{term}`, but plugin `{plugin}` returns {returned}{hint}"
         ),
         None => format!("[rewards] weighs plugin `{plugin}`, which returns {returned}"),
     };
@@ -310,6 +314,13 @@ weight = 0.1
         assert_eq!(
             excluded.unwrap_err().reason,
             "[rewards] names the term `format.ok`, but plugin `format` returns `extra`, `valid`"
+        );
+        let excluded = formula(STACK)
+            .unwrap()
+            .score(&[&em, &plugin(&[("okk", 1.0)])]);
+        assert_eq!(
+            excluded.unwrap_err().reason,
+            "[rewards] names the term `format.ok`, but plugin `format` returns `okk`; did you mean `format.okk`?"
         );
     }
 

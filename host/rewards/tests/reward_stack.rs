@@ -234,7 +234,8 @@ fn a_stack_over_what_is_not_there_is_refused_with_what_is() {
     assert_eq!(stack(&registry, other).unwrap_err(), refusal("hald"));
     assert_eq!(
         refusal("judge-model"),
-        "[[rewards.stack]] entry 1: there is no plugin `judge-model`; there are: em, few, half, nan"
+        "[[rewards.stack]] entry 1: there is no plugin `judge-model`; there are: em, few, half, nan; \
+         `cargo xtask plugins` builds those that ship with rlf-host"
     );
     assert_eq!(
         refusal("echo"),

@@ -5,7 +5,7 @@ use std::error::Error;
 use futures_util::future::BoxFuture;
 use rlf_dialogue::episode::{Episode, NextInput, Step};
 use rlf_dialogue::message::plain_text;
-use rlf_dialogue::score::Score;
+use rlf_dialogue::score::{ExclusionCause, Score};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tool::Ended;
@@ -115,6 +115,9 @@ pub fn demonstrate<'a>(
         match scores.pop() {
             Some(Ok(score)) if score.success => Ok(trajectory),
             Some(Ok(score)) => Err(wrong(not_a_success(engine, task, &trajectory, &score))),
+            Some(Err(excluded)) if excluded.cause == ExclusionCause::Config => {
+                Err(RolloutError::Rewards(excluded.reason))
+            }
             Some(Err(excluded)) => Err(wrong(format!(
                 "it could not be graded: {}",
                 excluded.reason

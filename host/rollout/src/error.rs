@@ -18,7 +18,7 @@ pub enum RolloutError {
     #[error(transparent)]
     Tools(#[from] ToolError),
     /// The rewards are configured so that no trajectory can be graded.
-    #[error("[rewards] {0}")]
+    #[error("{0}")]
     Rewards(String),
     /// The tools of a task cannot be shown as it asks.
     #[error(transparent)]

@@ -8,26 +8,26 @@
 //! The crate must not know how results are printed: it prints nothing and ends no process. It reports to a
 //! [`RunReporter`] while it works. Its errors name keys of the configuration, and no options of a program.
 //!
-//! | looking for | file |
+//! | looking for | module |
 //! |---|---|
 //! | the configuration and its defaults | [`config`], [`user`] for `[user]` |
-//! | training, resuming, the order of a run | `train.rs`: [`train()`](train()) |
-//! | continued SFT, as a control for RL | `control.rs` |
-//! | evaluating a run, playing one of its tasks | `saved.rs`: [`SavedRun`] |
-//! | the parts of a run and how they are made | `parts.rs`: [`RunParts`] |
-//! | the tokenizer, the chat template and the ids that end a turn | `text.rs` |
+//! | training, resuming, the order of a run | `train`: [`train()`](train()) |
+//! | continued SFT, as a control for RL | `control` |
+//! | evaluating a run, playing one of its tasks | `saved`: [`SavedRun`] |
+//! | the parts of a run and how they are made | `parts`: [`RunParts`] |
+//! | the tokenizer, the chat template and the ids that end a turn | `text` |
 //! | the source of tasks | [`tasks`]: files, or the questions about countries of the quickstart |
 //! | demonstrations, gold calls, playing them | [`demonstrations`] |
-//! | playing the groups of an RL step | `rollouts.rs` |
-//! | evaluations during training | `observer.rs` |
-//! | requests to stop a run | `interruption.rs`: [`Interruption`] |
+//! | playing the groups of an RL step | `rollouts` |
+//! | evaluations during training | `observer` |
+//! | requests to stop a run | `interruption`: [`Interruption`] |
 //! | directories of plugins, the sandbox and its cache | [`plugins`] |
 //! | the folder of a new run, and of the run that it replaces | [`folder`] |
-//! | the metrics and trajectories that a run wrote | `history.rs`: [`RunHistory`] |
-//! | counts of how plugins' calls end | `health.rs`: [`PluginHealth`] |
-//! | the hash of the program that trained the run | `provenance.rs` |
-//! | reports to the caller | `reporter.rs`: [`RunReporter`] |
-//! | the reasons why a run fails | `error.rs`: [`RunFailure`] and the enums in it; `folder.rs`: [`FolderError`] |
+//! | the metrics and trajectories that a run wrote | `history`: [`RunHistory`] |
+//! | counts of how plugins' calls end | `health`: [`PluginHealth`] |
+//! | the hash of the program that trained the run | `provenance` |
+//! | reports to the caller | `reporter`: [`RunReporter`] |
+//! | the reasons why a run fails | `error`: [`RunFailure`] and the enums in it; `folder`: [`FolderError`] |
 //!
 //! ```no_run
 //! use std::path::Path;

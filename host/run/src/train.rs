@@ -6,6 +6,7 @@ use std::sync::Arc;
 use candle_core::{Device, DeviceLocation};
 use futures_util::future::BoxFuture;
 use rlf_policy::{Model, open_device};
+use rlf_rollout::RolloutError;
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::run::{Checkpoint, Machine, RunDirectory, RunError, RunSpec, config_path};
 use rlf_train::{rl, sft};
@@ -187,7 +188,11 @@ async fn try_parts(
         let set = parts.demonstrations()?;
         rehearse(&engine, &set, parts.config.seed, sft.steps, sft.batch_size)
             .await
-            .map_err(|error| TasksError::Rehearsal(error.into()))?;
+            .map_err(|error| match error {
+                // The rewards are at fault, and no demonstration.
+                RunFailure::Rollout(RolloutError::Rewards(_)) => error,
+                error => TasksError::Rehearsal(error.into()).into(),
+            })?;
         phase = Phase::Sft;
     }
     observer

@@ -17,7 +17,7 @@
 //!
 //! Each one uses only those below it.
 //!
-//! | to find | look in |
+//! | looking for | module |
 //! |---|---|
 //! | loading a component, calling it, the report of a call | `template` |
 //! | checks of a component, `init`, the snapshot, compiling, the child process for it | `prepare` |
@@ -25,7 +25,7 @@
 //! | the data of a store, gates, what is linked, how a guest is run to its end | `guest` |
 //! | grants of an operator | `grants` |
 //! | clocks, randomness, files, output, `log`, `data`, `process` | `wasi` |
-//! | the memory limit and the CPU budget of a running guest | `meter` |
+//! | the memory limit and the CPU budget of a running guest | `meter/memory.rs`, `meter/cpu.rs` |
 //! | the part of a call that survives its store | `record` |
 //! | the limits of a call and their defaults | `limits` |
 //! | endings, output, log lines, files of a call, as plain data | `report` |

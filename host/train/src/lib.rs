@@ -4,7 +4,7 @@
 //! paper's own symbols. This crate must not know where trajectories come from, nor plugins, sandboxes,
 //! the command line or progress bars.
 //!
-//! | looking for | file |
+//! | looking for | module |
 //! |---|---|
 //! | the advantages of GRPO and Reinforce++ | [`advantage`] |
 //! | the loss mask and the turns of a trajectory, as estimators see them | [`advantage::Sample`] |

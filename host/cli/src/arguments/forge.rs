@@ -31,7 +31,7 @@ pub(crate) struct Forge {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ForgeCommand {
-    /// Environments: verify them before anyone trains on them, or export them
+    /// Environments: compose them, verify them before anyone trains on them, or export them
     #[command(subcommand)]
     Env(ForgeEnv),
     /// Draw the tool graph of specifications: which output of which tool can fill which input

@@ -15,6 +15,9 @@ use crate::display::{interval, percent};
 use crate::plugins::sources;
 use crate::progress::Progress;
 
+/// Smallest number of tasks whose interval is printed.
+const MIN_TASKS: usize = 5;
+
 pub(crate) fn run(options: &Eval) -> anyhow::Result<ExitCode> {
     let saved = SavedRun::open(
         &options.run,
@@ -65,7 +68,7 @@ fn print(evaluation: &Evaluation) {
             "{name:<16} {:>6} {greedy:>10} {:>10}   {}",
             sampled.tasks,
             percent(sampled.mean),
-            interval(sampled)
+            interval_by_task(sampled)
         );
     };
     say!(
@@ -99,12 +102,35 @@ fn print(evaluation: &Evaluation) {
         }
     }
     say!();
+    say!("{}", style("mean of each term").bold());
     for (term, value) in &evaluation.terms {
         say!("{term:<30} {value:>8.3}");
     }
     if let Some(reward) = evaluation.reward {
         say!("{:<30} {reward:>8.3}", "reward");
     }
-    say!("{:<30} {:>8.3}", "calls per trajectory", evaluation.calls);
+    say!("{:<30} {:>8.3}", "well-formed calls", evaluation.calls);
     say!("{:<30} {:>8.3}", "excluded", evaluation.excluded);
+}
+
+/// The confidence interval of a rate, or a dash if it is of too few tasks to say anything.
+fn interval_by_task(rate: &Rate) -> String {
+    if (1..MIN_TASKS).contains(&rate.tasks) {
+        return "–".to_owned();
+    }
+    interval(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_tasks_have_no_interval() {
+        let of = |tasks| interval_by_task(&Rate::by_task(&vec![1.0; tasks]));
+        assert_eq!(
+            [of(0), of(1), of(4), of(5)],
+            ["", "–", "–", "[47.8, 100.0]"]
+        );
+    }
 }

@@ -143,11 +143,6 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
 /// Passes on what the program prints. A terminal gets text that cannot control it; everything else gets the bytes as
 /// they are.
 fn pass_on(stream: Stream, bytes: &[u8]) {
-    if stream == Stream::Stdout
-        && let Err(closed) = crate::output::stdout()
-    {
-        return crate::output::unwritten(closed);
-    }
     let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr().lock());
     let (out, is_terminal): (&mut dyn Write, bool) = match stream {
         Stream::Stdout => {
@@ -199,6 +194,13 @@ fn exit_code(report: &ProgramReport) -> ExitCode {
         // A shell sees only the low eight bits.
         return ExitCode::from(report.exit_code().unwrap_or_default() as u8);
     };
+    let infrastructure = report.fault() == Fault::Infrastructure;
+    let reason = match &stopped.limit {
+        Some(limit) if limit.name == "deadline_ms" && infrastructure => {
+            too_busy(report.cpu, limit.value)
+        }
+        _ => stopped.reason.clone(),
+    };
     let limit = stopped.limit.as_ref().map(|limit| limit.name.as_str());
     let allowed_by = match limit {
         Some("time_ms") => "; --time-ms allows more",
@@ -209,13 +211,22 @@ fn exit_code(report: &ProgramReport) -> ExitCode {
     eprintln!(
         "{} {}{allowed_by}",
         style("stopped:").yellow().bold().for_stderr(),
-        printable(&stopped.reason)
+        printable(&reason)
     );
     ExitCode::from(match (report.ended(), report.fault()) {
         (_, Fault::Infrastructure | Fault::Nobody) => NOT_RUN,
         (Ended::Timeout, _) => TIMED_OUT,
         _ => KILLED,
     })
+}
+
+/// The reason why a program was stopped that had got too little of the machine.
+fn too_busy(cpu: Duration, deadline_ms: u64) -> String {
+    format!(
+        "the machine was too busy: the program got {:.1} s of CPU time in {:.1} s (programs.deadline_ms); try again",
+        cpu.as_secs_f64(),
+        deadline_ms as f64 / 1e3
+    )
 }
 
 fn language(options: &arguments::Run, from_stdin: bool) -> anyhow::Result<String> {
@@ -362,4 +373,17 @@ fn read(from: &mut dyn Read, name: &str, most: u64) -> anyhow::Result<Vec<u8>> {
         bail!("{name} has more than {most} bytes; --files allows more");
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_named_as_the_cause_and_not_the_program() {
+        assert_eq!(
+            too_busy(Duration::from_millis(8_420), 120_000),
+            "the machine was too busy: the program got 8.4 s of CPU time in 120.0 s (programs.deadline_ms); try again"
+        );
+    }
 }

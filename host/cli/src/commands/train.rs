@@ -46,7 +46,8 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
         control: options.control,
         interruption: interrupt::watch()?,
     };
-    let training = rlf_run::train(config, &train, Arc::new(Progress::new()));
+    let progress = Arc::new(Progress::new());
+    let training = rlf_run::train(config, &train, progress.clone());
     match super::runtime()?.block_on(training).map_err(with_options)? {
         RunEnd::Finished => {}
         RunEnd::Interrupted => {
@@ -76,7 +77,11 @@ pub(crate) fn run(options: &Train) -> anyhow::Result<ExitCode> {
     let report = super::report::write(&path, None)?;
     say!();
     learned(&path)?;
-    say!("{:.0} s in all", started.elapsed().as_secs_f64());
+    if progress.worked() {
+        say!("{:.0} s in all", started.elapsed().as_secs_f64());
+    } else {
+        say!("the run is already complete: nothing was left to do");
+    }
     say!("{} {}", style("run").bold(), path.display());
     say!("{} {}", style("report").bold(), report.display());
     Ok(ExitCode::SUCCESS)

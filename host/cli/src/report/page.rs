@@ -222,7 +222,30 @@ fn trajectories(run: &RunHistory) -> Markup {
                 "What the model " span .model { "said and is trained on" } ", and what it only saw: "
                 span .observation { "observations" } "."
             }
-            @for record in &run.trajectories { (trajectory(record)) }
+            @for samples in groups(&run.trajectories) { (group(samples)) }
+        }
+    }
+}
+
+/// The records one after the other, with the samples of one task in one step together.
+fn groups(records: &[Value]) -> impl Iterator<Item = &[Value]> {
+    records.chunk_by(|one, next| one["step"] == next["step"] && one["task"] == next["task"])
+}
+
+/// Renders the samples of one task.
+fn group(samples: &[Value]) -> Markup {
+    let [first, _, ..] = samples else {
+        return markup! { @for record in samples { (trajectory(record)) } };
+    };
+    let succeed = |record: &&Value| record["score"]["success"] == true;
+    markup! {
+        details {
+            summary {
+                "step " (first["step"]) " · " (samples.len()) " samples, "
+                (samples.iter().filter(succeed).count()) " succeed · "
+                (first["question"].as_str().map(printable).unwrap_or_default())
+            }
+            @for record in samples { (trajectory(record)) }
         }
     }
 }

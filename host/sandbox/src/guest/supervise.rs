@@ -11,15 +11,17 @@ use crate::meter::{CpuMeter, Metered};
 use crate::record::Record;
 use crate::report::{Clock, Ending, LimitReached, Stopped};
 
-/// Polls a guest's future under its meter until it ends or its time is up, and reads how it ended.
+/// Polls a guest's future under its meter until it ends or its time is up, and reads how it ended. Of its time `wall`, it
+/// has spent `queued` already.
 pub(crate) async fn supervise<R>(
     record: &Arc<Record>,
     meter: Arc<CpuMeter>,
     wall: Duration,
+    queued: Duration,
     called: impl Future<Output = wasmtime::Result<R>>,
 ) -> Result<R, Stopped> {
     let metered = Metered::new(called, Arc::clone(&meter), Arc::clone(record));
-    match tokio::time::timeout(wall, metered).await {
+    match tokio::time::timeout(wall.saturating_sub(queued), metered).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(stopped_by(&error, record)),
         Err(_) => {

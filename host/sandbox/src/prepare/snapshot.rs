@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use wasmtime::Store;
@@ -159,7 +159,15 @@ fn initialise<T>(
                 .await?;
             wasmtime::error::Ok((instance, outcome))
         };
-        let instance = match supervise(&job.record, meter, deadlines.virtual_time, body).await {
+        let instance = match supervise(
+            &job.record,
+            meter,
+            deadlines.virtual_time,
+            Duration::ZERO,
+            body,
+        )
+        .await
+        {
             Ok((instance, Ok(()))) => instance,
             Ok((_, Err(error))) => return Err(LoadError::init(describe(error), &job.record)),
             Err(stopped) => {

@@ -322,6 +322,6 @@ async fn run(
         store.data_mut().open_gates();
         body(&mut store, instance).await
     };
-    supervise(&record, meter, wall.saturating_sub(queued), called).await
+    supervise(&record, meter, wall, queued, called).await
     // The store is dropped before the permit, so the next owner of the permit finds room in the pool.
 }

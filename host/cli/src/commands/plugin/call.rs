@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use console::style;
 use rlf_config::nearest;
 use rlf_dialogue::message::plain_text;
-use rlf_dialogue::tool::{Ended, ToolCall};
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall};
 use rlf_plugins::plugin::{Plugin, Printed};
 use rlf_plugins::turn::TurnContext;
 use rlf_tools::tool_manager::ToolManager;
@@ -73,11 +73,7 @@ pub(super) fn run(
         ExitCode::FAILURE
     };
     if as_json {
-        let mut report = serde_json::to_value(&outcome)?;
-        report["printed"] = json!({
-            "stdout": printed.stdout.text,
-            "stderr": printed.stderr.text,
-        });
+        let report = report(&outcome, &printed)?;
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(code);
     }
@@ -103,6 +99,19 @@ pub(super) fn run(
     Ok(code)
 }
 
+/// The outcome of a call as JSON, with what the plugin printed. A call that was answered is nobody's fault.
+fn report(outcome: &CallOutcome, printed: &Printed) -> anyhow::Result<Value> {
+    let mut report = serde_json::to_value(outcome)?;
+    if matches!(outcome.ended, Ended::Ok | Ended::Failed) {
+        report["fault"] = Value::Null;
+    }
+    report["printed"] = json!({
+        "stdout": printed.stdout.text,
+        "stderr": printed.stderr.text,
+    });
+    Ok(report)
+}
+
 /// Prints the plugin's output on standard error, each line marked so that it is not taken for the result. Leaves out
 /// errors that `told` contains already.
 pub(super) fn show_printed(printed: &Printed, told: &str) {
@@ -115,5 +124,23 @@ pub(super) fn show_printed(printed: &Printed, told: &str) {
             let mark = style(format!("{stream} |")).dim().for_stderr();
             eprintln!("{mark} {}", printable(line));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rlf_dialogue::tool::Observation;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_went_wrong_is_somebodys_fault() {
+        let observation = Observation::default();
+        let mut outcome = CallOutcome::from_observation("1".into(), "add".into(), observation);
+        let fault =
+            |outcome: &CallOutcome| report(outcome, &Printed::default()).unwrap()["fault"].clone();
+        assert_eq!(fault(&outcome), Value::Null);
+        outcome.ended = Ended::InvalidArguments;
+        assert_eq!(fault(&outcome), "model");
     }
 }
