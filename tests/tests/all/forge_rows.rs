@@ -195,10 +195,20 @@ impl Row {
     }
 }
 
+/// A tool that no gold call uses. It should answer the name `x`.
+fn spare(source: &str) -> Value {
+    let parameters =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    json!({"name": "spare", "description": "Spare.", "parameters": parameters, "source": source, "examples": [{"name": "x"}]})
+}
+
+/// Number of rows that are broken in each way.
+const BROKEN_ROWS: usize = 5;
+
 /// One way to break a row: the check that finds it, a name, and what is done to a row of two calls to different tools.
 type Break = (&'static str, &'static str, fn(&mut Row));
 
-const BREAKS: [Break; 14] = [
+const BREAKS: [Break; 16] = [
     ("oracle", "another result", |row| {
         row.replace(0, "source", "return found", "return 'something else'");
     }),
@@ -223,9 +233,10 @@ const BREAKS: [Break; 14] = [
         let (name, answer) = (row.text("/calls/0/answer"), row.text("/calls/1/answer"));
         let source =
             format!("def spare(name):\n    return {answer:?} if name == {name:?} else 'nothing'\n");
-        let parameters = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-        let tool = json!({"name": "spare", "description": "Spare.", "parameters": parameters, "source": source, "examples": []});
-        row.0["tools"].as_array_mut().expect("a list").push(tool);
+        row.0["tools"]
+            .as_array_mut()
+            .expect("a list")
+            .push(spare(&source));
     }),
     ("shortcut", "the second call needs no first", |row| {
         let (given, answer) = (
@@ -272,6 +283,16 @@ const BREAKS: [Break; 14] = [
     ("malformed", "the source does not compile", |row| {
         row.replace(0, "source", "records = {", "records = (");
     }),
+    ("malformed", "the function has another name", |row| {
+        row.replace(0, "source", "def ", "def another_");
+    }),
+    ("malformed", "a distractor fails", |row| {
+        let source = "def spare(name):\n    return nam\n";
+        row.0["tools"]
+            .as_array_mut()
+            .expect("a list")
+            .push(spare(source));
+    }),
     ("stopped", "it loops", |row| {
         row.replace(
             0,
@@ -290,14 +311,22 @@ const BREAKS: [Break; 14] = [
     }),
 ];
 
-/// The first row with these two calls: of different tools, or of the same one.
-fn find(deployed: &[Value], same: bool) -> Row {
+/// Rows with two calls and two answers: of different tools, or of the same one.
+fn find(deployed: &[Value], same: bool) -> Vec<Row> {
     let fits = |row: &&Value| {
         let calls = row["calls"].as_array().expect("a list");
         let tools: BTreeSet<String> = calls.iter().map(|call| call["tool"].to_string()).collect();
         calls.len() == 2 && (tools.len() == 1) == same && calls[0]["answer"] != calls[1]["answer"]
     };
-    Row(deployed.iter().find(fits).expect("there is one").clone())
+    let found: Vec<Row> = deployed
+        .iter()
+        .filter(fits)
+        .take(BROKEN_ROWS)
+        .cloned()
+        .map(Row)
+        .collect();
+    assert_eq!(found.len(), BROKEN_ROWS);
+    found
 }
 
 #[test]
@@ -340,35 +369,35 @@ fn each_kind_of_broken_row_is_found() {
         .filter(|row| row["scenario"] == "multi_hop")
         .cloned()
         .collect();
-    let good = find(&multi, false);
     let mut expected = BTreeMap::new();
-    let mut broken = vec![lines[0].clone(), json!({ "item": good.0 })];
-    let mut add = |name: String, check: &str, mut row: Row| {
-        row.0["id"] = json!(name.clone());
-        broken.push(json!({ "item": row.0 }));
-        expected.insert(name, check.to_owned());
-    };
-    for (check, how, make) in BREAKS {
-        let mut row = good.clone();
-        make(&mut row);
-        add(format!("{check}: {how}"), check, row);
+    let mut broken = vec![lines[0].clone()];
+    for (number, good) in find(&multi, false).into_iter().enumerate() {
+        broken.push(json!({ "item": good.0 }));
+        let mut add = |how: &str, check: &str, mut row: Row| {
+            let id = format!("{number}, {check}: {how}");
+            row.0["id"] = json!(id);
+            broken.push(json!({ "item": row.0 }));
+            expected.insert(id, check.to_owned());
+        };
+        for (check, how, make) in BREAKS {
+            let mut row = good.clone();
+            make(&mut row);
+            add(how, check, row);
+        }
+        let mut moved = good.clone();
+        let is_test = good.0["split"] == "test";
+        moved.0["split"] = json!(if is_test { "train" } else { "test" });
+        add("the same in another split", "split", moved);
+        let mut twice = find(&deployed, true).swap_remove(number);
+        let (one, other) = (twice.text("/calls/0/answer"), twice.text("/calls/1/answer"));
+        twice.replace(
+            0,
+            "source",
+            &format!("{one:?}"),
+            &format!("'{one} and {other}'"),
+        );
+        add("a result has both answers", "confusable", twice);
     }
-    let mut twice = find(&deployed, true);
-    let (one, other) = (twice.text("/calls/0/answer"), twice.text("/calls/1/answer"));
-    twice.replace(
-        0,
-        "source",
-        &format!("{one:?}"),
-        &format!("'{one} and {other}'"),
-    );
-    add("confusable".into(), "confusable", twice);
-    let mut moved = good.clone();
-    moved.0["split"] = json!(if good.0["split"] == "test" {
-        "train"
-    } else {
-        "test"
-    });
-    add("split".into(), "split", moved);
     let text: Vec<String> = broken.iter().map(Value::to_string).collect();
     fs::write(&path, text.join("\n") + "\n").expect("can be written");
 
@@ -394,8 +423,8 @@ fn each_kind_of_broken_row_is_found() {
     assert_eq!(found, expected);
     assert_eq!(
         read(&output.join("rows.jsonl")).len(),
-        1,
-        "the good row stays"
+        BROKEN_ROWS,
+        "the good rows stay"
     );
 }
 
