@@ -46,6 +46,11 @@ fn read(path: &Path) -> Vec<Value> {
         .collect()
 }
 
+fn json_lines(values: &[Value]) -> String {
+    let lines: Vec<String> = values.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
+}
+
 fn files(folder: &Path) -> BTreeMap<&'static str, Vec<u8>> {
     let file = |name| (name, fs::read(folder.join(name)).expect("it was written"));
     FILES.into_iter().map(file).collect()
@@ -398,8 +403,7 @@ fn each_kind_of_broken_row_is_found() {
         );
         add("a result has both answers", "confusable", twice);
     }
-    let text: Vec<String> = broken.iter().map(Value::to_string).collect();
-    fs::write(&path, text.join("\n") + "\n").expect("can be written");
+    fs::write(&path, json_lines(&broken)).expect("can be written");
 
     run(&[
         "--count",
@@ -444,7 +448,7 @@ fn facts() -> String {
             "object": name("Person", number * 3 + 2), "object_kind": "person",
         }));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    json_lines(&lines)
 }
 
 #[test]
@@ -494,7 +498,7 @@ fn facts_and_questions_of_a_file_become_rows() {
             {"question": "How many legs has a spider?", "answer": 8, "subject": "spider"},
         ]}),
     ];
-    let text: String = questions.iter().map(|line| format!("{line}\n")).collect();
+    let text = json_lines(&questions);
     let file = write("questions.jsonl", &text);
     let output = folder.path().join("from-questions");
     let made = rows(&host, &output, &["--questions", &file, "--json"]);
