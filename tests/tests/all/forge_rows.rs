@@ -1,6 +1,6 @@
-//! `rlf-host forge rows`: rows are made and verified, an interrupted run continues, and each kind of broken row is found.
+//! `rlf-host forge rows`: rows are made of a seed or a file, verified and imported, and an interrupted run continues.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -34,16 +34,21 @@ fn arguments<'a>(host: &'a Host, output: &'a Path, further: &[&'a str]) -> Vec<&
     all
 }
 
-fn rows(host: &Host, output: &Path, further: &[&str]) -> Ended {
+pub(crate) fn rows(host: &Host, output: &Path, further: &[&str]) -> Ended {
     host.run(arguments(host, output, further))
 }
 
-fn read(path: &Path) -> Vec<Value> {
+pub(crate) fn read(path: &Path) -> Vec<Value> {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect()
+}
+
+pub(crate) fn json_lines(values: &[Value]) -> String {
+    let lines: Vec<String> = values.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 fn files(folder: &Path) -> BTreeMap<&'static str, Vec<u8>> {
@@ -157,248 +162,6 @@ fn rows_and_demonstrations_are_imported_as_they_are() {
     );
 }
 
-/// A deployed row, with access to what is broken in it.
-#[derive(Clone)]
-struct Row(Value);
-
-impl Row {
-    fn text(&self, pointer: &str) -> String {
-        let value = self.0.pointer(pointer).and_then(Value::as_str);
-        value
-            .unwrap_or_else(|| panic!("{pointer} of {}", self.0))
-            .to_owned()
-    }
-
-    /// Index of the tool that the gold call uses.
-    fn tool(&self, call: usize) -> usize {
-        let name = self.text(&format!("/calls/{call}/tool"));
-        let tools = self.0["tools"].as_array().expect("a list");
-        tools
-            .iter()
-            .position(|tool| tool["name"] == name.as_str())
-            .expect("a tool")
-    }
-
-    fn replace(&mut self, call: usize, field: &str, from: &str, to: &str) {
-        let tool = self.tool(call);
-        let before = self.text(&format!("/tools/{tool}/{field}"));
-        let after = before.replace(from, to);
-        assert_ne!(before, after, "{from}");
-        self.0["tools"][tool][field] = json!(after);
-    }
-
-    fn argument(&mut self, call: usize) -> &mut Value {
-        let arguments = self.0["calls"][call]["arguments"]
-            .as_object_mut()
-            .expect("an object");
-        arguments.values_mut().next().expect("an argument")
-    }
-}
-
-/// One way to break a row: the check that finds it, a name, and what is done to a row of two calls to different tools.
-type Break = (&'static str, &'static str, fn(&mut Row));
-
-const BREAKS: [Break; 14] = [
-    ("oracle", "another result", |row| {
-        row.replace(0, "source", "return found", "return 'something else'");
-    }),
-    ("oracle", "an exception", |row| {
-        row.replace(1, "source", "return found", "raise ValueError(found)");
-    }),
-    ("scoping", "a helper", |row| {
-        row.replace(0, "source", "return found", "return helper(found)");
-        row.replace(
-            0,
-            "source",
-            "def ",
-            "def helper(value):\n    return value\n\n\ndef ",
-        );
-    }),
-    ("information-flow", "a secret argument", |row| {
-        let given = row.text("/given/0").to_lowercase();
-        row.replace(0, "source", &format!("\"{given}\":"), "\"secret place\":");
-        *row.argument(0) = json!("Secret Place");
-    }),
-    ("distractor", "it knows an answer", |row| {
-        let (name, answer) = (row.text("/calls/0/answer"), row.text("/calls/1/answer"));
-        let source =
-            format!("def spare(name):\n    return {answer:?} if name == {name:?} else 'nothing'\n");
-        let parameters = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
-        let tool = json!({"name": "spare", "description": "Spare.", "parameters": parameters, "source": source, "examples": []});
-        row.0["tools"].as_array_mut().expect("a list").push(tool);
-    }),
-    ("shortcut", "the second call needs no first", |row| {
-        let (given, answer) = (
-            row.text("/given/0").to_lowercase(),
-            row.text("/calls/1/answer"),
-        );
-        row.replace(
-            1,
-            "source",
-            "records = {\n",
-            &format!("records = {{\n        {given:?}: {answer:?},\n"),
-        );
-    }),
-    ("leak", "a description", |row| {
-        let answer = row.text("/calls/1/answer");
-        row.replace(1, "description", ".", &format!(", such as {answer}."));
-    }),
-    ("error-text", "a message", |row| {
-        let answer = row.text("/calls/1/answer");
-        row.replace(
-            1,
-            "source",
-            "that is not empty.",
-            &format!("that is not empty, such as {answer}."),
-        );
-    }),
-    ("trivial", "a short answer", |row| {
-        let answer = row.text("/calls/1/answer");
-        row.replace(1, "source", &format!("{answer:?}"), "'57'");
-        row.0["calls"][1]["answer"] = json!("57");
-        row.0["answer"] = json!("57");
-    }),
-    ("trivial", "the question says it", |row| {
-        let question = format!(
-            "{} Is it {}?",
-            row.text("/question"),
-            row.text("/calls/0/answer")
-        );
-        row.0["question"] = json!(question);
-    }),
-    ("malformed", "an argument is missing", |row| {
-        row.0["calls"][0]["arguments"] = json!({});
-    }),
-    ("malformed", "the source does not compile", |row| {
-        row.replace(0, "source", "records = {", "records = (");
-    }),
-    ("stopped", "it loops", |row| {
-        row.replace(
-            0,
-            "source",
-            "    records = {",
-            "    while True:\n        pass\n    records = {",
-        );
-    }),
-    ("stopped", "it ends the program", |row| {
-        row.replace(
-            0,
-            "source",
-            "    records = {",
-            "    import os\n    os._exit(3)\n    records = {",
-        );
-    }),
-];
-
-/// The first row with these two calls: of different tools, or of the same one.
-fn find(deployed: &[Value], same: bool) -> Row {
-    let fits = |row: &&Value| {
-        let calls = row["calls"].as_array().expect("a list");
-        let tools: BTreeSet<String> = calls.iter().map(|call| call["tool"].to_string()).collect();
-        calls.len() == 2 && (tools.len() == 1) == same && calls[0]["answer"] != calls[1]["answer"]
-    };
-    Row(deployed.iter().find(fits).expect("there is one").clone())
-}
-
-#[test]
-fn each_kind_of_broken_row_is_found() {
-    let host = Host::new();
-    let folder = tempfile::tempdir().expect("a folder");
-    let config = folder.path().join("config.toml");
-    fs::write(&config, "[plugins.python.programs]\ntime_ms = 500\n").expect("can be written");
-    let config = config.to_str().expect("a plain name");
-    let output = folder.path().join("rows");
-    let run = |further: &[&str]| {
-        let options = [
-            "--complexity",
-            "none",
-            "--max-calls",
-            "2",
-            "--config",
-            config,
-        ];
-        rows(&host, &output, &[&options[..], further].concat())
-    };
-    run(&[
-        "--count",
-        "120",
-        "--scenario",
-        "multi_hop",
-        "--scenario",
-        "parallel_single_hop",
-    ])
-    .succeeded();
-    let path = output.join("5-deployed.jsonl");
-    let lines = read(&path);
-    let deployed: Vec<Value> = lines[1..]
-        .iter()
-        .map(|line| line["item"].clone())
-        .filter(Value::is_object)
-        .collect();
-    let multi: Vec<Value> = deployed
-        .iter()
-        .filter(|row| row["scenario"] == "multi_hop")
-        .cloned()
-        .collect();
-    let good = find(&multi, false);
-    let mut expected = BTreeMap::new();
-    let mut broken = vec![lines[0].clone(), json!({ "item": good.0 })];
-    let mut add = |name: String, check: &str, mut row: Row| {
-        row.0["id"] = json!(name.clone());
-        broken.push(json!({ "item": row.0 }));
-        expected.insert(name, check.to_owned());
-    };
-    for (check, how, make) in BREAKS {
-        let mut row = good.clone();
-        make(&mut row);
-        add(format!("{check}: {how}"), check, row);
-    }
-    let mut twice = find(&deployed, true);
-    let (one, other) = (twice.text("/calls/0/answer"), twice.text("/calls/1/answer"));
-    twice.replace(
-        0,
-        "source",
-        &format!("{one:?}"),
-        &format!("'{one} and {other}'"),
-    );
-    add("confusable".into(), "confusable", twice);
-    let mut moved = good.clone();
-    moved.0["split"] = json!(if good.0["split"] == "test" {
-        "train"
-    } else {
-        "test"
-    });
-    add("split".into(), "split", moved);
-    let text: Vec<String> = broken.iter().map(Value::to_string).collect();
-    fs::write(&path, text.join("\n") + "\n").expect("can be written");
-
-    run(&[
-        "--count",
-        "1000",
-        "--scenario",
-        "multi_hop",
-        "--stage",
-        "verify",
-    ]);
-    let found: BTreeMap<String, String> = read(&output.join("rejected.jsonl"))
-        .iter()
-        .filter(|one| one["stage"] == "verify")
-        .map(|one| {
-            assert!(!one["reason"].as_str().expect("a text").is_empty(), "{one}");
-            (
-                one["id"].as_str().expect("a text").to_owned(),
-                one["check"].as_str().expect("a text").to_owned(),
-            )
-        })
-        .collect();
-    assert_eq!(found, expected);
-    assert_eq!(
-        read(&output.join("rows.jsonl")).len(),
-        1,
-        "the good row stays"
-    );
-}
-
 /// People and cities: everybody was born somewhere, and every city has a mayor.
 fn facts() -> String {
     let mut lines = vec![json!({
@@ -415,7 +178,7 @@ fn facts() -> String {
             "object": name("Person", number * 3 + 2), "object_kind": "person",
         }));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    json_lines(&lines)
 }
 
 #[test]
@@ -465,7 +228,7 @@ fn facts_and_questions_of_a_file_become_rows() {
             {"question": "How many legs has a spider?", "answer": 8, "subject": "spider"},
         ]}),
     ];
-    let text: String = questions.iter().map(|line| format!("{line}\n")).collect();
+    let text = json_lines(&questions);
     let file = write("questions.jsonl", &text);
     let output = folder.path().join("from-questions");
     let made = rows(&host, &output, &["--questions", &file, "--json"]);

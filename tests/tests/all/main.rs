@@ -2,6 +2,7 @@
 //! promises of one subject.
 
 mod bad_input;
+mod broken_rows;
 mod code_training;
 mod conformance;
 mod doctor;

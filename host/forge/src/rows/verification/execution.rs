@@ -65,7 +65,7 @@ impl From<(String, bool)> for Output {
 /// All outputs of a row.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Outputs {
-    /// Sources that do not compile, by tool.
+    /// Errors of sources that do not compile, fail, or define no function of their tool's name.
     broken: BTreeMap<String, String>,
     /// The gold calls and then the probes, made as an environment makes them.
     pub(super) clean: Vec<Output>,
@@ -165,7 +165,7 @@ pub(super) async fn execute(
     let outputs: Outputs =
         serde_json::from_slice(&file.data).map_err(|error| failed(error.to_string()))?;
     if let Some((tool, error)) = outputs.broken.first_key_value() {
-        let reason = format!("the source of `{tool}` does not compile: {error}");
+        let reason = format!("the source of `{tool}` cannot be executed: {error}");
         return Ok(Executed::Finding(Finding::new(Check::Malformed, reason)));
     }
     let expected = (row.calls.len() + probes.len(), row.calls.len());

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Finding;
 use super::execution::Outputs;
-use super::probes::Probe;
+use super::probes::{Probe, ProbeKind};
 use super::static_checks::answers;
 use crate::rows::matching::{contains, contains_parts, is_trivial, plain};
 use crate::rows::rejection::Check;
@@ -48,9 +48,17 @@ pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Find
     let mut findings = Vec::new();
     for (probe, output) in probes.iter().zip(&outputs.clean[row.calls.len()..]) {
         let tool = &row.tools[probe.tool].name;
+        if probe.kind == ProbeKind::Example && output.failed {
+            let (arguments, said) = (
+                shown(&json!(probe.arguments).to_string()),
+                shown(&output.text),
+            );
+            let reason = format!("`{tool}` fails with {arguments}, which it should answer: {said}");
+            findings.push(Finding::new(Check::Malformed, reason));
+        }
         let own: Vec<&str> = row.sub_answers(tool).collect();
         let said = plain(&output.text);
-        let sought = if probe.wrong || own.is_empty() {
+        let sought = if probe.kind == ProbeKind::Wrong || own.is_empty() {
             all.as_slice()
         } else {
             own.as_slice()
@@ -62,7 +70,7 @@ pub(super) fn others(row: &Row, probes: &[Probe], outputs: &Outputs) -> Vec<Find
             continue;
         }
         let arguments = shown(&json!(probe.arguments).to_string());
-        let (check, what) = if probe.wrong {
+        let (check, what) = if probe.kind == ProbeKind::Wrong {
             (Check::ErrorText, "wrong arguments give")
         } else if own.is_empty() {
             (Check::Distractor, "the distractor gives")

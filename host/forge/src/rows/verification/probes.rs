@@ -18,8 +18,18 @@ pub(super) struct Probe {
     /// Index of the tool.
     pub(super) tool: usize,
     pub(super) arguments: Map<String, Value>,
-    /// Whether the arguments are wrong or mean nothing, so that no answer may follow.
-    pub(super) wrong: bool,
+    pub(super) kind: ProbeKind,
+}
+
+/// The purpose of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProbeKind {
+    /// The arguments are wrong or mean nothing, so that no answer may follow.
+    Wrong,
+    /// A policy could make the call with what it knows.
+    Known,
+    /// The tool has an answer to it.
+    Example,
 }
 
 /// Every call to make beside the gold calls, each once.
@@ -41,13 +51,13 @@ pub(super) fn plan(row: &Row) -> Vec<Probe> {
         .collect();
     for (index, tool) in row.tools.iter().enumerate() {
         plan.wrong(index, tool);
+        for example in &tool.examples {
+            plan.add(index, example.clone(), ProbeKind::Example);
+        }
         for value in &known {
             for arguments in filled(tool, value) {
-                plan.add(index, arguments, false);
+                plan.add(index, arguments, ProbeKind::Known);
             }
-        }
-        for example in &tool.examples {
-            plan.add(index, example.clone(), false);
         }
     }
     plan.probes
@@ -60,34 +70,34 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn add(&mut self, tool: usize, arguments: Map<String, Value>, wrong: bool) {
+    fn add(&mut self, tool: usize, arguments: Map<String, Value>, kind: ProbeKind) {
         let name = self.row.tools[tool].name.clone();
         if self.made.insert((name, json!(arguments).to_string())) {
             self.probes.push(Probe {
                 tool,
                 arguments,
-                wrong,
+                kind,
             });
         }
     }
 
     /// Missing, unknown and wrong arguments.
     fn wrong(&mut self, index: usize, tool: &RowTool) {
-        self.add(index, Map::new(), true);
+        self.add(index, Map::new(), ProbeKind::Wrong);
         let Some(good) = filled(tool, NOBODY).into_iter().next() else {
             return;
         };
         for name in good.keys() {
             let mut lacking = good.clone();
             lacking.remove(name);
-            self.add(index, lacking, true);
+            self.add(index, lacking, ProbeKind::Wrong);
             let mut mistyped = good.clone();
             mistyped[name] = json!({ "no": ["such", "type"] });
-            self.add(index, mistyped, true);
+            self.add(index, mistyped, ProbeKind::Wrong);
         }
         let mut further = good.clone();
         further.insert("unexpected_argument".into(), json!(true));
-        self.add(index, further, true);
+        self.add(index, further, ProbeKind::Wrong);
         let of_text = |value: &Value| match value {
             Value::String(_) => json!("no such value"),
             other => other.clone(),
@@ -95,8 +105,8 @@ impl Plan<'_> {
         let unknown = good
             .iter()
             .map(|(name, value)| (name.clone(), of_text(value)));
-        self.add(index, unknown.collect(), true);
-        self.add(index, good, true);
+        self.add(index, unknown.collect(), ProbeKind::Wrong);
+        self.add(index, good, ProbeKind::Wrong);
     }
 }
 

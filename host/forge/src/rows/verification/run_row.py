@@ -18,15 +18,15 @@ class Tool:
     def __init__(self, name, source):
         self.name = name
         self.code = compile(source, f"<function {name}>", "exec", dont_inherit=True)
-        self.module = None
+        module = types.ModuleType(name)
+        exec(self.code, vars(module))
+        self.function = vars(module).get(name)
+        if not callable(self.function):
+            raise NameError(f"it defines no function {name}")
 
     def clean(self, arguments):
         """A call to the source as a module, which is executed once."""
-        if self.module is None:
-            module = types.ModuleType(self.name)
-            exec(self.code, vars(module))
-            self.module = module
-        result = vars(self.module)[self.name](**arguments)
+        result = self.function(**arguments)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def published(self, arguments):
@@ -60,8 +60,10 @@ tools = {}
 for name, source in row["tools"]:
     try:
         tools[name] = Tool(name, source)
-    except (SyntaxError, ValueError) as fault:
-        answer["broken"][name] = str(fault)
+    except MemoryError:
+        raise
+    except BaseException as fault:
+        answer["broken"][name] = f"{type(fault).__name__}: {fault}"
 if not answer["broken"]:
     for name, arguments in row["gold"]:
         # A function may change its arguments, so that each call gets its own.
