@@ -1,8 +1,8 @@
 //! Forge: makes tasks automatically, and verifies environments before anyone trains on them.
 //!
-//! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them. The
-//! first and so far only generator is [`countries`], which the quickstart trains on: questions over a table of
-//! countries, to be answered with two tools.
+//! Each generator is a module. It makes tasks whose answers are known by construction, and demonstrations for them.
+//! [`countries`], which the quickstart trains on, asks questions over a table of countries, to be answered with two tools.
+//! [`tasks`] makes tasks in any environment that is given as data.
 //!
 //! The crate must not know how text becomes tokens or how a model learns.
 //!
