@@ -20,6 +20,25 @@
 //! | the stages in order, and their files | [`pipeline`], `folder`, `stage_file` |
 //! | counts of what was made and rejected | [`statistics`] |
 //! | rows for training: our tasks and demonstrations, alpaca, verl | [`output`] |
+//!
+//! ```
+//! use rlf_forge::tasks::text::{Templates, query};
+//! use rlf_forge::tasks::{Maker, Suite, TaskOptions};
+//! use rlf_specification::{Format, check_text};
+//!
+//! let text = include_str!("../../../plugins/specified/examples/LendingLibrary.toml");
+//! let program = check_text(text, Format::Toml).program.unwrap();
+//! let suite = Suite::from_programs(vec![(program, "lifestyle".to_owned())])?;
+//! let options = TaskOptions::default();
+//! let maker = Maker::new(&suite, &options);
+//! let mut queries = (0..20).filter_map(|number| {
+//!     let candidate = maker.candidate(number).unwrap().ok()?;
+//!     let trajectory = maker.trajectory(&candidate).unwrap().ok()?;
+//!     query(&maker, &candidate, &trajectory, &Templates::default()).ok()
+//! });
+//! assert!(!queries.next().unwrap().turns[0].text.is_empty());
+//! # Ok::<(), rlf_forge::tasks::SuiteError>(())
+//! ```
 
 mod assemble;
 pub mod check;

@@ -180,15 +180,14 @@ fn counts_are_a_page_and_a_text_and_rows_are_written_later() {
     let output = folder.path().to_str().expect("a plain name");
     make(&host, folder.path(), &["--count", "20", "--no-replay"]).succeeded();
     let page = folder.path().join("stats.html");
-    let text = host
-        .run([
-            "forge",
-            "stats",
-            output,
-            "--html",
-            page.to_str().expect("a plain name"),
-        ])
-        .succeeded();
+    let text = host.run([
+        "forge",
+        "stats",
+        output,
+        "--html",
+        page.to_str().expect("a plain name"),
+    ]);
+    text.succeeded();
     assert!(
         text.stdout.contains("20 tasks") && text.stdout.contains("rejected: "),
         "{text}"
@@ -267,7 +266,8 @@ fn bad_input_says_what_to_do() {
             .contains("was not made by `rlf-host forge tasks`"),
         "{empty}"
     );
-    let dry = make(&host, &folder.path().join("dry"), &["--dry-run"]).succeeded();
+    let dry = make(&host, &folder.path().join("dry"), &["--dry-run"]);
+    dry.succeeded();
     assert!(
         dry.stdout.contains("no token is paid for") && !folder.path().join("dry").exists(),
         "{dry}"

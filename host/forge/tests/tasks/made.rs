@@ -97,6 +97,37 @@ fn every_origin_is_where_it_says() {
 }
 
 #[test]
+fn every_lookup_gives_a_later_call_something() {
+    let suite = composed(12);
+    let made = made(&suite, &options(150));
+    let mut lookups = 0;
+    for task in &made.tasks {
+        let used: BTreeSet<(usize, usize)> = calls(task)
+            .flat_map(|call| call.origins.values())
+            .filter_map(|origin| match origin {
+                Origin::Result { turn, call, .. } => Some((*turn, *call)),
+                _ => None,
+            })
+            .collect();
+        for (number, turn) in task.turns.iter().enumerate() {
+            for (place, call) in turn.calls.iter().enumerate() {
+                let useless = !call.requested && !used.contains(&(number, place));
+                // The last result that has a value is its origin, and an earlier one may have it too.
+                let gives = || {
+                    let later = task.turns[number..].iter().flat_map(|turn| &turn.calls);
+                    let mut values = later.flat_map(|call| call.arguments.values());
+                    let text = call.result.to_string();
+                    values.any(|value| text.contains(&value.to_string()))
+                };
+                assert!(!useless || gives(), "{}: {}", task.id, call.tool);
+                lookups += usize::from(!call.requested);
+            }
+        }
+    }
+    assert!(lookups > 100);
+}
+
+#[test]
 fn training_never_sees_what_is_held_out() {
     let suite = composed(20);
     let wanted = options(300);

@@ -134,34 +134,33 @@ fn replaced(tokens: &mut Vec<Token>, entity: &str, is_other: bool, phrase: &Phra
         put(tokens, at, end, phrase);
         return true;
     }
-    for at in 0..tokens.len() {
-        let here = words
-            .iter()
-            .enumerate()
-            .all(|(place, word)| is(tokens, at + place, word));
-        if !here {
-            continue;
+    let determined = |at: usize| {
+        let word = tokens.get(at).and_then(bare);
+        word.is_some_and(|word| DETERMINERS.contains(&word.as_str()))
+    };
+    let here = |at: usize| {
+        let mut places = words.iter().enumerate();
+        places.all(|(place, word)| is(tokens, at + place, word))
+    };
+    let found: Vec<(usize, usize)> = (0..tokens.len())
+        .filter(|&at| here(at))
+        .filter_map(|at| {
+            // An adjective may stand between: "an open order".
+            let mut starts = [at.checked_sub(1), at.checked_sub(2)].into_iter().flatten();
+            let start = starts.find(|&start| determined(start))?;
+            Some((start, at + words.len() - 1))
+        })
+        .collect();
+    let mut plain = found
+        .iter()
+        .filter(|(start, _)| !is(tokens, *start, "another"));
+    match plain.next().or(found.first()) {
+        Some(&(start, end)) => {
+            put(tokens, start, end, phrase);
+            true
         }
-        let determined = |at: usize| {
-            tokens
-                .get(at)
-                .and_then(bare)
-                .is_some_and(|word| DETERMINERS.contains(&word.as_str()))
-        };
-        // An adjective may stand between: "an open order".
-        let start = [at.checked_sub(1), at.checked_sub(2)]
-            .into_iter()
-            .flatten()
-            .find(|&start| determined(start));
-        let other = |start: usize| is(tokens, start, "another");
-        if let Some(start) = start
-            && (is_other || !other(start))
-        {
-            put(tokens, start, at + words.len() - 1, phrase);
-            return true;
-        }
+        None => false,
     }
-    false
 }
 
 /// Puts words in place of the tokens from `start` to `end`, both included.

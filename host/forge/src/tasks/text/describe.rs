@@ -138,7 +138,11 @@ impl Teller<'_> {
                 || !matches!(self.kind(call, other), Some(ValueType::Key(one)) if *one == entity)
         });
         let last = self.told.iter().rev().find(|told| told.entity == entity);
-        let same = last.filter(|told| told.key == *value && alone);
+        // A lookup that is made for this argument would be made for nothing.
+        let known = self.calls[source..call]
+            .iter()
+            .any(|between| between.requested);
+        let same = last.filter(|told| told.key == *value && alone && known);
         let same = same.map(|told| (told.request, told.parameter.clone()));
         if let Some((request, parameter)) = same
             && self.refines()
