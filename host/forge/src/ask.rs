@@ -84,7 +84,7 @@ const MAX_SHOWN_AGAIN: usize = 40_000;
 pub struct Question {
     /// Its name on disk and in reports, such as `sketch`: letters, digits, `-`.
     pub stage: String,
-    /// What the model is sent.
+    /// Messages to the model.
     pub messages: Vec<ChatMessage>,
 }
 
@@ -156,9 +156,9 @@ pub struct Asker<'a> {
     pub model: &'a dyn Model,
     /// Its answers on disk.
     pub answers: Answers,
-    /// What is spent, and the limits.
+    /// The tokens and time spent, and their limits.
     pub account: Account,
-    /// How often the model is asked for one answer, at least 1. Answers on disk do not count, so the same program run
+    /// Number of times that the model is asked for one answer, at least 1. Answers on disk do not count, so the same program run
     /// again goes on where it gave up.
     pub attempts: u32,
     /// Part of the identity of each answer: another seed gives other answers.

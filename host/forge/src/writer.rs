@@ -62,13 +62,13 @@ const REPORT: &str = "report.json";
 /// An environment to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What it is, in a line: `a library that lends tools`.
+    /// The environment in a line: `a library that lends tools`.
     pub description: String,
-    /// What is written.
+    /// The form to write it in.
     pub form: Form,
     /// Most revisions. Default of the program: 3.
     pub rounds: u32,
-    /// How thoroughly candidates are examined.
+    /// Thoroughness of the examinations.
     pub thoroughness: Thoroughness,
 }
 
@@ -139,14 +139,14 @@ pub enum WriteError {
     },
 }
 
-/// What was written.
+/// The result of writing an environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Written {
     /// Name of the environment.
     pub name: String,
-    /// What was written.
+    /// Its form.
     pub form: Form,
-    /// Whether it is sound, and so in the folder of environments.
+    /// True if it is sound, and so in the folder of environments.
     pub sound: bool,
     /// The environment, or the best candidate if none is sound.
     pub file: PathBuf,
@@ -156,7 +156,7 @@ pub struct Written {
     pub best: usize,
     /// All rounds.
     pub rounds: Vec<Round>,
-    /// What was spent, answers from disk included.
+    /// Tokens and time spent, answers from disk included.
     pub spent: Spent,
 }
 

@@ -33,7 +33,7 @@ impl Default for Limits {
     }
 }
 
-/// What is spent.
+/// Tokens and time spent on answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// Number of answers.
@@ -52,7 +52,7 @@ impl Spent {
         self.prompt_tokens + self.answer_tokens
     }
 
-    /// What was spent since an earlier moment.
+    /// The part that was spent since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Account {
         }
     }
 
-    /// What is spent so far.
+    /// The tokens and time spent so far.
     pub fn spent(&self) -> Spent {
         self.lock().spent
     }

@@ -22,15 +22,15 @@ pub struct Answer {
     pub identity: String,
     /// The model, with its temperature.
     pub model: String,
-    /// Which attempt it was, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Seconds until it was there.
     pub seconds: f64,
     /// Tokens of question and answer.
     pub usage: Usage,
-    /// Whether the tokens are estimated, because the endpoint counts none.
+    /// True if the tokens are estimated, because the endpoint counts none.
     pub estimated: bool,
-    /// Whether the limit of tokens cut it short.
+    /// True if the limit of tokens cut it short.
     pub cut_short: bool,
     /// The answer.
     pub text: String,
@@ -39,7 +39,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it cost.
+    /// Its tokens and time.
     pub fn spent(&self) -> Spent {
         Spent {
             answers: 1,

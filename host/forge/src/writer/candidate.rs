@@ -17,7 +17,7 @@ use crate::ask::{Unusable, extract};
 const DATA: [&str; 2] = ["toml", "json"];
 const PYTHON: [&str; 3] = ["python", "py", "python3"];
 
-/// What is written.
+/// The form of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -72,7 +72,7 @@ pub struct StateScenario {
     /// simple, medium, complex or boundary.
     #[schemars(regex(pattern = r"^(simple|medium|complex|boundary)$"))]
     pub size: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The whole state, as `load_scenario` takes it.
     pub state: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What a revision says that it mended, and what is true of it.
+//! The findings that a revision says it mended, and those of them that are found again.
 
 use serde::{Deserialize, Serialize};
 

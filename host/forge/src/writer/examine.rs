@@ -33,7 +33,7 @@ pub enum NotOpened {
     Unavailable(String),
 }
 
-/// How thoroughly candidates are examined.
+/// The thoroughness of examinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thoroughness {
     /// Seeds with which each scenario of a specification is generated.
@@ -63,21 +63,21 @@ impl Default for Thoroughness {
     }
 }
 
-/// What is wrong with a candidate.
+/// A fault of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is about, such as `bad-expression` or `never-succeeds`.
+    /// Its kind, such as `bad-expression` or `never-succeeds`.
     pub kind: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The place: a JSON pointer, a tool or a scenario.
     pub place: String,
     /// The line in the file, from 1, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// How to mend it.
+    /// Advice to mend it.
     pub mend: String,
 }
 
@@ -93,12 +93,12 @@ impl Finding {
         }
     }
 
-    /// Whether it is an error.
+    /// True if it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// Whether two findings say the same of the same place.
+    /// True if two findings say the same of the same place.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.place == other.place
     }
@@ -122,7 +122,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How far a candidate came.
+/// The point that a candidate reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reached {
@@ -137,7 +137,7 @@ pub enum Reached {
 /// The result of an examination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Examination {
-    /// How far it came.
+    /// The point that it reached.
     pub reached: Reached,
     /// Tools that were played.
     pub tools: usize,
@@ -145,7 +145,7 @@ pub struct Examination {
     pub calls: usize,
     /// Scenarios that loaded, of all.
     pub loaded: (usize, usize),
-    /// What was found, errors first.
+    /// All findings, errors first.
     pub findings: Vec<Finding>,
 }
 

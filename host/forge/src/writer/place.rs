@@ -56,7 +56,7 @@ fn read(path: &Path) -> io::Result<Vec<Value>> {
     }
 }
 
-/// Whether a scenario is of this server alone.
+/// True if a scenario is of this server alone.
 fn is_of(scenario: &Value, name: &str) -> bool {
     let servers = scenario["task"]["servers"].as_object();
     servers.is_some_and(|servers| servers.len() == 1 && servers.contains_key(name))

@@ -15,7 +15,7 @@ pub(super) const MIN_TOOLS: usize = 4;
 /// Most tools of an environment.
 pub(super) const MAX_TOOLS: usize = 20;
 
-/// What the environment is about.
+/// The subject of an environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sketch {
@@ -30,7 +30,7 @@ pub struct Sketch {
     /// The kinds of things that the environment keeps, such as books, members and loans.
     #[schemars(length(min = 2, max = 8))]
     pub things: Vec<Thing>,
-    /// What people do there, from finding things to changing them and undoing that.
+    /// The tools that people use there, from finding things to changing them and undoing that.
     #[schemars(length(min = 4, max = 20))]
     pub tools: Vec<Tool>,
     /// Rules of the place that make a tool refuse, with numbers where there are some.
@@ -44,7 +44,7 @@ pub struct Sketch {
 pub struct Thing {
     /// Its name in the singular.
     pub name: String,
-    /// What the environment knows of each.
+    /// Everything that the environment knows of each.
     pub knows: String,
 }
 
@@ -55,9 +55,9 @@ pub struct Tool {
     /// Its name: lower-case letters, digits and `_`, beginning with a verb, such as lend_book.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9_]{1,39}$"))]
     pub name: String,
-    /// What it does.
+    /// Its purpose, in a sentence.
     pub does: String,
-    /// Whether it changes anything.
+    /// True if it changes anything.
     pub changes: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Plan {
     /// The operations, one for each tool.
     #[schemars(length(min = 4, max = 20))]
     pub operations: Vec<PlannedOperation>,
-    /// What holds in every state, such as: no book has more open loans than copies.
+    /// Rules that hold in every state, such as: no book has more open loans than copies.
     #[schemars(length(min = 1, max = 12))]
     pub invariants: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub struct PlannedEntity {
     /// The name of its key field, such as book_id.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9_]{1,39}$"))]
     pub key: String,
-    /// What it is.
+    /// Its meaning.
     pub description: String,
     /// Its fields beside the key.
     #[schemars(length(min = 1, max = 16))]
@@ -112,9 +112,9 @@ pub struct PlannedField {
         pattern = r"^(list of )?(text|integer|number|boolean|date|one of .+|key of [a-z][a-z0-9_]*)$"
     ))]
     pub kind: String,
-    /// What it is, without values that a state may have.
+    /// Its meaning, without values that a state may have.
     pub description: String,
-    /// Whether it may be missing.
+    /// True if it may be missing.
     #[serde(default)]
     pub optional: bool,
 }
@@ -126,20 +126,20 @@ pub struct PlannedOperation {
     /// Its name: lower-case letters, digits and `_`.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9_]{1,39}$"))]
     pub name: String,
-    /// What it does, for the model that will call it.
+    /// Its purpose, for the model that will call it.
     pub description: String,
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub read_only: bool,
     /// Its parameters. A key must be one that the user knows or that another operation returns.
     #[serde(default)]
     pub parameters: Vec<PlannedField>,
-    /// When it refuses, each with a message that says what to do instead.
+    /// The cases in which it refuses, each with a message that says what to do instead.
     #[serde(default)]
     pub refuses: Vec<String>,
-    /// What it changes.
+    /// Its changes of the state.
     #[serde(default)]
     pub effects: Vec<String>,
-    /// What it returns.
+    /// The fields of its result.
     #[schemars(length(min = 1, max = 16))]
     pub returns: Vec<PlannedField>,
 }

@@ -29,12 +29,12 @@ pub struct Round {
     pub number: u32,
     /// The candidate's main file.
     pub file: PathBuf,
-    /// What was found.
+    /// The result of its examination.
     pub examination: Examination,
-    /// What the model said of its revision, and what is true of it. None in round 0.
+    /// The findings that the model says it mended, and those found again. None in round 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
-    /// What was spent on it; on round 0, all stages before it.
+    /// Tokens and time spent on it; on round 0, all stages before it.
     pub spent: Spent,
 }
 
@@ -262,7 +262,7 @@ pub(super) fn listed(findings: &[Finding]) -> String {
     list
 }
 
-/// Whether a revision mended an error of the round before it, or came further.
+/// True if a revision mended an error of the round before it, or came further.
 fn is_progress(before: &Round, after: &Round) -> bool {
     let (before, after) = (&before.examination, &after.examination);
     let is_gone = |error: &Finding| !after.findings.iter().any(|other| other.is_same(error));

@@ -95,7 +95,7 @@ pub(super) fn pretty(value: &Value) -> String {
     format!("{value:#}")
 }
 
-/// What the stages made.
+/// The results of the stages.
 pub(super) struct Drafted {
     pub(super) plan: Plan,
     pub(super) candidate: Candidate,

@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use rlf_forge::ask::AskError;
-use rlf_forge::writer::{Reached, Standstill, Stop, WriteError};
+use rlf_forge::ask::{AskError, Limits};
+use rlf_forge::writer::{NotOpened, Reached, Standstill, Stop, WriteError};
 
-use crate::scripted::{Act, PLAN, SCENARIOS, SKETCH, SPECIFICATION, Scripted, says, write};
+use crate::scripted::{
+    Act, NoPlugins, PLAN, SCENARIOS, SKETCH, SPECIFICATION, Scripted, hurried, says, write,
+    write_with,
+};
 
 /// A mistake that the static checks find at the condition of `lend_tool`.
 fn misspelt(text: &str) -> String {
@@ -223,4 +226,48 @@ async fn a_failure_half_way_loses_no_answer() {
     let silent = Scripted::new(vec![]);
     let again = write(&silent, 0, folder.path()).await.unwrap();
     assert_eq!((again.spent.answers, &again.file), (8, &written.file));
+}
+
+#[tokio::test]
+async fn time_and_tokens_end_the_rounds_and_the_same_request_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let opener = NoPlugins(NotOpened::Faulty);
+    let model = script(&misspelt(SPECIFICATION), vec![Act::Stalls]);
+    let written = write_with(&model, 3, folder.path(), hurried(), &opener).await;
+    let written = written.unwrap();
+    assert_eq!((written.stop, written.rounds.len()), (Stop::Time, 1));
+    let poor = Limits {
+        tokens: 5_000,
+        ..Limits::default()
+    };
+    let silent = Scripted::new(vec![]);
+    let written = write_with(&silent, 3, folder.path(), poor, &opener).await;
+    let written = written.unwrap();
+    assert!(
+        matches!(written.stop, Stop::Tokens { .. }),
+        "{:?}",
+        written.stop
+    );
+    let rest = Scripted::new(vec![fenced("1: mended", &whole(SPECIFICATION))]);
+    let written = write(&rest, 1, folder.path()).await.unwrap();
+    assert_eq!((written.stop, written.rounds.len()), (Stop::Rounds, 2));
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_play_is_no_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    let opener = NoPlugins(NotOpened::Unavailable);
+    let model = script(SPECIFICATION, vec![]);
+    let error = write_with(&model, 3, folder.path(), Limits::default(), &opener).await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(&error, WriteError::Unplayable { path, .. } if path.ends_with("ToolLibrary.toml")),
+        "{error}"
+    );
+    // The answers are kept: played elsewhere, nothing is asked again.
+    let silent = Scripted::new(vec![]);
+    assert_eq!(
+        write(&silent, 0, folder.path()).await.unwrap().stop,
+        Stop::Rounds
+    );
 }

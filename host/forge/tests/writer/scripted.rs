@@ -20,7 +20,7 @@ pub(crate) const SPECIFICATION: &str =
 pub(crate) const SCENARIOS: &str =
     include_str!("../../../../tests/fixtures/tool-library/scenarios.toml");
 
-/// What a model does with one question.
+/// The reaction of a model to one question.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Says(String),
@@ -90,13 +90,13 @@ impl Model for Scripted {
     }
 }
 
-/// Opens nothing.
-struct NoPlugins;
+/// Opens nothing, and says why not.
+pub(crate) struct NoPlugins(pub(crate) fn(String) -> NotOpened);
 
 #[async_trait]
 impl Opener for NoPlugins {
     async fn open(&self, _: &Path) -> Result<Environments, NotOpened> {
-        Err(NotOpened::Faulty("there are no plugins".to_owned()))
+        Err((self.0)("there are no plugins".to_owned()))
     }
 }
 
@@ -134,14 +134,27 @@ pub(crate) async fn write(
     rounds: u32,
     output: &Path,
 ) -> Result<Written, WriteError> {
+    let opener = NoPlugins(NotOpened::Faulty);
+    write_with(model, rounds, output, Limits::default(), &opener).await
+}
+
+/// As [`write`], within limits and with an opener.
+pub(crate) async fn write_with(
+    model: &Scripted,
+    rounds: u32,
+    output: &Path,
+    limits: Limits,
+    opener: &NoPlugins,
+) -> Result<Written, WriteError> {
     let request = request(rounds);
     let work = output.join("work");
-    let asker = asker(model, &request.answers(&work));
+    let mut asker = asker(model, &request.answers(&work));
+    asker.account = Account::new(limits);
     let prompts = Prompts::load(PROMPTS, None).unwrap();
     let writer = Writer {
         asker: &asker,
         prompts: &prompts,
-        opener: &NoPlugins,
+        opener,
         output: output.to_owned(),
         folder: request.folder(&work),
         observer: &Silent,

@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use rlf_forge::writer::Form;
 
-/// What a model writes.
+/// The form that a model writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ForgeForm {
     /// A specification: entities, operations and rules as data
@@ -26,7 +26,7 @@ impl From<ForgeForm> for Form {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgeNew {
-    /// What the environment is, such as "a library that lends tools"
+    /// The environment in a line, such as "a library that lends tools"
     pub(crate) description: String,
     /// Folder of environments to write to
     #[arg(long, short, value_name = "DIR", default_value = "environments")]
@@ -34,7 +34,7 @@ pub(crate) struct ForgeNew {
     /// Folder of the work: answers, rounds and findings (default: OUTPUT-work, beside OUTPUT)
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
-    /// What the model writes
+    /// Form of the environment
     #[arg(long, value_enum, default_value_t = ForgeForm::Specification)]
     pub(crate) form: ForgeForm,
     /// Number of revisions, at most
