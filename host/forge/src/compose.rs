@@ -16,6 +16,7 @@
 //! | archetype files and their form | `archetype` |
 //! | businesses of the seven domains, lists of words | `business` |
 //! | nouns, articles, placeholders | `words` |
+//! | words that are invented for each environment | `invented` |
 //! | which archetypes and options an environment has | `plan` |
 //! | from a plan to a specification | `assemble`, `draft`, `operation`, `parameters`, `postconditions` |
 //! | what it means that two structures are the same | [`structure`] |
@@ -35,6 +36,7 @@ mod business;
 mod draft;
 mod error;
 pub mod figures;
+mod invented;
 mod operation;
 mod parameters;
 mod plan;
@@ -46,6 +48,7 @@ pub use archetype::archetypes;
 pub use business::domains;
 pub use structure::{MIN_DISTANCE, Structure};
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
@@ -105,20 +108,33 @@ pub struct Composition {
     pub rejected: Vec<Rejected>,
 }
 
-/// Composes `count` environments. The first environments are the same for every `count`.
+/// The words of environments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Vocabulary {
+    /// Those of real businesses.
+    #[default]
+    Real,
+    /// Nouns and names that are invented for each environment, so that a policy can only act by reading them.
+    Invented,
+}
+
+/// Composes `count` environments with real words. The first environments are the same for every `count`.
 ///
 /// Fewer are made only if no further structure can be found.
 pub fn compose(seed: u64, count: usize) -> Composition {
-    match compose_with(seed, count, |_| Ok::<(), Infallible>(())) {
+    match compose_with(seed, count, Vocabulary::Real, |_| Ok::<(), Infallible>(())) {
         Ok(composition) => composition,
         Err(never) => match never {},
     }
 }
 
-/// Like [`compose`], and calls `keep` with every environment as soon as it is composed. An error of `keep` ends it.
+/// Like [`compose`], with any words. Calls `keep` with every environment as soon as it is composed. An error of `keep`
+/// ends it.
 pub fn compose_with<E>(
     seed: u64,
     count: usize,
+    vocabulary: Vocabulary,
     mut keep: impl FnMut(&Composed) -> Result<(), E>,
 ) -> Result<Composition, E> {
     let root = Key::new(seed, Purpose::Order).named("compose");
@@ -133,14 +149,21 @@ pub fn compose_with<E>(
             if composition.environments.len() == count {
                 return Ok(composition);
             }
-            let name = business.environment_name(round);
+            let key = root.named(&business.name).at(round);
+            let (business, name) = match vocabulary {
+                Vocabulary::Real => (Cow::Borrowed(business), business.environment_name(round)),
+                Vocabulary::Invented => {
+                    let invented = invented::invent(business, key.named("invented"));
+                    let name = invented.name.clone();
+                    (Cow::Owned(invented), name)
+                }
+            };
             if !names.insert(name.clone()) {
                 continue;
             }
-            let key = root.named(&business.name).at(round);
             for candidate in 0..MAX_CANDIDATES {
                 match attempt(
-                    business,
+                    &business,
                     &name,
                     key.at(candidate),
                     &composition.environments,

@@ -1,11 +1,13 @@
 //! Composed environments: sound, different from each other, the same for the same seed.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use proptest::prelude::*;
 use rlf_forge::compose::figures::figures;
 use rlf_forge::compose::{
-    Composition, MIN_DISTANCE, Structure, TOOLS, archetypes, compose, domains,
+    Composition, MIN_DISTANCE, Structure, TOOLS, Vocabulary, archetypes, compose, compose_with,
+    domains,
 };
 use rlf_random::Key;
 use rlf_specification::model::{Size, Specification};
@@ -198,4 +200,29 @@ proptest! {
             prop_assert!(TOOLS.contains(&environment.specification.operations.len()));
         }
     }
+}
+
+#[test]
+fn invented_words_belong_to_no_real_business_and_hardly_ever_to_two_environments() {
+    let invented = || {
+        let never = |_: &_| Ok::<(), Infallible>(());
+        compose_with(5, 85, Vocabulary::Invented, never).unwrap()
+    };
+    let composition = invented();
+    keeps_its_promises(&composition);
+    let nouns = |composition: &Composition| -> Vec<String> {
+        let environments = composition.environments.iter();
+        let entities = environments.flat_map(|one| &one.specification.entities);
+        entities.map(|entity| entity.name.clone()).collect()
+    };
+    let all = nouns(&composition);
+    let different: BTreeSet<&String> = all.iter().collect();
+    assert!(
+        different.len() * 100 >= all.len() * 98,
+        "{}",
+        different.len()
+    );
+    let real = nouns(&compose(5, 85));
+    assert!(real.iter().all(|noun| !different.contains(noun)));
+    assert_eq!(nouns(&invented()), all);
 }

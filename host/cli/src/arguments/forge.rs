@@ -11,7 +11,8 @@ pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage};
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use rlf_forge::compose::Vocabulary;
 
 use super::{MAX_COUNT, PluginDirectoryGlobal};
 
@@ -113,6 +114,24 @@ pub(crate) struct ForgeVerify {
     pub(crate) no_play: bool,
 }
 
+/// The words of composed environments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ForgeWords {
+    /// Nouns and names of real businesses
+    Real,
+    /// Nouns and names invented for each environment: a policy can only act by reading them
+    Invented,
+}
+
+impl From<ForgeWords> for Vocabulary {
+    fn from(words: ForgeWords) -> Self {
+        match words {
+            ForgeWords::Real => Self::Real,
+            ForgeWords::Invented => Self::Invented,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ForgeEnv {
     /// Compose environments from a library of archetypes, without a language model
@@ -126,6 +145,9 @@ pub(crate) enum ForgeEnv {
         /// Number of environments
         #[arg(long, default_value_t = 85, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
         count: usize,
+        /// Words of the environments
+        #[arg(long, value_enum, default_value_t = ForgeWords::Real)]
+        words: ForgeWords,
         /// Folder to write to
         #[arg(long, short, value_name = "DIR")]
         output: PathBuf,

@@ -43,8 +43,9 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
         ForgeEnv::Compose {
             seed,
             count,
+            words,
             output,
-        } => compose::run(*seed, *count, output, options.json),
+        } => compose::run(*seed, *count, (*words).into(), output, options.json),
         ForgeEnv::Export { file, python } => export(file, python),
         ForgeEnv::New(new) => new::run(new, options),
         ForgeEnv::Prompts { output } => prompts::run(output, options.json),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use console::style;
 use rlf_forge::compose::figures::{Figures, Spread, figures};
-use rlf_forge::compose::{Composed, Composition, compose_with};
+use rlf_forge::compose::{Composed, Composition, Vocabulary, compose_with};
 use serde_json::{Value, json};
 
 use crate::display::progress_bar;
@@ -18,12 +18,18 @@ const RECORD: &str = "composed.jsonl";
 
 /// Composes environments and writes each to `OUTPUT/Name.toml` as soon as it is composed. Files that are there and the
 /// same are kept, so that an interrupted run continues.
-pub(super) fn run(seed: u64, count: usize, output: &Path, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    seed: u64,
+    count: usize,
+    vocabulary: Vocabulary,
+    output: &Path,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(output)
         .with_context(|| format!("cannot make the folder {}", output.display()))?;
     let bar = progress_bar(count);
     let mut kept = 0;
-    let composition = compose_with(seed, count, |environment| {
+    let composition = compose_with(seed, count, vocabulary, |environment| {
         bar.inc(1);
         bar.set_message(environment.specification.name.clone());
         kept += usize::from(!write(environment, output, seed)?);
@@ -39,7 +45,7 @@ pub(super) fn run(seed: u64, count: usize, output: &Path, json: bool) -> anyhow:
     let written = figures.environments - kept;
     if json {
         let report = json!({
-            "seed": seed, "output": output, "written": written, "kept": kept, "figures": figures,
+            "seed": seed, "words": vocabulary, "output": output, "written": written, "kept": kept, "figures": figures,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
