@@ -1,7 +1,7 @@
 //! `rlf-host forge tasks`, `stats` and `export`: tasks that the sandboxed environment carries out as they say.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rlf_tests::{Ended, Host};
 use serde_json::{Value, json};
@@ -31,9 +31,10 @@ fn make(host: &Host, output: &Path, more: &[&str]) -> Ended {
     host.run(arguments(host, output, more))
 }
 
-fn lines(file: PathBuf) -> Vec<Value> {
+fn lines(file: impl AsRef<Path>) -> Vec<Value> {
+    let file = file.as_ref();
     let text =
-        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines = text
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
