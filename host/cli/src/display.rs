@@ -6,6 +6,7 @@ use rlf_dialogue::message::plain_text;
 use rlf_dialogue::score::Graded;
 use rlf_dialogue::task::Task;
 use rlf_dialogue::tokenizer::Tokenizer;
+use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_rollout::statistics::Rate;
 
@@ -178,6 +179,15 @@ fn marked(origin: Origin, text: &str, coloured: bool) -> String {
     lines.join("\n")
 }
 
+/// The end of a call that did not succeed, and what the model reads of it, without words that say the same.
+pub(crate) fn failure(ended: Ended, seen: &str) -> (String, String) {
+    let arguments = seen.strip_prefix("error: invalid arguments: ");
+    match arguments.filter(|_| ended == Ended::InvalidArguments) {
+        Some(why) => ("invalid-arguments:".to_owned(), printable(why)),
+        None => (ended.as_str().to_owned(), printable(seen)),
+    }
+}
+
 /// Makes control characters in the text of a model or tool visible, so that it cannot steer the terminal. Line breaks
 /// stay.
 pub(crate) fn printable(text: &str) -> String {
@@ -211,6 +221,22 @@ mod tests {
         ]
         .map(|(origin, text)| marked(origin, text, false));
         assert_eq!(shown.concat(), "user: 6 * 7?\n[[<answer>42\n</answer>]]\n");
+    }
+
+    #[test]
+    fn a_refusal_of_arguments_is_said_once() {
+        let said = |ended, seen| {
+            let (label, text) = failure(ended, seen);
+            format!("{label} {text}")
+        };
+        assert_eq!(
+            said(
+                Ended::InvalidArguments,
+                "error: invalid arguments: `n` is missing"
+            ),
+            "invalid-arguments: `n` is missing"
+        );
+        assert_eq!(said(Ended::Failed, "no such room"), "failed no such room");
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn explain(message: &str) -> String {
             .strip_prefix(&format!("unknown {kind} `"))
             .map(|rest| (*kind, rest))
     }) else {
-        return message.to_owned();
+        return in_words(message);
     };
     let mut quoted = rest.split('`');
     let name = quoted.next().unwrap_or_default();
@@ -135,6 +135,25 @@ fn explain(message: &str) -> String {
         }
     }
     explained
+}
+
+/// Replaces the type of Rust that ends serde's message by words.
+fn in_words(message: &str) -> String {
+    let named = message.rsplit_once("expected ");
+    let Some((before, wanted)) = named else {
+        return message.to_owned();
+    };
+    let wanted = match wanted.trim_end() {
+        "u64" | "usize" if message.starts_with("invalid value") => "a whole number of at least 0",
+        "u8" if message.starts_with("invalid value") => "a whole number from 0 to 255",
+        "u16" if message.starts_with("invalid value") => "a whole number from 0 to 65535",
+        "u32" if message.starts_with("invalid value") => "a whole number from 0 to 4294967295",
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        _ => return message.to_owned(),
+    };
+    format!("{before}expected {wanted}")
 }
 
 #[cfg(test)]
@@ -201,6 +220,18 @@ mod tests {
         assert!(
             error.starts_with("cannot read /dev/zero: it is a device"),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn the_wanted_type_is_said_in_words() {
+        assert_eq!(
+            message("[rollout]\nmax_turns = \"x\"\n"),
+            "c.toml:2:13: invalid type: string \"x\", expected a whole number"
+        );
+        assert_eq!(
+            message("[rollout]\nmax_turns = -1\n"),
+            "c.toml:2:13: invalid value: integer `-1`, expected a whole number from 0 to 4294967295"
         );
     }
 

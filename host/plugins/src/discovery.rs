@@ -176,7 +176,8 @@ pub(crate) fn read(
             (manifest, format!("{folder}/{file}"))
         }
     };
-    let component_path = path.join(&file);
+    // Without the `.` that stands for the folder itself.
+    let component_path: PathBuf = path.join(&file).components().collect();
     let component = open_bounded(directory, &file, MAX_COMPONENT_BYTES)
         .map_err(|(what, mend)| problem(ProblemKind::File, &component_path, what, mend))?;
     Ok(Candidate {

@@ -360,6 +360,9 @@ pub enum SavedRunError {
     /// The folder holds no run.
     #[error("{} is not a run: it has no config.toml", .0.display())]
     NotARun(PathBuf),
+    /// A file was given instead of a folder.
+    #[error("{} is a file; give the run's folder", .0.display())]
+    IsAFile(PathBuf),
     /// The run has no weights yet.
     #[error("{} has no checkpoint yet; wait for its first, or train on", .0.display())]
     NoCheckpoint(PathBuf),

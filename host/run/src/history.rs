@@ -27,6 +27,9 @@ const MAX_TRAJECTORIES: usize = 60;
 impl RunHistory {
     /// Reads the records in the folder `run`.
     pub fn read(run: &Path) -> Result<Self, RunFailure> {
+        if run.is_file() {
+            return Err(SavedRunError::IsAFile(run.to_owned()).into());
+        }
         let metrics = run.join("metrics.jsonl");
         let text = std::fs::read_to_string(&metrics).map_err(RunFailure::io(format!(
             "{} is not a run: cannot read {}",
@@ -143,4 +146,19 @@ fn trajectories(directory: &Path) -> Result<Vec<Value>, RunFailure> {
         }
     }
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_not_taken_for_a_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| RunHistory::read(path).err().unwrap().to_string();
+        assert!(refused(folder.path()).contains(" is not a run: "));
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, "").unwrap();
+        assert!(refused(&file).ends_with("config.toml is a file; give the run's folder"));
+    }
 }

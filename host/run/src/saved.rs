@@ -37,6 +37,9 @@ impl SavedRun {
         reporter: &dyn RunReporter,
     ) -> Result<Self, RunFailure> {
         let file = run.join("config.toml");
+        if run.is_file() {
+            return Err(SavedRunError::IsAFile(run.to_owned()).into());
+        }
         if !file.exists() {
             return Err(SavedRunError::NotARun(run.to_owned()).into());
         }

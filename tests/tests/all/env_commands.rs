@@ -78,8 +78,7 @@ fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
     let (open, close) = ("[".repeat(70), "]".repeat(70));
     let denied = play(&format!("Gym-set_places {{\"class_id\": {open}{close}}}\n"));
     assert_eq!(denied.code(), Some(1), "{denied}");
-    let deep =
-        "invalid-arguments error: invalid arguments: the arguments are nested more than 64 deep";
+    let deep = "invalid-arguments: the arguments are nested more than 64 deep";
     assert!(denied.stdout.contains(deep), "{denied}");
 }
 

@@ -18,7 +18,7 @@ use rlf_environments::snapshot::SessionSnapshot;
 use rlf_plugins::turn::TurnContext;
 use serde_json::Value;
 
-use crate::display::printable;
+use crate::display::{failure, printable};
 
 /// The task and the seed that a session is opened with.
 #[derive(Clone)]
@@ -165,6 +165,7 @@ impl Play<'_> {
             "help" => say!("{}", HELP),
             "list" => self.list(),
             "state" => say!("{}", serde_json::to_string_pretty(&self.state().await?)?),
+            "diff" if self.before == self.now => say!("{}", style("(no change)").dim()),
             "diff" => self.show_difference(),
             "call" => {
                 let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -307,9 +308,11 @@ impl Play<'_> {
             .map(|seen| plain_text(&seen.content))
             .unwrap_or_default();
         match outcome.ended {
+            Ended::Ok if shown.is_empty() => say!("{}", style("(empty)").dim()),
             Ended::Ok => say!("{}", printable(&shown)),
             ended => {
-                say!("{} {}", style(ended.as_str()).yellow(), printable(&shown));
+                let (label, why) = failure(ended, &shown);
+                say!("{} {why}", style(label).yellow());
                 if let Some(detail) = &outcome.detail {
                     eprintln!("{}", printable(detail));
                 }

@@ -12,7 +12,7 @@ use rlf_plugins::turn::TurnContext;
 use rlf_tools::tool_manager::ToolManager;
 use serde_json::{Value, json};
 
-use crate::display::printable;
+use crate::display::{failure, printable};
 
 /// Parses a tool's arguments from the command line.
 pub(super) fn arguments(text: &str) -> anyhow::Result<Value> {
@@ -54,6 +54,12 @@ pub(super) fn run(
         turn: 0,
         seed,
     };
+    let definition = plugin.tools().iter().map(|tool| &tool.definition);
+    let schema = definition
+        .filter(|definition| definition.name == tool)
+        .map(|definition| &definition.input_schema)
+        .next();
+    let unknown = schema.and_then(|schema| unknown_arguments(schema, &arguments));
     let call = ToolCall {
         call_id: "command-line/0/0".into(),
         name: tool.into(),
@@ -86,10 +92,12 @@ pub(super) fn run(
     match (&shown, outcome.ended) {
         (Some(text), Ended::Ok) => say!("{}", printable(text)),
         (shown, ended) => {
+            let (label, why) = failure(ended, shown.as_deref().unwrap_or_default());
+            let unknown = unknown.filter(|_| ended == Ended::InvalidArguments);
             eprintln!(
-                "{} {}",
-                style(ended.as_str()).yellow().for_stderr(),
-                printable(shown.as_deref().unwrap_or_default())
+                "{} {why}{}",
+                style(label).yellow().for_stderr(),
+                unknown.unwrap_or_default()
             );
             if !detail.is_empty() {
                 eprintln!("{}", printable(detail));
@@ -97,6 +105,21 @@ pub(super) fn run(
         }
     }
     Ok(code)
+}
+
+/// Names arguments that the schema does not have, each with the nearest that it has. A schema may allow them, so they
+/// are no mistake in themselves.
+fn unknown_arguments(schema: &Value, arguments: &Value) -> Option<String> {
+    let known = schema["properties"].as_object()?;
+    let unknown: Vec<String> = (arguments.as_object()?.keys())
+        .filter(|name| !known.contains_key(*name))
+        .map(|name| {
+            let hint = nearest(name, known.keys().map(String::as_str))
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            format!("; unknown `{}`{hint}", printable(name))
+        })
+        .collect();
+    Some(unknown.concat()).filter(|unknown| !unknown.is_empty())
 }
 
 /// The outcome of a call as JSON, with what the plugin printed. A call that was answered is nobody's fault.
@@ -132,6 +155,18 @@ mod tests {
     use rlf_dialogue::tool::Observation;
 
     use super::*;
+
+    #[test]
+    fn a_misspelt_argument_is_named_with_the_nearest_one() {
+        let schema = json!({"properties": {"expression": {"type": "string"}}});
+        let unknown = |arguments| unknown_arguments(&schema, &arguments);
+        assert_eq!(
+            unknown(json!({"expresion": "1"})).unwrap(),
+            "; unknown `expresion`; did you mean `expression`?"
+        );
+        assert_eq!(unknown(json!({"zzz": 1})).unwrap(), "; unknown `zzz`");
+        assert_eq!(unknown(json!({"expression": "1"})), None);
+    }
 
     #[test]
     fn only_a_call_that_went_wrong_is_somebodys_fault() {
