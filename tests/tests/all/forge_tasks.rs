@@ -1,7 +1,7 @@
 //! `rlf-host forge tasks`, `stats` and `export`: tasks that the sandboxed environment carries out as they say.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rlf_tests::{Ended, Host};
 use serde_json::{Value, json};
@@ -31,9 +31,9 @@ fn make(host: &Host, output: &Path, more: &[&str]) -> Ended {
     host.run(arguments(host, output, more))
 }
 
-fn lines(file: PathBuf) -> Vec<Value> {
+fn lines(file: &Path) -> Vec<Value> {
     let text =
-        fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let lines = text
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"));
@@ -59,8 +59,8 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
         (&json!(40), &json!(true))
     );
     assert_eq!(
-        lines(output.join("stages/5-replays.jsonl")).len(),
-        lines(output.join("stages/4-checks.jsonl"))
+        lines(&output.join("stages/5-replays.jsonl")).len(),
+        lines(&output.join("stages/4-checks.jsonl"))
             .iter()
             .filter(|line| line["made"].is_object())
             .count()
@@ -84,7 +84,7 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
         ("tasks", "validation"),
     ] {
         let rows = output.join(format).join(format!("{split}.jsonl"));
-        let count = lines(rows.clone()).len();
+        let count = lines(&rows).len();
         let imported = folder.path().join("imported.jsonl");
         let text = |path: &Path| path.to_str().expect("a plain name").to_owned();
         let ended = host.run([
@@ -103,7 +103,7 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
         ]);
         let ended = ended.succeeded();
         assert!(!ended.stderr.contains("warning"), "{ended}");
-        assert_eq!(lines(imported).len(), count);
+        assert_eq!(lines(&imported).len(), count);
     }
 }
 
@@ -112,11 +112,11 @@ fn a_task_that_the_real_environment_does_otherwise_is_rejected() {
     let host = Host::new();
     let folder = tempfile::tempdir().expect("a folder");
     make(&host, folder.path(), &["--count", "12"]).succeeded();
-    let before = lines(folder.path().join("tasks.jsonl"));
+    let before = lines(&folder.path().join("tasks.jsonl"));
     let victim = before[3]["candidate"].clone();
     // A result that the environment does not give.
     let file = folder.path().join("stages/2-trajectories.jsonl");
-    let mut trajectories = lines(file.clone());
+    let mut trajectories = lines(&file);
     for line in &mut trajectories {
         if line["candidate"] == victim {
             line["made"]["calls"][0]["result"] = json!({ "nothing": 1 });
@@ -130,7 +130,7 @@ fn a_task_that_the_real_environment_does_otherwise_is_rejected() {
         &["--count", "12", "--from", "replays"],
     )
     .succeeded();
-    let rejected = lines(folder.path().join("rejected.jsonl"));
+    let rejected = lines(&folder.path().join("rejected.jsonl"));
     let found = rejected
         .iter()
         .find(|one| one["candidate"] == victim)
@@ -145,7 +145,7 @@ fn a_task_that_the_real_environment_does_otherwise_is_rejected() {
             .is_some_and(|detail| detail.starts_with("turn 1: ")),
         "{found}"
     );
-    let after = lines(folder.path().join("tasks.jsonl"));
+    let after = lines(&folder.path().join("tasks.jsonl"));
     assert_eq!(
         after.len(),
         before.len(),
@@ -167,10 +167,10 @@ fn a_full_disk_loses_nothing_that_was_made() {
         stopped.stderr.contains(".jsonl") && !stopped.stderr.contains("panicked"),
         "{stopped}"
     );
-    let chains = |folder: &Path| lines(folder.join("stages/1-chains.jsonl"));
+    let chains = |folder: &Path| lines(&folder.join("stages/1-chains.jsonl"));
     assert!(!chains(&full).is_empty());
     make(&host, &full, &options).succeeded();
-    assert!(lines(full.join("tasks.jsonl")) == lines(whole.join("tasks.jsonl")));
+    assert!(lines(&full.join("tasks.jsonl")) == lines(&whole.join("tasks.jsonl")));
 }
 
 #[test]
