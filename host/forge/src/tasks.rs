@@ -2,7 +2,7 @@
 //! what their text says.
 //!
 //! A candidate is a number. From it and a seed follow its environments, scenarios and chain of tools
-//! ([`make`]). The chain is executed in the environments; calls that contribute nothing are pruned, and the rest is split
+//! ([`mod@make`]). The chain is executed in the environments; calls that contribute nothing are pruned, and the rest is split
 //! into turns. A query is written back from what was done, and says less where a model can find out the rest
 //! ([`text`]). A task is kept if every argument of its gold calls can be known, a solver that is given only what the text
 //! says reaches the goal, and the task is worth doing ([`check`](mod@check)). Then it is replayed in the sandboxed
@@ -14,7 +14,7 @@
 //! | what the words of a user mean | [`request`] |
 //! | environments: opening, calling, states; which there are | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
-//! | sampling and execution | [`make`] |
+//! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
 //! | the stages in order, and their files | [`pipeline`], `folder`, `stage_file` |
