@@ -33,7 +33,7 @@ pub(super) fn write(folder: &Path) -> Result<(), RunError> {
     whole::write_file(&folder.join(FILE), lines.as_bytes())
 }
 
-/// The first file of `folder` whose content is not the one that [`write`] saw, out of those that `wanted` accepts by name.
+/// The first file of `folder` whose content is not the one that [`write()`] saw, out of those that `wanted` accepts by name.
 /// `None` too if the folder has no digests, because an earlier version wrote none.
 pub(super) fn altered(
     folder: &Path,
