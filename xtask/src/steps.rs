@@ -173,12 +173,13 @@ fn timed(work: impl FnOnce() -> Result<()>) -> (Duration, Result<()>) {
 }
 
 fn seconds(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    if seconds < 60.0 {
-        format!("{seconds:.1} s")
-    } else {
-        format!("{} min {:02.0} s", time.as_secs() / 60, seconds % 60.0)
+    // Rounded first, so that no time reads as `60.0 s` or `1 min 60 s`.
+    let tenths = (time.as_secs_f64() * 10.0).round() / 10.0;
+    if tenths < 60.0 {
+        return format!("{tenths:.1} s");
     }
+    let seconds = tenths.round() as u64;
+    format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
 #[cfg(test)]
@@ -235,5 +236,7 @@ mod tests {
     fn times_are_in_minutes_from_a_minute_on() {
         assert_eq!(seconds(Duration::from_millis(1_240)), "1.2 s");
         assert_eq!(seconds(Duration::from_secs(125)), "2 min 05 s");
+        assert_eq!(seconds(Duration::from_millis(59_960)), "1 min 00 s");
+        assert_eq!(seconds(Duration::from_millis(119_700)), "2 min 00 s");
     }
 }
