@@ -68,12 +68,12 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
     );
 
     // Imported as EnvFactory's rows, their gold calls lead to their final states in the sandbox.
-    let config = folder.path().join("worlds.toml");
+    let config = folder.path().join("servers.toml");
     let specifications = output.join("environments");
     fs::write(
         &config,
         format!(
-            "[plugins.worlds]\nplugin = \"specified\"\ndata.specifications = {:?}\n",
+            "[plugins.servers]\nplugin = \"specified\"\ndata.specifications = {:?}\n",
             specifications.to_str().expect("a plain name")
         ),
     )
@@ -95,7 +95,7 @@ fn tasks_are_replayed_in_the_sandbox_and_their_rows_import_again() {
             "--output",
             &text(&imported),
             "--environment",
-            "worlds",
+            "servers",
             "--replay",
             "--config",
             &text(&config),

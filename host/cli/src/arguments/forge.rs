@@ -71,7 +71,7 @@ pub(crate) enum ForgeCommand {
         #[arg(long, short, value_name = "DIR")]
         output: Option<PathBuf>,
         /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
-        #[arg(long, default_value = "worlds", value_name = "NAME")]
+        #[arg(long, default_value = "servers", value_name = "NAME")]
         environment: String,
     },
 }

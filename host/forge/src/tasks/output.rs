@@ -80,7 +80,7 @@ pub struct Naming {
 impl Default for Naming {
     fn default() -> Self {
         Self {
-            environment: "worlds".to_owned(),
+            environment: "servers".to_owned(),
             source: "forge".to_owned(),
         }
     }

@@ -100,7 +100,7 @@ pub(crate) struct ForgeTasks {
     #[arg(long, value_enum, default_values_t = [TaskFormat::Tasks, TaskFormat::Demonstrations])]
     pub(crate) format: Vec<TaskFormat>,
     /// Name of the environment in the configuration that reads the rows: [plugins.NAME]
-    #[arg(long, default_value = "worlds", value_name = "NAME")]
+    #[arg(long, default_value = "servers", value_name = "NAME")]
     pub(crate) environment: String,
     /// Do not replay the tasks in the sandbox
     #[arg(long)]
