@@ -7,7 +7,7 @@ use rlf_plugins::kind::{FindIndices, Interface};
 use rlf_plugins::manifest::PluginKind;
 use rlf_plugins::plugin::{Plugin, ToolList};
 use rlf_plugins::problem::{LoadRefusal, ProblemKind};
-use rlf_sandbox::{Pool, Stopped};
+use rlf_sandbox::{Ending, Pool, Stopped};
 
 /// The exports of an environment, as returned by [`Plugin::exports`].
 pub(crate) type EnvironmentIndices = Arc<environment::GuestIndices>;
@@ -30,7 +30,12 @@ impl Interface for EnvironmentLoader {
             Err(stopped) => Err(LoadRefusal::new(
                 ProblemKind::Component,
                 format!("scenarios did not return: {stopped}"),
-                "mend the environment, and build it against wit/",
+                match stopped.ended {
+                    Ending::MemoryLimit => {
+                        "give it less data, or more memory: `limits.memory_bytes` in the configuration"
+                    }
+                    _ => "mend the environment, and build it against wit/",
+                },
             )),
         }
     }

@@ -1,7 +1,7 @@
 //! Losses of SFT and RL, through one entry point: [`Objective::loss`].
 //!
 //! Everything here is per model token. The loss mask was applied before: a `PackedBatch` has the
-//! log-probabilities of model tokens only. The weight of each token is fixed for the whole mini-batch
+//! log-probabilities of model tokens only (and of tokens that are read, where SFT trains them too). The weight of each token is fixed for the whole mini-batch
 //! before it is cut into micro-batches ([`token_weights`]). So a loss is a weighted sum, and the sum over
 //! micro-batches is the loss of the mini-batch.
 
@@ -75,6 +75,9 @@ pub struct ClippedPolicy {
 pub struct TokenTargets {
     /// Share of the mini-batch's loss, from [`token_weights`].
     pub weights: Vec<f32>,
+    /// True for a token that the policy only reads, and that SFT trains too. It is in no statistic.
+    /// Empty if all are model tokens.
+    pub read: Vec<bool>,
     /// Empty for SFT.
     pub advantages: Vec<f32>,
     /// The log-probabilities recorded when the tokens were sampled. Empty for SFT.
@@ -133,16 +136,14 @@ impl Objective {
     ) -> Result<(Tensor, LossStatistics)> {
         let n = log_probs.dims1()?;
         let now = log_probs.to_vec1::<f32>()?;
-        let mut statistics = LossStatistics {
-            tokens: n,
-            entropy: entropy
-                .to_vec1::<f32>()?
-                .iter()
-                .map(|h| f64::from(*h))
-                .sum(),
-            negative_log_prob: now.iter().map(|p| -f64::from(*p)).sum(),
-            ..LossStatistics::default()
-        };
+        let mut statistics = LossStatistics::default();
+        let said = |index: &usize| targets.read.get(*index) != Some(&true);
+        let entropies = entropy.to_vec1::<f32>()?;
+        for index in (0..n).filter(said) {
+            statistics.tokens += 1;
+            statistics.entropy += f64::from(entropies[index]);
+            statistics.negative_log_prob -= f64::from(now[index]);
+        }
         let per_token = match self {
             Self::Supervised => log_probs.neg()?,
             Self::Policy(policy) => {
@@ -150,8 +151,17 @@ impl Objective {
             }
         };
         let weights = tensor(&targets.weights, n, "weights", log_probs.device())?;
-        let loss = (per_token * weights)?.sum_all()?;
-        statistics.loss = f64::from(loss.to_scalar::<f32>()?);
+        let weighted = (per_token * weights)?;
+        let loss = weighted.sum_all()?;
+        statistics.loss = if statistics.tokens == n {
+            f64::from(loss.to_scalar::<f32>()?)
+        } else {
+            let weighted = weighted.to_vec1::<f32>()?;
+            (0..n)
+                .filter(said)
+                .map(|index| f64::from(weighted[index]))
+                .sum()
+        };
         Ok((loss, statistics))
     }
 }

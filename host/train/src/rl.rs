@@ -177,6 +177,7 @@ fn weighted_sequences<'a>(
                 ids: &sequence.ids,
                 mask: sequence.mask.as_slice(),
                 weight: weight as f32,
+                read: None,
                 advantages: &advantages[tokens.clone()],
                 old_log_probs: &sequence.log_probs,
                 reference_log_probs: sample.reference_log_probs().map_or(&[], |all| &all[tokens]),

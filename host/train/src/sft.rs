@@ -14,7 +14,7 @@ use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
 use crate::rollouts::{BoxError, DemonstrationSource};
 use crate::run::{Checkpoint, RunDirectory};
-use crate::update::{self, WeightedSequence};
+use crate::update::{self, ReadTokens, WeightedSequence};
 
 /// Trains `model` on `demonstrations` and writes checkpoints into `run`.
 ///
@@ -44,14 +44,22 @@ pub fn train<'a>(
 
             let lengths: Vec<usize> = batch.iter().map(|tokens| tokens.mask.count()).collect();
             let weights = token_weights(Aggregation::TokenMean, &lengths);
+            let all: Vec<Vec<bool>> = batch
+                .iter()
+                .map(|tokens| all_tokens(tokens.ids.len()))
+                .collect();
             let sequences: Vec<WeightedSequence<'_>> = batch
                 .iter()
-                .zip(&weights)
+                .zip(weights.iter().zip(&all))
                 .filter(|(tokens, _)| tokens.mask.count() > 0)
-                .map(|(tokens, weight)| WeightedSequence {
+                .map(|(tokens, (weight, all))| WeightedSequence {
                     ids: &tokens.ids,
                     mask: tokens.mask.as_slice(),
                     weight: *weight as f32,
+                    read: (config.prompt_loss_weight > 0.0).then(|| ReadTokens {
+                        all,
+                        weight: (*weight * config.prompt_loss_weight) as f32,
+                    }),
                     advantages: &[],
                     old_log_probs: &[],
                     reference_log_probs: &[],
@@ -102,4 +110,9 @@ pub fn train<'a>(
         }
         Ok(PhaseEnd::Finished)
     })
+}
+
+/// A loss mask with every token. Nothing predicts the first.
+fn all_tokens(length: usize) -> Vec<bool> {
+    (0..length).map(|position| position > 0).collect()
 }

@@ -15,12 +15,23 @@ pub(crate) struct WeightedSequence<'a> {
     pub(crate) mask: &'a [bool],
     /// The weight of each of its model tokens in the loss of the mini-batch.
     pub(crate) weight: f32,
+    /// The tokens that SFT trains beside model tokens, and their weight.
+    pub(crate) read: Option<ReadTokens<'a>>,
     /// Empty for SFT.
     pub(crate) advantages: &'a [f32],
     /// Empty for SFT.
     pub(crate) old_log_probs: &'a [f32],
     /// Empty if there is no KL term.
     pub(crate) reference_log_probs: &'a [f32],
+}
+
+/// Tokens that the policy reads, in a loss that trains them too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadTokens<'a> {
+    /// True on every token of the loss: those that are read and those of the model.
+    pub(crate) all: &'a [bool],
+    /// The weight of each token that is read.
+    pub(crate) weight: f32,
 }
 
 /// The gradient and the loss of the mini-batch of `sequences`.
@@ -45,7 +56,7 @@ pub(crate) fn gradient(
             .iter()
             .map(|sequence| Sequence {
                 ids: sequence.ids,
-                mask: sequence.mask,
+                mask: sequence.read.map_or(sequence.mask, |read| read.all),
             })
             .collect();
         let batch = PackedBatch::new(&packed)?;
@@ -74,7 +85,11 @@ pub(crate) fn token_targets(
         .zip(batch.target_positions())
     {
         let (sequence, position) = (&sequences[*index as usize], *position as usize);
-        targets.weights.push(sequence.weight);
+        let read = sequence.read.filter(|_| !sequence.mask[position]);
+        targets
+            .weights
+            .push(read.map_or(sequence.weight, |read| read.weight));
+        targets.read.push(read.is_some());
         targets.advantages.extend(sequence.advantages.get(position));
         targets
             .old_log_probs

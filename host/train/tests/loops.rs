@@ -14,7 +14,8 @@ use rlf_dialogue::score::{Excluded, ExclusionCause, Score};
 use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::{MaskedTokens, TrainingSequence, Trajectory};
 use rlf_policy::{
-    Decoder, DrawKey, Entry, Key, Model, Purpose, Qwen3Config, Sampler, SamplingParams,
+    Decoder, DrawKey, Entry, Key, Model, PackedBatch, PassOptions, Purpose, Qwen3Config, Sampler,
+    SamplingParams, Sequence,
 };
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
 use rlf_train::loss::Aggregation;
@@ -70,6 +71,20 @@ impl DemonstrationSource for Counting {
             })
             .collect()
     }
+}
+
+/// The mean negative log-probability of the observations of [`Counting`]: two tokens 0 after three others.
+fn loss_of_observations(model: &Model) -> f32 {
+    let ids: Vec<u32> = vec![5, 6, 7, 0, 0, 8];
+    let mask = [false, false, false, true, true, false];
+    let sequence = Sequence {
+        ids: &ids,
+        mask: &mask,
+    };
+    let batch = PackedBatch::new(&[sequence]).unwrap();
+    let tokens = model.log_probs(&[batch], &PassOptions::default()).unwrap();
+    let log_probs = tokens[0].log_probs.to_vec1::<f32>().unwrap();
+    -log_probs.iter().sum::<f32>() / 2.0
 }
 
 /// Two turns sampled from the policy with an observation between; even ids are rewarded.
@@ -567,6 +582,43 @@ fn supervised_training_learns_what_was_demonstrated() {
         losses[0],
         losses[59]
     );
+}
+
+#[test]
+fn tokens_that_are_read_are_learned_only_when_they_weigh_something() {
+    let losses = |prompt_loss_weight: f64| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunDirectory::create(folder.path(), &RunSpec::default(), KEEP).unwrap();
+        let config = SftConfig {
+            steps: 30,
+            prompt_loss_weight,
+            ..sft_config()
+        };
+        let mut model = tiny();
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+            .block_on(sft::train(
+                &config,
+                SEED,
+                &mut model,
+                &mut Counting,
+                &mut run,
+                None,
+                &mut Unobserved,
+            ))
+            .unwrap();
+        let lines = lines(folder.path());
+        let tokens: Vec<_> = lines
+            .iter()
+            .map(|line| line["trained_tokens"].clone())
+            .collect();
+        (loss_of_observations(&model), tokens)
+    };
+    let (without, tokens) = losses(0.0);
+    let (with, same_tokens) = losses(1.0);
+    assert!(with < without - 0.5, "{with} against {without}");
+    assert_eq!(tokens, same_tokens, "only model tokens are counted");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `solve_f1` | 2 solved / (calls + sub-answers), 0 to 1 |
 //! | `solve_p` | solved / calls, 0 to 1; 1 where no call was made |
 //! | `solve_r` | solved / sub-answers, 0 to 1 |
+//! | `solve_product` | `solve_p` x `solve_r`, 0 to 1: an alternative to F1 that FTRL compares it with |
 //! | `final` | the reward of the last turn if it made no call, -0.5 to 1; 0 if it made one |
 //! | `step` | the reward of the last turn, of any kind: samples of one turn are trained on it |
 //! | `step_mean` | the mean reward of all turns; 0 without turns |
@@ -149,6 +150,7 @@ fn ftrl(task: &Task, trajectory: &Trajectory, config: &Config) -> Result<Terms, 
         .term("solve_f1", episode.solve_f1())
         .term("solve_p", episode.solve_p())
         .term("solve_r", episode.solve_r())
+        .term("solve_product", episode.solve_p() * episode.solve_r())
         .term("final", episode.last(|step| !step.acted))
         .term("step", episode.last(|_| true))
         .term("step_mean", episode.mean())

@@ -56,7 +56,7 @@ impl Server {
         let component = build.folder.join("python.wasm");
         std::fs::copy(&component, folder.join("python.wasm"))
             .with_context(|| format!("cannot read {}", component.display()))?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = Command::new(std::env::current_exe()?.with_file_name("rlf-host"))
             .args(["serve", "--listen", "127.0.0.1:0", "--plugins"])
             .arg(plugins.path())
             .stdout(Stdio::piped())

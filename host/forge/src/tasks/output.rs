@@ -11,6 +11,7 @@
 
 mod alpaca;
 mod conversation;
+mod sub_answers;
 mod tasks;
 mod verl;
 

@@ -66,6 +66,23 @@ fn numbers_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_weight_of_the_prompt_is_from_0_to_1() {
+    for (weight, accepted) in [
+        (0.0, true),
+        (1.0, true),
+        (-0.1, false),
+        (1.5, false),
+        (f64::NAN, false),
+    ] {
+        let config = SftConfig {
+            prompt_loss_weight: weight,
+            ..SftConfig::default()
+        };
+        assert_eq!(config.validate().is_ok(), accepted, "{weight}");
+    }
+}
+
+#[test]
 fn kl_goes_into_the_loss_or_into_the_reward_and_never_into_both() {
     let grpo = RlConfig {
         kl_coefficient: 0.1,

@@ -15,6 +15,7 @@ fn targets() -> TokenTargets {
         advantages: vec![1.0, 1.0, -1.0, -0.5],
         old_log_probs: vec![-1.0, -0.9, -1.2, -0.1],
         reference_log_probs: vec![-1.1, -0.6, -1.5, -0.3],
+        read: vec![],
     }
 }
 
@@ -80,7 +81,7 @@ fn at_ratio_one_the_gradient_is_exactly_the_policy_gradient() {
             weights: weights.clone(),
             advantages: advantages.clone(),
             old_log_probs: old.clone(),
-            reference_log_probs: vec![],
+            ..TokenTargets::default()
         };
         let (_, gradient, _, statistics) = differentiate(CLIP, &old, &targets);
         let wanted: Vec<f32> = weights
@@ -105,7 +106,7 @@ fn a_ratio_on_the_bound_keeps_its_whole_gradient() {
         weights: vec![1.0],
         advantages: vec![-1.0],
         old_log_probs: vec![0.0],
-        reference_log_probs: vec![],
+        ..TokenTargets::default()
     };
     let log_prob = 0.5f32.ln();
     assert_eq!(log_prob.exp(), 0.5);
@@ -119,7 +120,7 @@ fn a_clipped_ratio_that_overflows_gives_no_nan() {
         weights: vec![1.0],
         advantages: vec![1.0],
         old_log_probs: vec![-200.0],
-        reference_log_probs: vec![],
+        ..TokenTargets::default()
     };
     let (loss, gradient, _, _) = differentiate(CLIP, &[-0.1], &targets);
     assert!((loss + 1.28).abs() < 1e-6);
@@ -157,6 +158,24 @@ fn supervised_loss_is_the_mean_negative_log_probability() {
         gradient.get(&log_probs).unwrap().to_vec1::<f32>().unwrap(),
         vec![-0.5; 2]
     );
+}
+
+#[test]
+fn tokens_that_are_read_are_in_the_loss_and_in_no_statistic() {
+    let log_probs = Var::new(&[-1.0f32, -3.0, -8.0], &Device::Cpu).unwrap();
+    let entropy = Tensor::ones(3, candle_core::DType::F32, &Device::Cpu).unwrap();
+    let targets = TokenTargets {
+        weights: vec![0.5, 0.5, 0.125],
+        read: vec![false, false, true],
+        ..TokenTargets::default()
+    };
+    let (loss, statistics) = Objective::Supervised
+        .loss(&log_probs, &entropy, &targets)
+        .unwrap();
+    assert_eq!(loss.to_scalar::<f32>().unwrap(), 3.0);
+    assert_eq!((statistics.loss, statistics.tokens), (2.0, 2));
+    assert_eq!(statistics.mean(statistics.negative_log_prob), 2.0);
+    assert_eq!(statistics.mean(statistics.entropy), 1.0);
 }
 
 #[test]

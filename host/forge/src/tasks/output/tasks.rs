@@ -3,13 +3,14 @@
 use rlf_dialogue::task::Task;
 use serde_json::{Map, Value, json};
 
-use super::Naming;
 use super::conversation::before;
+use super::{Naming, sub_answers};
 use crate::graph::ValueType;
 use crate::tasks::record::{GoldCall, TaskRecord};
 use crate::tasks::suite::Suite;
 
-/// One task for each turn. It begins in the state in which the turn before it ended.
+/// One task for each turn. It begins in the state in which the turn before it ended. `reward-envfactory` grades its calls
+/// and states, `reward-ftrl` its sub-answers.
 pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
     let mut state = &task.initial;
     let mut rows = Vec::with_capacity(task.turns.len());
@@ -41,7 +42,12 @@ pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
             source: naming.source.clone(),
             prompt: before(task, number),
             tools: Some(task.tools.clone()),
-            reference: json!({ "calls": calls, "state": turn.goal, "answer": turn.answer }),
+            reference: json!({
+                "calls": calls,
+                "state": turn.goal,
+                "answer": turn.answer,
+                "unsolved": sub_answers::of_turn(task, number),
+            }),
             environment: Some(naming.environment.clone()),
             setup: json!({ "servers": state }),
             extra,
