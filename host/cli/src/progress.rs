@@ -237,3 +237,40 @@ fn numbers(line: &Line) -> String {
         .collect::<Vec<_>>()
         .join("  ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_line_says_what_becomes_of_changed_turns() {
+        let told = |changes: &[&'static str], history| {
+            template(&RunSummary {
+                parameters: 0,
+                vocabulary: 0,
+                environments: Vec::new(),
+                tools: Vec::new(),
+                template: "chat.jinja".to_owned(),
+                template_changes: changes.to_vec(),
+                history,
+                rewards: Vec::new(),
+                success: String::new(),
+                resumed_from: None,
+            })
+        };
+        let same = "chat.jinja: earlier turns read the same when they are rendered again";
+        for history in [History::AsSampled, History::Template] {
+            assert_eq!(told(&[], history), same);
+        }
+        assert_eq!(
+            told(&["thoughts", "white space"], History::AsSampled),
+            "chat.jinja: would change earlier turns if it rendered them again (thoughts, white space); this run keeps them \
+             as sampled, so nothing is lost"
+        );
+        assert_eq!(
+            told(&["thoughts"], History::Template),
+            "chat.jinja: changes earlier turns when it renders them again (thoughts); each change begins a new training \
+             sequence"
+        );
+    }
+}

@@ -34,6 +34,9 @@ pub struct TrainerState {
     pub step: u64,
     /// Whether the phase has no more steps after this one.
     pub finished: bool,
+    /// Whether the observer was not done with the step. A resumed run shows it the step again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unobserved: bool,
     /// Updates of the optimiser in this phase: steps times mini-batches times epochs, without those
     /// that had no gradient.
     pub updates: u64,
@@ -43,7 +46,7 @@ pub struct TrainerState {
     pub seed: u64,
     /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
-    /// Lengths of the metrics files.
+    /// Lengths to which a resumed run cuts the metrics files.
     pub metrics: MetricsPosition,
 }
 
@@ -55,6 +58,7 @@ impl TrainerState {
             phase,
             step,
             finished: false,
+            unobserved: false,
             updates: 0,
             data_position: 0,
             seed,
@@ -191,6 +195,11 @@ impl Checkpoint {
         }
         Ok(Self { path, state })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The name of a checkpoint's folder.
