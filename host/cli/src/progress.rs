@@ -20,14 +20,14 @@ use crate::warning::warn;
 
 /// Prints a run's reports on standard output and standard error.
 pub(crate) struct Progress {
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     live: bool,
-    /// Whether a step was made, or an evaluation.
+    /// True if a step was made, or an evaluation.
     worked: AtomicBool,
     bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
-/// In a pipe, only every so many SFT steps are printed, because there are many and they are alike.
+/// Number of SFT steps for each line that is printed in a pipe: there are many steps, and they are alike.
 const SFT_STEPS_PER_LINE: u64 = 50;
 
 impl Progress {
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Whether there was anything left to do: a step or an evaluation.
+    /// True if there was anything left to do: a step or an evaluation.
     pub(crate) fn worked(&self) -> bool {
         self.worked.load(Ordering::Relaxed)
     }

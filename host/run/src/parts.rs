@@ -196,7 +196,13 @@ impl RunParts {
             user: user.clone(),
         };
         let checked = tasks.check(&context);
-        report_problems(&registry, &config, &*tasks, checked.as_ref().err(), reporter);
+        report_problems(
+            &registry,
+            &config,
+            &*tasks,
+            checked.as_ref().err(),
+            reporter,
+        );
         checked?;
         let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())

@@ -13,9 +13,9 @@ use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
 pub(crate) enum Begin<'a> {
     /// The phase is already done.
     Done,
-    /// At its first step.
+    /// It begins at its first step.
     Fresh,
-    /// In its middle.
+    /// It continues from this checkpoint.
     At(&'a Checkpoint),
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn after_step(
     })
 }
 
-/// Whether the observer abandons the step under way.
+/// True if the observer abandons the step under way.
 pub(crate) fn is_abandoned(observer: &dyn Observer) -> bool {
     observer.step_abandoned().now_or_never().is_some()
 }

@@ -38,7 +38,7 @@ pub struct StepDone<'a> {
 }
 
 impl StepDone<'_> {
-    /// Whether the phase has no more steps.
+    /// True if the phase has no more steps.
     pub fn is_last(&self) -> bool {
         self.step >= self.steps
     }

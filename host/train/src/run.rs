@@ -222,7 +222,7 @@ impl RunDirectory {
         Checkpoint::write(self.lock.path(), state, self.keep.keep_last, save)
     }
 
-    /// Whether the state of this phase and step is saved.
+    /// True if the state of this phase and step is saved.
     pub(crate) fn has_checkpoint(&self, state: &TrainerState) -> bool {
         state.folder(self.path()).exists()
     }

@@ -103,7 +103,15 @@ def add() -> str:
     let printed = played.succeeded().stdout.as_str();
     let lines: Vec<&str> = printed.lines().collect();
     let change = "  ~ Counter.count: 0 -> 1";
-    let expected = ["(empty)", "(no change)", "added", change, change, "(empty)", "(no change)"];
+    let expected = [
+        "(empty)",
+        "(no change)",
+        "added",
+        change,
+        change,
+        "(empty)",
+        "(no change)",
+    ];
     assert!(lines.ends_with(&expected), "{played}");
 }
 

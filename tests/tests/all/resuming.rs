@@ -207,7 +207,10 @@ fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
 fn a_finished_run_that_is_resumed_says_that_it_is_complete_and_changes_nothing() {
     let experiment = Experiment::tiny();
     let trained = experiment.try_train("run", &[]);
-    assert!(trained.succeeded().stdout.contains(" s in all\n"), "{trained}");
+    assert!(
+        trained.succeeded().stdout.contains(" s in all\n"),
+        "{trained}"
+    );
     let run = experiment.run("run");
     let (weights, metrics) = (run.weights(), run.metrics());
     let resumed = experiment.try_train("run", &["--resume"]);

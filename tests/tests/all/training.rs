@@ -191,9 +191,14 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
     assert_eq!(first["trajectory"]["task"], first["task"]["id"]);
     assert!(first["score"]["reward"].is_number(), "{first}");
     assert_eq!(first, record());
-    let (finish, answer) = (&first["trajectory"]["finish"], &first["trajectory"]["answer"]);
+    let (finish, answer) = (
+        &first["trajectory"]["finish"],
+        &first["trajectory"]["answer"],
+    );
     let finish = finish.as_str().expect("is a word");
-    let answer = answer.as_str().map_or("none".to_owned(), |answer| format!("{answer:?}"));
+    let answer = answer
+        .as_str()
+        .map_or("none".to_owned(), |answer| format!("{answer:?}"));
     let end = format!("  finished: {finish}, answer {answer}\n");
     assert!(shown.stdout.contains(&end), "no `{end}`: {shown}");
 }
@@ -217,7 +222,9 @@ fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
     }
     // The newest step comes first, with the samples of each question together.
     let mut questions = 0;
-    for samples in run.trajectories()["rl-000004.jsonl"].chunk_by(|one, next| one["task"] == next["task"]) {
+    for samples in
+        run.trajectories()["rl-000004.jsonl"].chunk_by(|one, next| one["task"] == next["task"])
+    {
         let succeed = |record: &&Value| record["score"]["success"] == true;
         let (count, solved) = (samples.len(), samples.iter().filter(succeed).count());
         let heading = format!("<summary>step 4 · {count} samples, {solved} succeed · ");

@@ -32,9 +32,9 @@ pub struct TrainerState {
     pub phase: Phase,
     /// Steps done in the phase.
     pub step: u64,
-    /// Whether the phase has no more steps after this one.
+    /// True if the phase has no more steps after this one.
     pub finished: bool,
-    /// Whether the observer was not done with the step. A resumed run shows it the step again.
+    /// True if the observer was not done with the step. A resumed run shows it the step again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unobserved: bool,
     /// Updates of the optimiser in this phase: steps times mini-batches times epochs, without those
@@ -207,7 +207,7 @@ fn name(phase: Phase, step: u64) -> String {
     format!("{phase}-{step:06}")
 }
 
-/// Whether a folder's name is one that [`name`] gives.
+/// True if a folder's name is one that [`name`] gives.
 fn is_name(folder: &str) -> bool {
     folder.split_once('-').is_some_and(|(phase, step)| {
         Phase::ALL.iter().any(|known| known.as_str() == phase)
