@@ -27,7 +27,7 @@ pub struct Running {
 /// A command that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
     /// Everything on standard output.
     pub stdout: String,

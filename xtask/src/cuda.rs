@@ -168,7 +168,7 @@ fn installed() -> Vec<PathBuf> {
     homes
 }
 
-/// Whether `home` has an nvcc of CUDA 13, the version of candle's bindings.
+/// True if `home` has an nvcc of CUDA 13, the version of candle's bindings.
 fn is_cuda_13(project: &Project, home: &Path) -> bool {
     steps::output(project.command(home.join("bin/nvcc")).arg("--version"))
         .is_ok_and(|text| text.contains("release 13."))

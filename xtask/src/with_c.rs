@@ -34,7 +34,7 @@ const AR: &str = "zig-ar";
 /// The workspace, relative to the repository.
 pub const FOLDER: &str = "plugins/with-c";
 
-/// Whether `folder`, of a guest's sources, is this workspace or belongs to it.
+/// True if `folder`, of a guest's sources, is this workspace or belongs to it.
 pub fn is_member(folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
     folder.ends_with(FOLDER) || text.lines().any(|line| line == "workspace = \"../with-c\"")

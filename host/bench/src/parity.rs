@@ -13,7 +13,7 @@ use crate::policy::Workload;
 pub(crate) struct Parity {
     /// Difference of log-probabilities of the same tokens, in nats.
     pub(crate) forward: f64,
-    /// Difference of a parameter's gradient, relative to that parameter's largest entry; of the worst parameter.
+    /// Difference of the worst parameter's gradient, relative to that gradient's largest entry.
     pub(crate) backward: f64,
     /// The worst parameter.
     pub(crate) parameter: String,
@@ -25,7 +25,7 @@ pub(crate) struct Parity {
 const TOLERANCE: f64 = 2e-3;
 
 impl Parity {
-    /// Whether every difference is small enough to come from rounding.
+    /// True if every difference is small enough to come from rounding.
     pub(crate) fn agrees(&self) -> bool {
         [self.forward, self.backward, self.decode]
             .iter()

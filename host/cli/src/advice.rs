@@ -1,4 +1,4 @@
-//! Adds the options that help to the errors of a run, because the library knows no options.
+//! Adds helpful options to the errors of a run. The library does not know the options of the command line.
 
 use std::io::ErrorKind;
 

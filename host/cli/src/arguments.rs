@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Data(Data),
     /// Play an environment by hand, or check that it behaves as environments must
     Env(Env),
-    /// Make environments: compose and verify them, export them, and draw their tool graph
+    /// Make environments, and tasks in them, without manual work, and verify both
     Forge(Forge),
     /// Run a program in a sandbox, and exit with the program's exit code
     ///
@@ -116,7 +116,7 @@ pub(crate) struct Train {
     /// Replace an existing run in the folder
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// After RL, also continue SFT from the same start for as long as RL took, for comparison
+    /// After RL, train a control for comparison: continue SFT from where RL began, for as long as RL took
     #[arg(long)]
     pub(crate) control: bool,
 }

@@ -10,7 +10,7 @@ use rlf_dialogue::tool::Ended;
 use rlf_dialogue::trajectory::{Event, ModelSegment, Segment, Trajectory};
 use rlf_rollout::statistics::Rate;
 
-/// A bar of work of so many parts, on standard error. In a pipe, it shows nothing.
+/// A progress bar for work of `parts` parts, on standard error. In a pipe, it shows nothing.
 pub(crate) fn progress_bar(parts: usize) -> ProgressBar {
     let bar = ProgressBar::new(parts as u64);
     let style = "{bar:30} {pos}/{len} {elapsed} (about {eta} left)  {msg}";
@@ -119,7 +119,7 @@ pub(crate) fn trajectory(
     }
 }
 
-/// Prints the training sequences as text, with the tokens marked that the loss mask leaves in.
+/// Prints the training sequences as text, and marks the tokens that the loss mask leaves in.
 fn loss_mask(trajectory: &Trajectory, tokenizer: &Tokenizer) {
     let coloured = console::colors_enabled();
     let mark = |origin, text: &str| marked(origin, text, coloured);
@@ -179,7 +179,7 @@ fn marked(origin: Origin, text: &str, coloured: bool) -> String {
     lines.join("\n")
 }
 
-/// The end of a call that did not succeed, and what the model reads of it, without words that say the same.
+/// The end of a call that did not succeed, and the text that the model reads, without words that repeat the end.
 pub(crate) fn failure(ended: Ended, seen: &str) -> (String, String) {
     let arguments = seen.strip_prefix("error: invalid arguments: ");
     match arguments.filter(|_| ended == Ended::InvalidArguments) {

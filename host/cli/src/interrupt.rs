@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one finishes the step and saves, the second one discards the step, the third one stops at once.
+//! Ctrl-C: the first one finishes the step and saves, the second one breaks off what is under way, the third one ends the
+//! process.
 
 use rlf_run::Interruption;
 
@@ -11,10 +12,10 @@ pub(crate) fn watch() -> anyhow::Result<Interruption> {
     let requested = interruption.clone();
     ctrlc::set_handler(move || match requested.request() {
         1 => eprintln!(
-            "\nfinishing this step and saving; press Ctrl-C again to discard the step, which --resume repeats"
+            "\nfinishing this step and saving; press Ctrl-C again not to wait: --resume repeats what is not finished"
         ),
         2 => eprintln!(
-            "\nstopping before the next update of the weights, without this step; press Ctrl-C again to stop at once"
+            "\nstopping without this step, or without this evaluation; press Ctrl-C again to end the process at once"
         ),
         _ => {
             eprintln!("stopped at once; `--resume` continues from the last checkpoint");

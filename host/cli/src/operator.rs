@@ -53,7 +53,7 @@ pub(crate) struct Setting {
     pub(crate) value: toml::Value,
     /// `FILE:LINE`, or the option on the command line.
     pub(crate) at: String,
-    /// Whether the setting is void because it is for another component than the present one.
+    /// True if the setting is void because it is for another component than the present one.
     pub(crate) withdrawn: bool,
 }
 
@@ -135,7 +135,7 @@ impl Operator {
         anyhow!("{}{error}", place.unwrap_or_default())
     }
 
-    /// Whether the configuration has a key, such as `["writer", "max_tokens"]`.
+    /// True if the configuration has a key, such as `["writer", "max_tokens"]`.
     pub(crate) fn has(&self, key: &[&str]) -> bool {
         let lines = self.file.as_ref().map(|(_, lines)| lines);
         lines.is_some_and(|lines| lines.line(key).is_some())

@@ -1,4 +1,4 @@
-//! Standard output that cannot be written: the command ends with an error, after its work.
+//! Handles standard output that cannot be written: the command finishes its work, then ends with an error.
 
 use std::io::{self, ErrorKind};
 use std::sync::OnceLock;

@@ -20,14 +20,14 @@ use crate::warning::warn;
 
 /// Prints a run's reports on standard output and standard error.
 pub(crate) struct Progress {
-    /// Whether standard error is a terminal.
+    /// True if standard error is a terminal.
     live: bool,
-    /// Whether a step was made, or an evaluation.
+    /// True if a step was made, or an evaluation.
     worked: AtomicBool,
     bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
-/// In a pipe, only every so many SFT steps are printed, because there are many and they are alike.
+/// Number of SFT steps for each line that is printed in a pipe: there are many steps, and they are alike.
 const SFT_STEPS_PER_LINE: u64 = 50;
 
 impl Progress {
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// Whether there was anything left to do: a step or an evaluation.
+    /// True if there was anything left to do: a step or an evaluation.
     pub(crate) fn worked(&self) -> bool {
         self.worked.load(Ordering::Relaxed)
     }
@@ -236,4 +236,41 @@ fn numbers(line: &Line) -> String {
         .filter_map(|(key, name, digits)| Some(format!("{name} {:.*}", *digits, line.get(key)?)))
         .collect::<Vec<_>>()
         .join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_line_says_what_becomes_of_changed_turns() {
+        let told = |changes: &[&'static str], history| {
+            template(&RunSummary {
+                parameters: 0,
+                vocabulary: 0,
+                environments: Vec::new(),
+                tools: Vec::new(),
+                template: "chat.jinja".to_owned(),
+                template_changes: changes.to_vec(),
+                history,
+                rewards: Vec::new(),
+                success: String::new(),
+                resumed_from: None,
+            })
+        };
+        let same = "chat.jinja: earlier turns read the same when they are rendered again";
+        for history in [History::AsSampled, History::Template] {
+            assert_eq!(told(&[], history), same);
+        }
+        assert_eq!(
+            told(&["thoughts", "white space"], History::AsSampled),
+            "chat.jinja: would change earlier turns if it rendered them again (thoughts, white space); this run keeps them \
+             as sampled, so nothing is lost"
+        );
+        assert_eq!(
+            told(&["thoughts"], History::Template),
+            "chat.jinja: changes earlier turns when it renders them again (thoughts); each change begins a new training \
+             sequence"
+        );
+    }
 }

@@ -40,14 +40,14 @@ pub enum History {
     Template,
 }
 
-/// The treatment of calls in the last allowed turn, whose observations the model never reads.
+/// The treatment of calls in the last allowed turn. The model never reads their observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LastTurnCalls {
     /// They are not run.
     #[default]
     Skip,
-    /// They are run for the rewards; nothing is appended to the sequence.
+    /// The calls are run for the rewards; nothing is appended to the sequence.
     Grade,
 }
 

@@ -241,7 +241,7 @@ impl Dialogue {
         self.guard.render(&self.template, input)
     }
 
-    /// Whether the generation prompt at the end of a rendering leaves a think block open.
+    /// True if the generation prompt at the end of a rendering leaves a think block open.
     pub(crate) fn ends_in_think(&self, rendered: &GuardedText) -> bool {
         self.with_observation_renderer(|renderer| rendered.ends_in_think(renderer.ends))
     }

@@ -55,7 +55,7 @@ enum State {
     Speaking {
         /// The answer in it, by the configured rule.
         answer: Option<String>,
-        /// Whether the turn was the last one allowed.
+        /// True if the turn was the last one allowed.
         last: bool,
     },
     Finished(Finish),
@@ -82,9 +82,9 @@ pub struct Episode {
     messages: Vec<Message>,
     events: Vec<Event>,
     sequences: Sequences,
-    /// Whether the model's next turn begins inside a think block.
+    /// True if the model's next turn begins inside a think block.
     in_think: bool,
-    /// Whether the last turn still needs its end-of-turn token.
+    /// True if the last turn still needs its end-of-turn token.
     open_turn: bool,
     closed_turns: u32,
     answer: Option<String>,

@@ -9,7 +9,7 @@ use crate::tool::ToolCall;
 pub(crate) struct TurnStyle {
     /// White space between the text and the first call.
     pub(crate) separator: String,
-    /// Whether reasoning is kept apart from the text or removed, instead of written inside it.
+    /// True if reasoning is kept apart from the text or removed, instead of written inside it.
     pub(crate) reasoning_apart: bool,
 }
 

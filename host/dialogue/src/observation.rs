@@ -49,7 +49,7 @@ pub(crate) struct ObservationFrame {
     chunks: Option<Vec<Chunk>>,
     /// Tokens of the frame alone; an observation never has fewer.
     pub(crate) fixed_tokens: usize,
-    /// Whether the generation prompt leaves a think block open.
+    /// True if the generation prompt leaves a think block open.
     pub(crate) in_think: bool,
 }
 
@@ -255,7 +255,7 @@ impl ObservationRenderer<'_> {
         run.clear();
     }
 
-    /// Whether the template shows every body unchanged, in every position.
+    /// True if the template shows every body unchanged, in every position.
     fn keeps_bodies(&self, frame: &ObservationFrame, fills: &[Fill], count: usize) -> bool {
         (0..PROBES.len()).all(|first| {
             let bodies: Vec<String> = (0..count)

@@ -82,7 +82,7 @@ pub enum Part<'t> {
     Think {
         /// The text inside.
         text: &'t str,
-        /// Whether it has its closing tag.
+        /// True if it has its closing tag.
         closed: bool,
     },
     /// Text outside think blocks and calls.

@@ -28,12 +28,12 @@ pub struct PrefixReport {
 pub struct PrefixCase {
     /// The case's name, for people and programs.
     pub name: &'static str,
-    /// Whether the text that the model had read stays unchanged.
+    /// True if the text that the model had read stays unchanged.
     pub kept: bool,
 }
 
 impl PrefixReport {
-    /// Whether the case of this name is kept unchanged. `None` if the template cannot render it.
+    /// True if the case of this name is kept unchanged. `None` if the template cannot render it.
     pub fn kept(&self, name: &str) -> Option<bool> {
         self.cases
             .iter()
@@ -41,7 +41,7 @@ impl PrefixReport {
             .map(|case| case.kept)
     }
 
-    /// Whether every case is kept unchanged.
+    /// True if every case is kept unchanged.
     pub fn keeps_all(&self) -> bool {
         self.cases.iter().all(|case| case.kept)
     }

@@ -25,7 +25,7 @@ pub struct ProtocolSpec {
     pub open: &'static str,
     /// Closing tag of a call. Without one, a call ends with the turn.
     pub close: Option<&'static str>,
-    /// Whether a turn that begins with a JSON object with a name is a call, without `open`.
+    /// True if a turn that begins with a JSON object with a name is a call, without `open`.
     pub bare: bool,
     /// Allowed between calls that follow one `open`.
     pub separator: Option<char>,

@@ -16,7 +16,7 @@ pub(crate) struct Sequences {
 }
 
 impl Sequences {
-    /// Has no sequence yet: call [`Self::begin`] first.
+    /// Creates the list without a sequence. Call [`Self::begin`] first.
     pub(crate) fn new(keeps_text: bool) -> Self {
         Self {
             all: Vec::new(),

@@ -92,7 +92,7 @@ pub struct RenderInput<'a> {
     pub tools: &'a [ToolDefinition],
     /// Passed to the template if set.
     pub enable_thinking: Option<bool>,
-    /// Whether the text ends where the model's turn begins.
+    /// True if the text ends where the model's turn begins.
     pub add_generation_prompt: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct ChatTemplate {
     origin: String,
     /// `bos_token`, `eos_token` and the like.
     tokens: Vec<(String, String)>,
-    /// Whether the template does not know reasoning, so that a deployment leaves it inside the content.
+    /// True if the template does not know reasoning, so that a deployment leaves it inside the content.
     writes_reasoning_inside: bool,
 }
 

@@ -102,9 +102,9 @@ pub struct Tokenizer {
     added: Vec<AddedToken>,
     /// Finds added tokens in trusted text; patterns in the order of `added`.
     finder: Option<AhoCorasick>,
-    /// By id: whether untrusted text must not produce it.
+    /// For each id, true if untrusted text must not produce it.
     forbidden: Vec<bool>,
-    /// By id: its bytes.
+    /// The bytes of each id.
     bytes: Vec<Option<Box<[u8]>>>,
 }
 
@@ -370,7 +370,7 @@ impl Tokenizer {
             .map(|token| (token.id, token.content.as_str()))
     }
 
-    /// Whether `id` is an added token that untrusted text may not produce.
+    /// True if `id` is an added token that untrusted text may not produce.
     pub(crate) fn is_forbidden(&self, id: u32) -> bool {
         self.forbidden.get(id as usize).copied().unwrap_or(false)
     }

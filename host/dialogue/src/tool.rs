@@ -75,7 +75,7 @@ pub struct Metric {
 pub struct Observation {
     /// The content that the model sees, in order.
     pub content: Vec<Content>,
-    /// Whether the content reports a failure that the model should react to.
+    /// True if the content reports a failure that the model should react to.
     pub failed: bool,
     /// Numbers for the trainer's logs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

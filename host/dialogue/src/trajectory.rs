@@ -93,7 +93,7 @@ pub enum Event {
 /// An environment's judgement of a state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether the task was solved.
+    /// True if the task was solved.
     pub success: bool,
     /// Between 0 and 1, both included.
     pub score: f64,
@@ -319,7 +319,7 @@ impl ModelSegment {
         }
     }
 
-    /// Whether the segment has no ids.
+    /// True if the segment has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

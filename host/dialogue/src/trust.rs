@@ -75,7 +75,7 @@ impl GuardedText {
         })
     }
 
-    /// Whether the generation prompt leaves a think block open. It is the text after the last of `ends`.
+    /// True if the generation prompt leaves a think block open. It is the text after the last of `ends`.
     pub(crate) fn ends_in_think(&self, ends: &[&str]) -> bool {
         let end = |end: &&str| self.text.rfind(*end).map(|at| at + end.len());
         let from = ends.iter().filter_map(end).max().unwrap_or(0);
@@ -192,7 +192,7 @@ impl ControlTokenGuard {
             .any(|tail| self.beginnings.contains(tail))
     }
 
-    /// Whether `text` could end a spelling that the text before it begins. It may also be the middle of one.
+    /// True if `text` could end a spelling that the text before it begins. It may also be the middle of one.
     fn could_end_a_spelling(&self, text: &str) -> bool {
         let heads = text
             .char_indices()

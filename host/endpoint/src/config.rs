@@ -46,7 +46,7 @@ pub struct EndpointConfig {
     pub temperature: f64,
     /// Maximum number of tokens of an answer. Default 1,024; 0 leaves it to the endpoint.
     pub max_tokens: u32,
-    /// Whether a seed is sent with every request. Default true; use false for endpoints that refuse a seed.
+    /// True if a seed is sent with every request. Default true; use false for endpoints that refuse a seed.
     pub send_seed: bool,
     /// Time limit of one attempt. Key `timeout_ms`, default 60,000 ms.
     #[serde(rename = "timeout_ms", with = "milliseconds")]

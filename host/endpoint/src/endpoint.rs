@@ -88,7 +88,7 @@ struct Failure {
     retry: Retry,
 }
 
-/// Whether to try again.
+/// The decision to try again, or not.
 enum Retry {
     No,
     /// Try again after a wait, which is at least this long if the endpoint asked for one.

@@ -56,7 +56,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Whether every promise was kept.
+    /// True if every promise was kept.
     pub fn is_sound(&self) -> bool {
         self.scenarios
             .iter()

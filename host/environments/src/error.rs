@@ -24,7 +24,7 @@ pub enum SessionError {
     /// The model's words did not reach the environment, or its reply cannot be used.
     #[error("the environment did not hear the model out: {why}")]
     NotHeard {
-        /// How the attempt ended.
+        /// The end of the attempt.
         ended: Ended,
         /// The reason, in words.
         why: String,

@@ -112,12 +112,12 @@ impl EnvironmentSession {
         self.tools.iter().map(|tool| &tool.definition)
     }
 
-    /// Whether the tools have changed since this was last asked.
+    /// True if the tools have changed since this was last asked.
     pub fn take_tools_changed(&mut self) -> bool {
         std::mem::take(&mut self.tools_changed)
     }
 
-    /// Whether the environment has ended the episode.
+    /// True if the environment has ended the episode.
     pub fn is_terminated(&self) -> bool {
         self.terminated
     }
@@ -467,7 +467,7 @@ impl EnvironmentSession {
     }
 }
 
-/// Whether an action's result is accepted. If it is too large or violates the contract, the action has no effect.
+/// True if an action's result is accepted. If it is too large or violates the contract, the action has no effect.
 fn took_effect(end: &CallEnd) -> bool {
     matches!(end.ended, Ended::Ok | Ended::Failed)
 }

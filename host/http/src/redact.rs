@@ -181,7 +181,8 @@ fn hexadecimal(digits: [u8; 2]) -> Option<u8> {
 /// Bytes after unescaping, with the way back to the original.
 struct Unescaped {
     bytes: Vec<u8>,
-    /// For each escape: the position of its byte in `bytes`, and by how much `bytes` is shorter after it.
+    /// For each escape, the position of its byte in `bytes`, and the number of bytes by which `bytes` is shorter after
+    /// it.
     escapes: Vec<(usize, usize)>,
 }
 

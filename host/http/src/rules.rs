@@ -27,10 +27,10 @@ pub struct HttpRules {
     pub max_request_bytes: u64,
     /// Maximum size of an answer's body as the plugin sees it, in bytes. Default 4 MiB.
     pub max_response_bytes: u64,
-    /// Maximum number of headers of a request, and again of an answer. Default 64.
+    /// Maximum number of headers of a request, and of an answer. Default 64.
     pub max_headers: u32,
-    /// Maximum size of a request's method, URL and headers together, and again of an answer's head, in bytes. Default
-    /// 32 KiB, at most 1 MiB.
+    /// Maximum size in bytes of a request's method, URL and headers together, and of an answer's head. Default 32 KiB,
+    /// at most 1 MiB.
     pub max_header_bytes: u64,
     /// Time limit of one fetch, from resolving the name to the last byte of the answer. Default 5,000 ms: half of a
     /// call's wall-clock limit, so the plugin has time left to handle a failure.

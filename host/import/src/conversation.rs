@@ -110,7 +110,7 @@ impl RawMessage {
         Ok(vec![self])
     }
 
-    /// Whether the text has reasoning or calls in tags. If the message has calls of its own, only reasoning counts.
+    /// True if the text has reasoning or calls in tags. If the message has calls of its own, only reasoning counts.
     fn text_has_form(&self) -> bool {
         if self.calls.is_empty() {
             protocol_text::has_form(&self.text)
@@ -199,7 +199,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Reads messages in the form of OpenAI's API. `field` is the field that has them.
+    /// Reads messages in the form of OpenAI's API. `field` is the name of their field.
     pub(crate) fn from_openai(field: &str, messages: &[Value]) -> Result<Self, RowError> {
         let said = messages
             .iter()

@@ -71,7 +71,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Whether the rows after it can still be read.
+    /// True if the rows after it can still be read.
     pub fn is_of_a_row(&self) -> bool {
         matches!(self, Self::Row { .. })
     }

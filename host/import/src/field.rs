@@ -80,7 +80,7 @@ pub(crate) fn number_or_text(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Whether a reference says something. An empty one would be met by every answer.
+/// True if a reference says something. An empty one would be met by every answer.
 pub(crate) fn is_answerable(reference: &Value) -> bool {
     match reference {
         Value::Null => false,

@@ -81,7 +81,7 @@ impl Format {
         }
     }
 
-    /// Whether its rows are demonstrations.
+    /// True if its rows are demonstrations.
     pub fn is_for_sft(self) -> bool {
         match self {
             Self::Ftrl | Self::EnvFactory | Self::TauBench | Self::Verl | Self::Tasks => false,

@@ -34,7 +34,7 @@ pub(crate) struct JsonRows<R> {
     shape: Shape,
     /// The line that is read next, from 1.
     line: usize,
-    /// Whether an array was read before.
+    /// True if an array was read before.
     after_array: bool,
 }
 

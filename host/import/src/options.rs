@@ -12,7 +12,7 @@ pub struct Options {
     pub environment: Option<String>,
     /// Visibility of the code around FTRL's functions. Default `clean`.
     pub scoping: FunctionScoping,
-    /// Whether FTRL's step-level rows, whose conversation is already under way, are read as tasks of one turn. Default
+    /// True if FTRL's step-level rows, whose conversation is already under way, are read as tasks of one turn. Default
     /// false: such a row is an error.
     pub steps: bool,
     /// Speaker for tau-bench's customer. Default `solo`.

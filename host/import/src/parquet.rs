@@ -31,7 +31,7 @@ pub(crate) fn rows(path: &Path, file: File) -> std::result::Result<ParquetRows, 
 
 pub(crate) struct ParquetRows {
     path: PathBuf,
-    /// None after the file turned out to be broken: nothing more can be read.
+    /// The rows; none after the file turned out to be broken, because nothing more can be read.
     rows: Option<RowIter<'static>>,
     row: usize,
 }

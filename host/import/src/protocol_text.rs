@@ -18,7 +18,7 @@ pub(crate) struct Turn {
     pub(crate) calls: Vec<ToolCall>,
 }
 
-/// Whether a turn's text has reasoning or calls in tags.
+/// True if a turn's text has reasoning or calls in tags.
 pub(crate) fn has_form(text: &str) -> bool {
     let spec = Protocol::Hermes.spec();
     [spec.open, THINK_OPEN, THINK_CLOSE]
@@ -26,7 +26,8 @@ pub(crate) fn has_form(text: &str) -> bool {
         .any(|tag| text.contains(tag))
 }
 
-/// Reads a turn. Its calls must be well-formed and come last, as templates write them. `field` is the field that has it.
+/// Reads a turn. Its calls must be well-formed and come last, as templates write them. `field` is the name of its
+/// field.
 pub(crate) fn turn(text: &str, field: &str) -> Result<Turn, RowError> {
     let fail = |problem: &str| Err(RowError::field(field, problem));
     let spec = Protocol::Hermes.spec();

@@ -1,4 +1,4 @@
-//! Everything that the reader of one row knows beside the row.
+//! Everything that the reader of one row knows, apart from the row.
 
 use crate::options::Options;
 

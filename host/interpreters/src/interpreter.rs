@@ -33,7 +33,7 @@ pub struct ProgramOptions {
 pub struct Interpreter {
     plugin: Arc<Plugin>,
     language: Language,
-    /// Whether a replacement of the plugin on disk serves later runs.
+    /// True if a replacement of the plugin on disk serves later runs.
     follows: bool,
 }
 

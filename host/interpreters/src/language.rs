@@ -24,7 +24,7 @@ pub struct Language {
     pub id: String,
     /// The version, as the interpreter reports it.
     pub version: String,
-    /// Whether it supports notebooks.
+    /// True if it supports notebooks.
     pub sessions: bool,
 }
 

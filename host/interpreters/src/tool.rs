@@ -14,7 +14,7 @@ use crate::interpreter::{Interpreter, ProgramOptions};
 use crate::language::{Language, language};
 use crate::program::{Program, ProgramError, ProgramOutcome, ProgramReport};
 
-/// The definition, for models, of the tool that runs programs of a language.
+/// The definition that models read of the tool that runs programs of a language.
 pub(crate) fn definition(language: &Language) -> ToolDefinition {
     let name = capitalised(&language.id);
     ToolDefinition {

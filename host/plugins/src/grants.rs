@@ -202,7 +202,7 @@ impl PluginGrants {
         Value::Object(config)
     }
 
-    /// Whether the pin allows this component; without a pin, every component is allowed.
+    /// True if the pin allows this component; without a pin, every component is allowed.
     pub(crate) fn trusts(&self, hash: &str) -> bool {
         self.hash
             .as_ref()

@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) directory: PathBuf,
     pub(crate) place: Place,
     pub(crate) grants: PluginGrants,
-    /// Whether the operator's configuration mentions it.
+    /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
 }
 

@@ -127,7 +127,7 @@ impl GateName {
         }
     }
 
-    /// Whether the plugin uses the gate merely by asking for it. Every program imports a clock and randomness, used or
+    /// True if the plugin uses the gate merely by asking for it. Every program imports a clock and randomness, used or
     /// not, and the grant only decides whether they are the machine's.
     pub fn is_behind_wasi(self) -> bool {
         matches!(self, Self::RealClock | Self::RealRandom)
@@ -179,7 +179,7 @@ impl PluginManifest {
     }
 }
 
-/// Whether `name` can be the name of a plugin or a tool: 1 to 64 of `a-z A-Z 0-9 _ -`, so that it needs no quotes in a
+/// True if `name` can be the name of a plugin or a tool: 1 to 64 of `a-z A-Z 0-9 _ -`, so that it needs no quotes in a
 /// table header, an expression or a path.
 pub fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())

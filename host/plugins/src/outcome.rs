@@ -89,7 +89,7 @@ impl CallEnd {
         }
     }
 
-    /// Whether a retry may end otherwise, because something that the call needs was missing or late.
+    /// True if a retry may end otherwise, because something that the call needs was missing or late.
     pub fn may_be_retried(&self) -> bool {
         self.ended == Ended::Unavailable || self.fault == Fault::Infrastructure
     }

@@ -77,7 +77,7 @@ pub struct Plugin {
     kind: PluginKind,
     exports: Arc<dyn Exports>,
     pub(crate) tools: Vec<LoadedTool>,
-    /// Whether the operator's configuration mentions it.
+    /// True if the operator's configuration mentions it.
     pub(crate) is_named: bool,
     pub(crate) environment_hash: Option<String>,
     identity: String,
@@ -159,7 +159,7 @@ impl Plugin {
         self.kind
     }
 
-    /// Whether trajectories can act in it: it is an environment, or an interpreter that has loaded one.
+    /// True if trajectories can act in it: it is an environment, or an interpreter that has loaded one.
     pub fn is_environment(&self) -> bool {
         self.kind() == PluginKind::Environment || self.grants.environment.is_some()
     }
@@ -207,7 +207,7 @@ impl Plugin {
         &self.grants
     }
 
-    /// Whether the same call can end differently when it is repeated, regardless of its tools' hints.
+    /// True if the same call can end differently when it is repeated, regardless of its tools' hints.
     pub fn has_real_sources(&self) -> bool {
         self.grants.gates.iter().any(|gate| gate.is_behind_wasi())
     }
@@ -245,14 +245,14 @@ impl Plugin {
             .unwrap_or_else(PoisonError::into_inner) = Some(successor);
     }
 
-    /// Whether its calls may leave files to keep.
+    /// True if its calls may leave files to keep.
     pub fn leaves_files(&self) -> bool {
         let files = self.grants.files.as_ref();
         files.is_some_and(|files| !files.outputs.is_empty())
             || self.grants.unsandboxed_host_directory.is_some()
     }
 
-    /// Whether its tools are shown to a model by default, when no tools are named. An interpreter's are not, unless the
+    /// True if its tools are shown to a model by default, when no tools are named. An interpreter's are not, unless the
     /// operator's configuration mentions it: running programs is more than a tool does.
     pub fn is_offered(&self) -> bool {
         self.is_named || self.kind() != PluginKind::Interpreter
@@ -268,7 +268,7 @@ impl Plugin {
         }
     }
 
-    /// Whether its calls can make other calls or run programs.
+    /// True if its calls can make other calls or run programs.
     pub fn calls_others(&self) -> bool {
         [GateName::Tools, GateName::Execute]
             .iter()

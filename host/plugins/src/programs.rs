@@ -12,17 +12,18 @@ use crate::bindings::code;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProgramGrants {
-    /// Limit of CPU time, and again of time as the program sees it, sleep included. Key `time_ms`, default 10,000 ms.
+    /// Limit of CPU time. The same limit applies to the time that the program sees, sleep included. Key `time_ms`,
+    /// default 10,000 ms.
     #[serde(rename = "time_ms", with = "milliseconds")]
     pub time: Duration,
     /// Limit of a run's real time, waiting for a place included. A run that exceeds it counts as `unavailable`, because
     /// the machine was too busy. Key `deadline_ms`, default 120,000 ms.
     #[serde(rename = "deadline_ms", with = "milliseconds")]
     pub deadline: Duration,
-    /// Limit of all memory together. Default 256 MiB, but at most what the sandbox gives one memory.
+    /// Limit of all memory together. Default 256 MiB, or the sandbox's limit for one memory if that is smaller.
     pub memory_bytes: u64,
-    /// Bytes kept of standard output, and again of standard error: half from the head, half from the tail. Default: 64
-    /// KiB each, and up to 1 MiB each for a run that asks for more, as programs over HTTP do.
+    /// Number of bytes kept of standard output, and of standard error: half from the head, half from the tail. Default:
+    /// 64 KiB each, and up to 1 MiB each for a run that asks for more, as programs over HTTP do.
     /// `limits.output_stop_bytes` ends a program that prints more than that limit.
     pub output_bytes: Option<u64>,
     /// Limit of the total size of its files. It also limits the files, code and input that a program is given, and the
@@ -110,7 +111,7 @@ impl ProgramGrants {
 /// The limits that a program asks for, within the operator's. `None` asks for everything allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgramLimits {
-    /// Limit of CPU time, and again of time as the program sees it.
+    /// Limit of CPU time. The same limit applies to the time that the program sees.
     pub time: Option<Duration>,
     /// Limit of all memory together.
     pub memory_bytes: Option<u64>,

@@ -98,7 +98,7 @@ impl PythonEnvironment {
             .unwrap_or_default())
     }
 
-    /// Whether there is any server, whatever else is wrong.
+    /// True if there is any server, whatever else is wrong.
     pub fn has_servers(&self) -> bool {
         let Some(path) = &self.servers else {
             return false;
@@ -161,7 +161,7 @@ fn scenarios_of(text: &str) -> Result<Vec<Scenario>, String> {
     rows.into_iter().enumerate().map(scenario).collect()
 }
 
-/// Whether every server that the scenario names is loaded.
+/// True if every server that the scenario names is loaded.
 fn takes_place_in(scenario: &Scenario, servers: &Map<String, Value>) -> bool {
     let named = scenario.task["servers"].as_object();
     named.is_none_or(|named| named.keys().all(|name| servers.contains_key(name)))

@@ -35,7 +35,7 @@ pub struct PluginReport {
     pub component: PathBuf,
     /// BLAKE3 of the component, hexadecimal; `hash` in the grants pins it.
     pub hash: String,
-    /// Whether the grants pin that hash.
+    /// True if the grants pin that hash.
     pub pinned: bool,
     /// Length of the component in bytes.
     pub bytes: u64,
@@ -75,7 +75,7 @@ pub struct PluginReport {
     pub retries: u32,
     /// The tools' own names, and the names that the operator gives them.
     pub rename: BTreeMap<String, String>,
-    /// Whether calls start from the memory that `init` left or run `init` each time, and the reason.
+    /// The start of its calls: from the memory that `init` left, or with `init` each time, for a reason.
     pub init: InitMode,
     /// The cost of preparing it.
     pub preparation: PreparationReport,
@@ -86,7 +86,7 @@ pub struct PluginReport {
 /// The cost of preparing a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PreparationReport {
-    /// Whether the compiled code came from the cache.
+    /// True if the compiled code came from the cache.
     pub from_cache: bool,
     /// Time to run `init` and keep its memory, in milliseconds.
     pub prepare_ms: f64,

@@ -118,7 +118,7 @@ impl ToolSchema {
         &self.value
     }
 
-    /// Whether arguments fit, without a limit of steps. Use it only for the host's own arguments.
+    /// True if arguments fit, without a limit of steps. Use it only for the host's own arguments.
     pub fn accepts(&self, arguments: &Value) -> bool {
         self.validator.is_valid(arguments)
     }

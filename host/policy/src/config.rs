@@ -32,7 +32,7 @@ pub struct Qwen3Config {
     /// Base of the rotary frequencies. Default 10,000; Qwen3 has 1,000,000.
     #[serde(default = "default_rope_theta")]
     pub rope_theta: f64,
-    /// Whether the vocabulary head is the embedding. Default false, as in transformers.
+    /// True if the vocabulary head is the embedding. Default false, as in transformers.
     #[serde(default)]
     pub tie_word_embeddings: bool,
     /// Standard deviation of initial weights; those that write into the residual stream get this divided by

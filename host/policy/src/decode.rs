@@ -117,7 +117,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a slot holds nothing.
+    /// True if a slot holds nothing.
     pub fn is_empty(&self, slot: usize) -> bool {
         self.len(slot) == 0
     }

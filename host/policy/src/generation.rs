@@ -14,7 +14,7 @@ pub struct GenerationConfig {
     /// Ids that end generation.
     #[serde(default)]
     eos_token_id: Ids,
-    /// Whether the checkpoint's authors sample; if not, they decode greedily.
+    /// True if the checkpoint's authors sample; if not, they decode greedily.
     #[serde(default)]
     do_sample: bool,
     #[serde(default)]

@@ -192,7 +192,7 @@ impl Model {
         self.config.rms_norm_eps as f32
     }
 
-    /// Whether it computes with the fused operators, the default, and not with the plain ones.
+    /// True if it computes with the fused operators, the default, and not with the plain ones.
     pub fn fused(&self) -> bool {
         self.operators == Operators::Fused
     }

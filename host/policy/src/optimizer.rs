@@ -23,7 +23,7 @@ pub use config::{OptimizerConfig, Schedule};
 pub struct StepReport {
     /// Global norm of the gradient before clipping.
     pub grad_norm: f64,
-    /// Whether it was clipped.
+    /// True if it was clipped.
     pub clipped: bool,
 }
 

@@ -43,12 +43,12 @@ impl SamplingParams {
         }
     }
 
-    /// Whether the most probable token is always taken.
+    /// True if the most probable token is always taken.
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }
 
-    /// Whether some tokens can never be drawn, so that the reported log-probability is not that of the draw.
+    /// True if some tokens can never be drawn, so that the reported log-probability is not that of the draw.
     pub fn truncates(&self) -> bool {
         self.top_p < 1.0 || self.top_k > 0
     }
@@ -158,7 +158,7 @@ impl Sampler {
         })
     }
 
-    /// The log-probability that [`Self::sample`] would report for `id`, of a row of logits that has it.
+    /// The log-probability that [`Self::sample`] would report for `id`, given its row of logits.
     pub fn log_prob(&self, logits: &[f32], id: u32) -> f32 {
         head::LogSoftmax::new(logits, self.params.log_prob_temperature()).log_prob(id as usize)
     }

@@ -12,7 +12,7 @@ use crate::ops::embedding::plain_embedding;
 pub(crate) struct Trunk {
     /// The input of the vocabulary head, `[targets, hidden]`, on a tape.
     pub(crate) rows: Tensor,
-    /// With checkpointing: every layer's input, and the last layer's output as the leaf of the tape.
+    /// Every layer's input, and the last layer's output as the leaf of the tape. Only with checkpointing.
     saved: Option<(Vec<Tensor>, Var)>,
 }
 

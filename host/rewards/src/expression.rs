@@ -68,7 +68,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether the condition is true for this value of its term.
+    /// True if the condition is true for this value of its term.
     pub fn holds(&self, value: f64) -> bool {
         match self.comparison {
             Comparison::AtLeast => value >= self.number,

@@ -335,7 +335,7 @@ impl RewardPlugin {
     }
 }
 
-/// Whether a call that ended like this needed more than its limits allow.
+/// True if a call that ended like this needed more than its limits allow.
 fn is_limit(ended: Ended) -> bool {
     matches!(
         ended,

@@ -60,7 +60,7 @@ impl Conversation {
         self.said.extend(Utterance::from_prompt(prompt, protocol));
     }
 
-    /// Whether the user speaks before the agent does.
+    /// True if the user speaks before the agent does.
     pub(crate) fn waits_for_user(&self) -> bool {
         self.said
             .last()

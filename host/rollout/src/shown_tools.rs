@@ -35,7 +35,7 @@ pub struct ToolView {
     pub hold_out: BTreeSet<String>,
     /// Maps the author's name of a tool to the name that the model sees. Default: none.
     pub rename: BTreeMap<String, String>,
-    /// Whether the parameters of every tool are in a different order for each task. Default: false.
+    /// True if the parameters of every tool are in a different order for each task. Default: false.
     pub permute_parameters: bool,
 }
 
@@ -82,7 +82,7 @@ impl ShownTools {
 }
 
 impl ToolView {
-    /// Whether the tools are shown unchanged.
+    /// True if the tools are shown unchanged.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }

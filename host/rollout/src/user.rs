@@ -137,7 +137,7 @@ pub enum TaskUserError {
     },
 }
 
-/// Whether a model plays the user of `task`.
+/// True if a model plays the user of `task`.
 pub fn is_played_by_model(task: &Task) -> bool {
     task.environment.is_some()
         && task.setup.get("user").and_then(serde_json::Value::as_str) == Some("model")
@@ -170,14 +170,14 @@ pub(crate) fn instruction_of(task: &Task) -> Result<&str, TaskUserError> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub enum UsersMode {
-    /// By the environments themselves.
+    /// The environments play them.
     Solo,
-    /// By a model, in all tasks.
+    /// A model plays them in all tasks.
     Model {
         /// The model's name.
         model: String,
     },
-    /// By a model, in some tasks.
+    /// A model plays them in some tasks.
     Mixed {
         /// The model's name.
         model: String,

@@ -31,7 +31,7 @@ pub const IN_RUN: &str = "run:";
 /// Name of the built-in chat template.
 pub(crate) const SMALL_TEMPLATE: &str = "small";
 
-/// Whether a data binding refers to the run's folder instead of an operator's path.
+/// True if a data binding refers to the run's folder instead of an operator's path.
 fn is_in_run(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(IN_RUN))
 }

@@ -328,7 +328,7 @@ pub enum GoldError {
         /// The reason.
         source: Unwritable,
     },
-    /// The answer is not read from the turn that has it.
+    /// The configured rule does not read the answer from the turn that has it.
     #[error("its answer {answer:?} would not be read as that by `dialogue.answer`: {turn:?}")]
     Unread {
         /// The answer.

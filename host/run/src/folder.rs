@@ -80,9 +80,9 @@ pub struct NewRunFolder {
     path: PathBuf,
     /// Path to which the replaced run was moved.
     aside: Option<PathBuf>,
-    /// Whether the folder itself was made for this run.
+    /// True if the folder itself was made for this run.
     made: bool,
-    /// Whether the run has started.
+    /// True if the run has started.
     kept: bool,
     lock: Option<RunLock>,
     reporter: Arc<dyn RunReporter>,
@@ -189,7 +189,7 @@ impl Drop for NewRunFolder {
     }
 }
 
-/// Whether an attempt to start a run here was killed before there was a run.
+/// True if an attempt to start a run here was killed before there was a run.
 fn is_abandoned(path: &Path) -> bool {
     path.join(STARTING_FILE).is_file() && !is_run(path)
 }

@@ -1,5 +1,5 @@
-//! Observes the training loops of a run: reports progress, evaluates at set steps, and asks the loop to stop after an
-//! interruption.
+//! Observes the training loops of a run: reports progress, evaluates at set steps, and asks the loop to stop after a
+//! request of the user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,13 +96,10 @@ impl RunObserver {
         self.reporter.evaluated(moment, &evaluation);
         Ok(evaluation)
     }
-}
 
-#[async_trait]
-impl Observer for RunObserver {
-    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-        self.reporter.stepped(done.line, done.steps);
-        let (phase, step, last) = (done.phase(), done.step(), done.is_last());
+    /// Makes the evaluations that are due after a step.
+    async fn evaluate(&mut self, done: StepDone<'_>) -> Result<(), RunFailure> {
+        let (phase, step, last) = (done.phase, done.step, done.is_last());
         let every = self.parts.config.eval.every;
         // RL's curve begins at the end of SFT.
         let due = last || phase == Phase::Rl && step.is_multiple_of(every);
@@ -129,15 +126,27 @@ impl Observer for RunObserver {
             self.test(moment, done.model, phase, step, done.metrics)
                 .await?;
         }
-        Ok(if self.interruption.requests() > 0 {
-            Control::Interrupt
-        } else {
-            Control::Continue
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Observer for RunObserver {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        if let Some(line) = done.line {
+            self.reporter.stepped(line, done.steps);
+        }
+        let interruption = self.interruption.clone();
+        let evaluated = interruption.unless_abandoned(self.evaluate(done)).await;
+        Ok(match evaluated.transpose()? {
+            None => Control::Abandon,
+            Some(()) if interruption.requests() > 0 => Control::Interrupt,
+            Some(()) => Control::Continue,
         })
     }
 
-    fn abandons_step(&self) -> bool {
-        self.interruption.requests() > 1
+    async fn step_abandoned(&self) {
+        self.interruption.abandoned().await;
     }
 }
 

@@ -67,13 +67,16 @@ fn user_prompt(config: &mut RunConfig) -> Option<&mut PathBuf> {
     config.user.as_mut()?.prompt.as_mut()
 }
 
-/// Reports problems of plugins that the run may need. `rlf-host plugin list` shows all problems.
+/// Reports problems of plugins that the run may need, except those that the error `refused` already tells.
+/// `rlf-host plugin list` shows all problems.
 fn report_problems(
     registry: &Registry,
     config: &RunConfig,
     tasks: &dyn TaskSource,
+    refused: Option<&RunFailure>,
     reporter: &dyn RunReporter,
 ) {
+    let error = refused.map(ToString::to_string).unwrap_or_default();
     let rewards = config.rewards.stack.iter().map(|entry| &entry.plugin);
     let environments = tasks.environments();
     let named = config.plugins.keys().chain(rewards);
@@ -81,8 +84,10 @@ fn report_problems(
     // If tasks may use all loaded tools, a missing tool changes what the model is offered.
     let all = tasks.tools().is_none();
     for problem in registry.problems() {
-        if all || named.contains(&problem.plugin) || problem.plugin == "*" {
-            reporter.warn(&problem.to_string());
+        let text = problem.to_string();
+        let needed = all || named.contains(&problem.plugin) || problem.plugin == "*";
+        if needed && !error.contains(&text) {
+            reporter.warn(&text);
         }
     }
 }
@@ -190,9 +195,15 @@ impl RunParts {
             shown: config.shown_tools.clone(),
             user: user.clone(),
         };
-        // Before the check, which fails if a tool is missing.
-        report_problems(&registry, &config, &*tasks, reporter);
-        tasks.check(&context)?;
+        let checked = tasks.check(&context);
+        report_problems(
+            &registry,
+            &config,
+            &*tasks,
+            checked.as_ref().err(),
+            reporter,
+        );
+        checked?;
         let dialogue = context.dialogue;
         let demonstrations = (config.sft.is_some())
             .then(|| tasks.demonstrations(&dialogue, &config.shown_tools))

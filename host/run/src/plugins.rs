@@ -54,7 +54,7 @@ pub struct PluginSources {
     pub directories: Vec<PathBuf>,
     /// The directory of shipped plugins, which comes last. `None` leaves them out.
     pub shipped: Option<PathBuf>,
-    /// Whether components are compiled in a separate process with limits on memory and time. That process is this
+    /// True if components are compiled in a separate process with limits on memory and time. That process is this
     /// program, started with the argument [`rlf_sandbox::prepare_process::ARGUMENT`]. So set this only in a program
     /// whose `main` then calls [`rlf_sandbox::prepare_process::prepare_from_stdin`]. Without it, an untrusted component
     /// can take any amount of memory and time while it is compiled.

@@ -32,7 +32,7 @@ pub trait RunReporter: Send + Sync {
     /// An evaluation is done. `moment` is empty for those within a phase.
     fn evaluated(&self, _moment: &str, _evaluation: &Evaluation) {}
 
-    /// No more steps follow, of the run or of its control.
+    /// The last step of the run, or of its control, is done.
     fn phases_ended(&self) {}
 
     /// The control begins: SFT for as many steps as take the seconds that RL took.

@@ -78,7 +78,7 @@ pub enum RunEnd {
 /// [`runtime`](crate::runtime) makes.
 ///
 /// If training fails before tools and rewards have worked once, the folder is left as it was, including a run that was
-/// to be replaced.
+/// to be replaced. A run that is interrupted before then is kept, so that it can be resumed.
 pub fn train(
     mut config: RunConfig,
     options: &TrainOptions,
@@ -123,12 +123,18 @@ pub fn train(
         label_users(&parts, &mut run);
         let interruption = options.interruption.clone();
         let mut observer = RunObserver::new(parts.clone(), reporter.clone(), interruption);
+        let mut tried = Some(());
         if checkpoint.is_none() {
-            try_parts(&parts, &model, &mut run, &mut observer).await?;
+            let trying = try_parts(&parts, &model, &mut run, &mut observer);
+            let trying = options.interruption.unless_abandoned(trying).await;
+            tried = trying.transpose()?;
         }
-        // Tools and rewards have worked once, so the run has started.
+        // Tools and rewards have worked once, or their user has stopped them: the run has started.
         if let Some(folder) = folder {
             folder.keep()?;
+        }
+        if tried.is_none() {
+            return Ok(RunEnd::Interrupted);
         }
         let end = train_phases(
             &parts,

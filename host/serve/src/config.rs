@@ -62,7 +62,7 @@ pub struct ServeConfig {
     /// Unused connections are kept for the same time. Key `client_ms`, default 30,000 ms.
     #[serde(rename = "client_ms", with = "milliseconds")]
     pub client: Duration,
-    /// Maximum number of files that a program may be given, and again of files that it may return. Default: 1,000.
+    /// Maximum number of files that a program may be given, and of files that it may return. Default: 1,000.
     pub max_files: usize,
     /// Maximum number of cells of a notebook. Default: 1,000.
     pub max_cells: usize,

@@ -62,7 +62,7 @@ where
 struct Traffic {
     /// Number of requests whose answers are not completely written.
     in_hand: AtomicUsize,
-    /// Whether the system has no room for the bytes to write.
+    /// True if the system has no room for the bytes to write.
     is_blocked: AtomicBool,
 }
 

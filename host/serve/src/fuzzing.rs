@@ -7,12 +7,12 @@ pub fn path(name: &str) -> Option<String> {
     scratch::path(name).ok()
 }
 
-/// Whether `body` is a valid request of `/run_code`.
+/// True if `body` is a valid request of `/run_code`.
 pub fn run_code(body: &[u8]) -> bool {
     body::parse::<protocol::RunCodeRequest>(body).is_ok()
 }
 
-/// Whether `body` is a valid request of `/run_jupyter`.
+/// True if `body` is a valid request of `/run_jupyter`.
 pub fn run_jupyter(body: &[u8]) -> bool {
     body::parse::<protocol::RunJupyterRequest>(body).is_ok()
 }

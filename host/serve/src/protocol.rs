@@ -70,7 +70,7 @@ pub(crate) struct RunCodeRequest {
     #[serde(default = "ten_seconds")]
     #[expect(dead_code, reason = "no language here has a compiler of its own")]
     pub(crate) compile_timeout: Seconds,
-    /// Seconds of CPU time, and again of time as the program sees it; clamped to the interpreter's limit.
+    /// Seconds of CPU time, and of the time that the program sees; at most the interpreter's limit.
     #[serde(default = "ten_seconds")]
     pub(crate) run_timeout: Seconds,
     /// Megabytes, clamped to the interpreter's limit; -1 for that limit.

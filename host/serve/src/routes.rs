@@ -229,7 +229,7 @@ impl Drop for Line {
     }
 }
 
-/// Whether a route needs no token.
+/// True if a route needs no token.
 fn is_open(path: &str) -> bool {
     OPEN.contains(&path)
 }

@@ -157,7 +157,7 @@ async fn in_turns(
     Ok((report, cpu))
 }
 
-/// Whether the program's own time limit stopped it.
+/// True if the program's own time limit stopped it.
 fn ran_out_of_time(report: &ProgramReport) -> bool {
     let stopped = report.stopped.as_ref();
     stopped.is_some_and(|stopped| matches!(stopped_end(stopped), Ok((End::OutOfTime, _))))

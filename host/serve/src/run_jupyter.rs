@@ -123,7 +123,7 @@ struct NotebookRun {
 }
 
 impl NotebookRun {
-    /// Whether all cells ran.
+    /// True if all cells ran.
     fn is_whole(&self) -> bool {
         self.end == End::Finished(Some(0))
     }

@@ -88,7 +88,7 @@ impl Token {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 
-    /// Whether an `Authorization` header contains the token: as `Bearer TOKEN`, or as the password of `Basic`. Clients
+    /// True if an `Authorization` header contains the token: as `Bearer TOKEN`, or as the password of `Basic`. Clients
     /// that only take a URL send the latter for `http://any:TOKEN@host/run_code`.
     pub(crate) fn is_shown_by(&self, header: &[u8]) -> bool {
         let Some(space) = header.iter().position(|byte| *byte == b' ') else {

@@ -32,11 +32,11 @@ pub struct ToolManagerConfig {
     /// Number of calls of one tool that may run at once, unless its plugin's grants set another. Further calls wait,
     /// within their deadline. Default: 256.
     pub max_concurrency: usize,
-    /// Bytes of results kept of tools that declare themselves deterministic, so that the same call does not run twice.
-    /// It costs a look-up for each call and trusts the tool's declaration, so it is useful for calls that take
-    /// milliseconds. Default: 0, which turns it off.
+    /// Maximum number of bytes of kept results of tools that declare themselves deterministic. The same call then does
+    /// not run twice. It costs a look-up for each call and trusts the tool's declaration, so it is useful for calls
+    /// that take milliseconds. Default: 0, which turns it off.
     pub cache_bytes: usize,
-    /// Whether a plugin whose file is replaced during the run serves later calls with its new component, if its grants
+    /// True if a plugin whose file is replaced during the run serves later calls with its new component, if its grants
     /// allow that component. Calls under way end on the old one. The hash of the component that served is kept with
     /// each call. Default: true.
     pub reload: bool,
@@ -227,7 +227,7 @@ impl ToolManager {
         }
     }
 
-    /// Whether there is a tool of this name.
+    /// True if there is a tool of this name.
     pub fn has(&self, name: &str) -> bool {
         self.inner.by_name.contains_key(name)
     }
@@ -479,7 +479,7 @@ impl NestedCalls for ToolManager {
     }
 }
 
-/// Whether a call may be repeated after something it needed was unavailable.
+/// True if a call may be repeated after something it needed was unavailable.
 fn is_repeatable(hints: Hints) -> bool {
     hints.idempotent || hints.read_only
 }

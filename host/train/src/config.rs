@@ -120,8 +120,8 @@ pub struct RlConfig {
     /// Above 1 plus this, the ratio gives no gradient (for positive advantages). Default 0.28
     /// ("clip-higher" of DAPO, arXiv:2503.14476).
     pub clip_high: f64,
-    /// Weight of the KL to the reference policy, which RL began with. `grpo` has it in the loss,
-    /// `reinforce++` in the reward. Default 0, which needs no reference policy in memory.
+    /// Weight of the KL to the reference policy, which RL began with. `grpo` adds it to the loss, `reinforce++` to the
+    /// reward. Default 0, which needs no reference policy in memory.
     pub kl_coefficient: f64,
     /// Weight of the entropy bonus in the loss. Default 0.
     pub entropy_coefficient: f64,

@@ -10,7 +10,8 @@ use rlf_dialogue::task::Task;
 use rlf_dialogue::trajectory::Trajectory;
 use serde_json::{Value, json};
 
-/// Prompt, turn, observation, turn; ids, lengths and log-probabilities follow from the numbers.
+/// A trajectory of a prompt, a turn, an observation and a turn. Ids, lengths and log-probabilities follow from the
+/// arguments.
 pub(crate) fn two_turns(group: usize, sample: usize, vocab: u32) -> Trajectory {
     let id = |i: usize| (group * 5 + sample * 3 + i * 7) as u32 % vocab;
     let turn = |first: usize, n: usize| {

@@ -1,5 +1,6 @@
 //! The learner of a phase: where it begins, when it is saved, and the reference policy.
 
+use futures_util::FutureExt;
 use rlf_policy::{AdamW, Model, OptimizerConfig};
 
 use crate::error::TrainError;
@@ -12,9 +13,9 @@ use crate::run::{Checkpoint, OPTIMIZER, RunDirectory, TrainerState};
 pub(crate) enum Begin<'a> {
     /// The phase is already done.
     Done,
-    /// At its first step.
+    /// It begins at its first step.
     Fresh,
-    /// In its middle.
+    /// It continues from this checkpoint.
     At(&'a Checkpoint),
 }
 
@@ -24,7 +25,7 @@ impl<'a> Begin<'a> {
         match resumed {
             Some(checkpoint) if checkpoint.state.phase > phase => Self::Done,
             Some(checkpoint) if checkpoint.state.phase == phase => {
-                if checkpoint.state.step >= steps {
+                if checkpoint.state.step >= steps && !checkpoint.state.unobserved {
                     Self::Done
                 } else {
                     Self::At(checkpoint)
@@ -36,17 +37,20 @@ impl<'a> Begin<'a> {
 }
 
 /// Ends a step whose line is written: shows it to the observer, and saves a checkpoint if one is due. Returns how the
-/// phase ends if it ends here.
+/// phase ends if it ends here. `line` is None for a step that was done before the run was resumed.
 pub(crate) async fn after_step(
     observer: &mut dyn Observer,
-    line: &Line,
+    line: Option<&Line>,
     steps: u64,
     state: &mut TrainerState,
     run: &mut RunDirectory,
     model: &Model,
     optimizer: &AdamW,
 ) -> Result<Option<PhaseEnd>, TrainError> {
+    state.metrics = run.metrics().position();
     let done = StepDone {
+        phase: state.phase,
+        step: state.step,
         line,
         steps,
         model,
@@ -56,20 +60,26 @@ pub(crate) async fn after_step(
         .after_step(done)
         .await
         .map_err(|source| TrainError::Observer {
-            phase: line.phase(),
-            step: line.step(),
+            phase: state.phase,
+            step: state.step,
             source,
         })?;
-    state.finished = state.step >= steps;
+    state.unobserved = control == Control::Abandon;
+    state.finished = state.step >= steps && !state.unobserved;
     let due = state.step.is_multiple_of(run.keep().every);
-    if due || state.finished || control == Control::Interrupt {
+    if due || state.finished || control != Control::Continue {
         save(state, run, model, optimizer)?;
     }
     Ok(match control {
-        Control::Interrupt => Some(PhaseEnd::Interrupted),
+        Control::Interrupt | Control::Abandon => Some(PhaseEnd::Interrupted),
         _ if state.finished => Some(PhaseEnd::Finished),
         Control::Continue => None,
     })
+}
+
+/// True if the observer abandons the step under way.
+pub(crate) fn is_abandoned(observer: &dyn Observer) -> bool {
+    observer.step_abandoned().now_or_never().is_some()
 }
 
 /// Ends a phase inside a step, whose updates are discarded: the run resumes from its newest checkpoint. If the step has

@@ -59,9 +59,9 @@ pub enum Objective {
 /// equation 4. All log-probabilities are at the temperature of sampling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClippedPolicy {
-    /// The ratio gives a gradient down to 1 minus this.
+    /// The ratio is clipped below at 1 minus this value.
     pub clip_low: f64,
-    /// The ratio gives a gradient up to 1 plus this.
+    /// The ratio is clipped above at 1 plus this value.
     pub clip_high: f64,
     /// Weight of the KL to the reference policy; 0 needs no reference policy.
     pub kl_coefficient: f64,

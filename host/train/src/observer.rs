@@ -16,12 +16,19 @@ pub enum Control {
     Continue,
     /// Save and stop the run, so that it can be resumed.
     Interrupt,
+    /// As [`Control::Interrupt`], although the observer was not done with the step, for example because it broke off an
+    /// evaluation. A resumed run shows it the step again, without the lines that it wrote this time.
+    Abandon,
 }
 
-/// A step that has just been done.
+/// A step that is done.
 pub struct StepDone<'a> {
-    /// The step's line, which is already written.
-    pub line: &'a Line,
+    /// The phase.
+    pub phase: Phase,
+    /// Steps done in the phase, at least 1.
+    pub step: u64,
+    /// The step's line, which is already written. None if the step was done before the run was resumed.
+    pub line: Option<&'a Line>,
     /// Number of steps of this phase.
     pub steps: u64,
     /// The policy after the update.
@@ -31,19 +38,9 @@ pub struct StepDone<'a> {
 }
 
 impl StepDone<'_> {
-    /// The phase.
-    pub fn phase(&self) -> Phase {
-        self.line.phase()
-    }
-
-    /// Steps done, at least 1.
-    pub fn step(&self) -> u64 {
-        self.line.step()
-    }
-
-    /// Whether the phase has no more steps.
+    /// True if the phase has no more steps.
     pub fn is_last(&self) -> bool {
-        self.step() >= self.steps
+        self.step >= self.steps
     }
 }
 
@@ -52,16 +49,16 @@ impl StepDone<'_> {
 /// An observer runs before the step's checkpoint is written, so that its lines are part of the
 /// checkpoint. Evaluations at the end of a phase belong here. Its decisions must follow from the
 /// weights and the step, or a resumed run differs from an uninterrupted one
-/// ([`Control::Interrupt`] and [`Observer::abandons_step`] excepted).
+/// (interruptions and [`Observer::step_abandoned`] excepted).
 #[async_trait]
-pub trait Observer: Send {
+pub trait Observer: Send + Sync {
     /// Called after every step.
     async fn after_step(&mut self, step: StepDone<'_>) -> Result<Control, BoxError>;
 
-    /// Whether the step under way is abandoned: RL asks before each of its updates, so that nobody waits for more than one.
-    /// The step's updates are discarded, and a resumed run repeats it as a whole. Default: no.
-    fn abandons_step(&self) -> bool {
-        false
+    /// Completes when the step under way is to be abandoned. RL then breaks off the rollout, or stops before its next
+    /// update. The step's updates are discarded, and a resumed run repeats it as a whole. Default: never.
+    async fn step_abandoned(&self) {
+        std::future::pending().await
     }
 }
 

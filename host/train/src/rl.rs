@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 use rlf_policy::{Model, Sequence};
 
 use crate::batch::Batch;
@@ -17,7 +17,7 @@ use crate::loss::{Objective, token_weights};
 use crate::minibatch::{mini_batches, shuffled};
 use crate::observer::Observer;
 use crate::phase::{Phase, PhaseEnd};
-use crate::rollouts::Rollouts;
+use crate::rollouts::{Experience, Rollouts};
 use crate::run::{Checkpoint, RunDirectory};
 use crate::summary;
 use crate::update::{self, Updates, WeightedSequence};
@@ -46,21 +46,31 @@ pub fn train<'a>(
             _ => Some(learner::reference(run, model)?),
         };
 
+        if state.unobserved {
+            let ended = learner::after_step(
+                observer,
+                None,
+                config.steps,
+                &mut state,
+                run,
+                model,
+                &optimizer,
+            );
+            if let Some(end) = ended.await? {
+                return Ok(end);
+            }
+        }
         while state.step < config.steps {
             let step = state.step;
 
             // Play.
             let started = Instant::now();
-            let experience = rollouts
-                .play(model, step)
-                .await
-                .map_err(|source| TrainError::Rollouts { step, source })?;
+            let Some(experience) = play(rollouts, observer, model, step).await? else {
+                return learner::abandon_step(0, &state, run, model, &optimizer);
+            };
             let rollout_time = started.elapsed();
 
             // Grade.
-            if observer.abandons_step() {
-                return learner::abandon_step(0, &state, run, model, &optimizer);
-            }
             let started = Instant::now();
             let mut batch = Batch::new(&experience.groups, estimator.smallest_group())?;
             refuse_biased(&batch, step, config.max_dropped_groups)?;
@@ -76,7 +86,7 @@ pub fn train<'a>(
             for epoch in 0..config.epochs {
                 let order = shuffled(seed, step, epoch, trained.len());
                 for part in mini_batches(order.len(), config.mini_batches) {
-                    if observer.abandons_step() {
+                    if learner::is_abandoned(observer) {
                         return learner::abandon_step(updates.done, &state, run, model, &optimizer);
                     }
                     let members: Vec<usize> = order[part].iter().map(|i| trained[*i]).collect();
@@ -114,7 +124,7 @@ pub fn train<'a>(
             }
             let ended = learner::after_step(
                 observer,
-                &line,
+                Some(&line),
                 config.steps,
                 &mut state,
                 run,
@@ -127,6 +137,21 @@ pub fn train<'a>(
         }
         Ok(PhaseEnd::Finished)
     })
+}
+
+/// Plays the groups of a step. None if the observer abandoned the step.
+async fn play(
+    rollouts: &mut dyn Rollouts,
+    observer: &dyn Observer,
+    model: &Model,
+    step: u64,
+) -> Result<Option<Experience>, TrainError> {
+    let played = match select(rollouts.play(model, step), observer.step_abandoned()).await {
+        Either::Left((played, _)) => played,
+        Either::Right(_) => return Ok(None),
+    };
+    let experience = played.map_err(|source| TrainError::Rollouts { step, source })?;
+    Ok((!learner::is_abandoned(observer)).then_some(experience))
 }
 
 fn refuse_biased(batch: &Batch, step: u64, limit: f64) -> Result<(), TrainError> {

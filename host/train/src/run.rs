@@ -207,17 +207,22 @@ impl RunDirectory {
 
     /// Writes a checkpoint. `save` writes weights and optimiser into the folder it is given. If it
     /// fails, nothing is left, and the previous checkpoint stays the newest.
+    ///
+    /// An unobserved state keeps its position in the metrics: lines after it are cut off when the run resumes.
     pub fn checkpoint<E: From<RunError>>(
         &mut self,
         mut state: TrainerState,
         save: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<Checkpoint, E> {
         state.elapsed = self.metrics.elapsed();
-        state.metrics = self.metrics.sync()?;
+        let written = self.metrics.sync()?;
+        if !state.unobserved {
+            state.metrics = written;
+        }
         Checkpoint::write(self.lock.path(), state, self.keep.keep_last, save)
     }
 
-    /// Whether the state of this phase and step is saved.
+    /// True if the state of this phase and step is saved.
     pub(crate) fn has_checkpoint(&self, state: &TrainerState) -> bool {
         state.folder(self.path()).exists()
     }

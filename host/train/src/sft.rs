@@ -35,6 +35,20 @@ pub fn train<'a>(
             begin => learner::begin(&begin, Phase::Sft, seed, model, config.optimizer)?,
         };
 
+        if state.unobserved {
+            let ended = learner::after_step(
+                observer,
+                None,
+                config.steps,
+                &mut state,
+                run,
+                model,
+                &optimizer,
+            );
+            if let Some(end) = ended.await? {
+                return Ok(end);
+            }
+        }
         while state.step < config.steps {
             let (step, started) = (state.step, Instant::now());
             let refused = |source: BoxError| TrainError::Demonstrations { step, source };
@@ -97,7 +111,7 @@ pub fn train<'a>(
             run.metrics().write(&line)?;
             let ended = learner::after_step(
                 observer,
-                &line,
+                Some(&line),
                 config.steps,
                 &mut state,
                 run,

@@ -19,6 +19,7 @@ use rlf_policy::{
 };
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
 use rlf_train::loss::Aggregation;
+use rlf_train::metrics::Line;
 use rlf_train::observer::{Control, Observer, StepDone, Unobserved};
 use rlf_train::phase::{Phase, PhaseEnd};
 use rlf_train::rollouts::{BoxError, DemonstrationSource, Experience, Rollouts};
@@ -268,7 +269,7 @@ struct KillAfter(Phase, u64);
 #[async_trait]
 impl Observer for KillAfter {
     async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-        if (done.phase(), done.step()) == (self.0, self.1) {
+        if (done.phase, done.step) == (self.0, self.1) {
             Err("killed".into())
         } else {
             Ok(Control::Continue)
@@ -278,6 +279,16 @@ impl Observer for KillAfter {
 
 /// Runs both phases, from the beginning or from the run's last state.
 fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<PhaseEnd, String> {
+    run_with(folder, resume, &mut play(), observer)
+}
+
+/// As [`run`], with rollouts of the caller's.
+fn run_with(
+    folder: &Path,
+    resume: bool,
+    rollouts: &mut dyn Rollouts,
+    observer: &mut dyn Observer,
+) -> Result<PhaseEnd, String> {
     let spec = RunSpec {
         config_toml: "seed = 3".into(),
         ..RunSpec::default()
@@ -314,7 +325,7 @@ fn run(folder: &Path, resume: bool, observer: &mut dyn Observer) -> Result<Phase
             &rl_config(),
             SEED,
             &mut model,
-            &mut play(),
+            rollouts,
             &mut run,
             resumed,
             observer,
@@ -407,7 +418,7 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     #[async_trait]
     impl Observer for StopAt {
         async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-            let stop = (done.phase(), done.step()) == (Phase::Rl, self.0);
+            let stop = (done.phase, done.step) == (Phase::Rl, self.0);
             Ok(if stop {
                 Control::Interrupt
             } else {
@@ -433,7 +444,7 @@ fn an_interrupted_run_saves_and_goes_on_where_it_stopped() {
     );
 }
 
-/// Abandons RL's step 3 (counted from 0) before the update with a number from 0, or while its trajectories are played.
+/// Abandons RL's step 3 (counted from 0) before the update with a number from 0, or when its trajectories are played.
 struct AbandonAt {
     steps: u64,
     /// Questions to be answered with no, of which each step has one more than updates.
@@ -444,17 +455,19 @@ struct AbandonAt {
 #[async_trait]
 impl Observer for AbandonAt {
     async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
-        if done.phase() == Phase::Rl {
-            self.steps = done.step();
+        if done.phase == Phase::Rl {
+            self.steps = done.step;
         }
         Ok(Control::Continue)
     }
 
-    fn abandons_step(&self) -> bool {
+    async fn step_abandoned(&self) {
         let asked = |all: &std::sync::atomic::AtomicU64| {
             all.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
         };
-        self.steps == 3 && asked(&self.asked) == self.most
+        if self.steps != 3 || asked(&self.asked) != self.most {
+            std::future::pending().await
+        }
     }
 }
 
@@ -482,6 +495,96 @@ fn an_abandoned_step_is_discarded_and_repeated_as_a_whole() {
         assert_eq!(newest, Path::new(expected), "{most}");
         assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
         assert!(remains(&stopped) == whole, "{most}");
+    }
+}
+
+/// A game in which a step never ends.
+struct EndlessAt(u64);
+
+#[async_trait]
+impl Rollouts for EndlessAt {
+    async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
+        if step == self.0 {
+            std::future::pending::<()>().await;
+        }
+        play().play(policy, step).await
+    }
+}
+
+#[test]
+fn an_abandoned_rollout_is_broken_off_and_its_step_is_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    assert_eq!(run(&whole, false, &mut Unobserved), Ok(PhaseEnd::Finished));
+    let stopped = folder.path().join("stopped");
+    let mut observer = AbandonAt {
+        steps: 0,
+        asked: 0.into(),
+        most: 0,
+    };
+    assert_eq!(
+        run_with(&stopped, false, &mut EndlessAt(3), &mut observer),
+        Ok(PhaseEnd::Interrupted)
+    );
+    // Step 3 has no regular checkpoint.
+    assert!(stopped.join("checkpoints/rl-000003").is_dir());
+    assert_eq!(run(&stopped, true, &mut Unobserved), Ok(PhaseEnd::Finished));
+    assert!(remains(&stopped) == remains(&whole));
+}
+
+/// Writes two lines after every step, and abandons one step between them.
+struct EvaluateTwice(Option<(Phase, u64)>);
+
+#[async_trait]
+impl Observer for EvaluateTwice {
+    async fn after_step(&mut self, done: StepDone<'_>) -> Result<Control, BoxError> {
+        let line = |split: &str| Line::new(done.phase, done.step).value("split", split.into());
+        done.metrics.write(&line("validation"))?;
+        if self.0 == Some((done.phase, done.step)) {
+            return Ok(Control::Abandon);
+        }
+        done.metrics.write(&line("test"))?;
+        Ok(Control::Continue)
+    }
+}
+
+#[test]
+fn a_step_whose_evaluation_was_broken_off_is_kept_and_evaluated_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    assert_eq!(
+        run(&whole, false, &mut EvaluateTwice(None)),
+        Ok(PhaseEnd::Finished)
+    );
+    let whole = remains(&whole);
+    // Between two regular checkpoints, at one, and at the end of each phase.
+    for (phase, step) in [
+        (Phase::Sft, 1),
+        (Phase::Sft, 4),
+        (Phase::Rl, 2),
+        (Phase::Rl, 3),
+        (Phase::Rl, 5),
+    ] {
+        let stopped = folder.path().join(format!("stopped-{phase}-{step}"));
+        let mut observer = EvaluateTwice(Some((phase, step)));
+        let newest = format!("{phase}-{step:06}");
+        for resume in [false, true] {
+            assert_eq!(
+                run(&stopped, resume, &mut observer),
+                Ok(PhaseEnd::Interrupted)
+            );
+            let latest = fs::read_link(stopped.join("checkpoints/latest")).unwrap();
+            assert_eq!(latest, Path::new(&newest));
+        }
+        assert_eq!(
+            run(&stopped, true, &mut EvaluateTwice(None)),
+            Ok(PhaseEnd::Finished)
+        );
+        assert!(remains(&stopped) == whole, "{newest}");
+        assert_eq!(
+            run(&stopped, true, &mut EvaluateTwice(None)),
+            Ok(PhaseEnd::AlreadyDone)
+        );
     }
 }
 

@@ -42,6 +42,16 @@ fn refused_with(experiment: &Experiment, attempt: &Ended, parts: &[&str]) {
 }
 
 #[test]
+fn a_data_slot_that_does_not_exist_is_told_once() {
+    let experiment = Experiment::tiny().with("plugins.lookup.data.wrong", "facts.csv");
+    // No warning comes before the error.
+    let refused = experiment.try_train("run", &[]);
+    let mistake = "binds data that the plugin has no slot for: `wrong`; its slots are: table";
+    refused_cleanly(&experiment, &refused, &[mistake, "[tasks.facts]"]);
+    assert_eq!(refused.stderr.matches(mistake).count(), 1, "{refused}");
+}
+
+#[test]
 fn an_unknown_key_is_named_with_its_place_and_the_nearest_one() {
     let experiment = Experiment::tiny();
     let text = "seed = 1\nouput = \"run\"\n";

@@ -64,6 +64,58 @@ nothing
 }
 
 #[test]
+fn an_empty_result_and_a_state_that_did_not_change_are_said_in_words() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("Counter.py");
+    let server = "
+from mcp.server.fastmcp import FastMCP
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def load_scenario(self, scenario):
+        self.count = scenario.get('count', 0)
+
+    def save_scenario(self):
+        return {'count': self.count}
+
+
+api = Counter()
+mcp = FastMCP(name='Counter')
+
+
+@mcp.tool()
+def look() -> str:
+    return ''
+
+
+@mcp.tool()
+def add() -> str:
+    api.count += 1
+    return 'added'
+";
+    fs::write(&file, server).expect("can be written");
+    let commands = "Counter-look {}\ndiff\nCounter-add {}\ndiff\nCounter-look {}\ndiff\n";
+    let file = file.to_str().expect("a plain name");
+    let played = env(&Host::new(), &["try", file], commands);
+    let printed = played.succeeded().stdout.as_str();
+    let lines: Vec<&str> = printed.lines().collect();
+    let change = "  ~ Counter.count: 0 -> 1";
+    let expected = [
+        "(empty)",
+        "(no change)",
+        "added",
+        change,
+        change,
+        "(empty)",
+        "(no change)",
+    ];
+    assert!(lines.ends_with(&expected), "{played}");
+}
+
+#[test]
 fn a_call_that_is_not_made_fails_a_pipe_and_one_that_fails_does_not() {
     let play = |line: &str| {
         let scenario = some_scenario("Gym");

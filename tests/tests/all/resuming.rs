@@ -1,9 +1,15 @@
 //! No run loses anything, however it ends, and no run is changed or replaced by accident.
 
 use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use rlf_tests::Experiment;
+use rlf_tests::{ChatEndpoint, Experiment, Reply};
 use rustix::process::Signal;
+
+use crate::users::{LEAVES, shop, task};
 
 /// The exit code of a run that was asked to stop and saved its state.
 const INTERRUPTED: i32 = 75;
@@ -83,6 +89,106 @@ fn a_second_interrupt_discards_the_step_and_the_run_goes_on_from_its_last_checkp
     assert!(weights == others, "the weights differ");
 }
 
+/// A user who stops answering.
+struct Stall {
+    user: &'static str,
+    /// Number of conversations that the user still begins.
+    conversations: usize,
+    /// Told when the user does not answer.
+    stalled: Sender<()>,
+}
+
+/// Users who write one message and then leave, except for the one who stalls, if any.
+#[derive(Clone, Default)]
+struct Users(Arc<Mutex<Option<Stall>>>);
+
+impl Users {
+    fn start(&self) -> ChatEndpoint {
+        let users = self.clone();
+        ChatEndpoint::start(move |question| {
+            let messages = question.messages();
+            if messages.iter().any(|(role, _)| *role == "assistant") {
+                return Reply::Says(LEAVES);
+            }
+            let mut stall = users.0.lock().expect("nothing panics with it");
+            match &mut *stall {
+                Some(stall) if messages[0].1.contains(stall.user) => {
+                    if stall.conversations == 0 {
+                        // Only the first one is waited for.
+                        let _ = stall.stalled.send(());
+                        return Reply::Stalls;
+                    }
+                    stall.conversations -= 1;
+                }
+                _ => {}
+            }
+            Reply::Says("Where is my order?")
+        })
+    }
+
+    /// Lets the user stall after so many conversations. The receiver gets a message when that has happened.
+    fn stall(&self, user: &'static str, conversations: usize) -> Receiver<()> {
+        let (stalled, receiver) = mpsc::channel();
+        *self.0.lock().expect("nothing panics with it") = Some(Stall {
+            user,
+            conversations,
+            stalled,
+        });
+        receiver
+    }
+
+    /// Lets every user answer.
+    fn answer(&self) {
+        *self.0.lock().expect("nothing panics with it") = None;
+    }
+}
+
+#[test]
+fn a_second_interrupt_breaks_off_a_rollout_and_an_evaluation_and_the_run_loses_nothing() {
+    let users = Users::default();
+    let endpoint = users.start();
+    let (trained, tested) = (task("asker", None), task("tester", None));
+    let shop = shop(&endpoint, &[trained], &[tested]).with_toml(
+        "sft.steps = 2
+        rl.steps = 2
+        rl.prompts_per_step = 1
+        rl.group_size = 4
+        rl.mini_batches = 1
+        rewards.stack = [
+            {plugin = 'reward-verdict'},
+            {plugin = 'format', weights = {well_formed = 0.5, answered = 0.25}},
+        ]
+        checkpoint.every = 1
+        user.timeout_ms = 600000",
+    );
+    let whole = shop.train("whole", &[]);
+    // An evaluation has two conversations, a greedy and a sampled one. The newest checkpoint is that of the last whole step.
+    for (run, user, conversations, newest) in [
+        ("first-evaluation", "tester", 0, None),
+        ("evaluation-of-sft", "tester", 2, Some("sft-000002")),
+        ("first-rollout", "asker", 0, Some("sft-000002")),
+        ("second-rollout", "asker", 4, Some("rl-000001")),
+        ("last-evaluation", "tester", 4, Some("rl-000002")),
+    ] {
+        let stalled = users.stall(user, conversations);
+        let stopped = {
+            let mut running = shop.start(run, &[]);
+            let waited = stalled.recv_timeout(Duration::from_mins(4));
+            waited.unwrap_or_else(|error| panic!("{run}: nobody was asked: {error}"));
+            // The process is stopped while both signals are sent, so that the second is pending when it handles the first.
+            for signal in [Signal::STOP, Signal::INT, Signal::TERM, Signal::CONT] {
+                running.signal(signal);
+            }
+            running.wait()
+        };
+        assert_eq!(stopped.code(), Some(INTERRUPTED), "{run}: {stopped}");
+        let latest = fs::read_link(shop.run(run).checkpoint("latest")).ok();
+        assert_eq!(latest.as_deref(), newest.map(Path::new), "{run}");
+        users.answer();
+        whole.assert_same(&shop.train(run, &["--resume"]));
+    }
+}
+
 #[test]
 fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
     let experiment = Experiment::tiny();
@@ -95,6 +201,26 @@ fn a_finished_run_goes_on_where_more_steps_are_asked_for() {
         longer.weights()["rl-000006/model.safetensors"]
             == whole.weights()["rl-000006/model.safetensors"]
     );
+}
+
+#[test]
+fn a_finished_run_that_is_resumed_says_that_it_is_complete_and_changes_nothing() {
+    let experiment = Experiment::tiny();
+    let trained = experiment.try_train("run", &[]);
+    assert!(
+        trained.succeeded().stdout.contains(" s in all\n"),
+        "{trained}"
+    );
+    let run = experiment.run("run");
+    let (weights, metrics) = (run.weights(), run.metrics());
+    let resumed = experiment.try_train("run", &["--resume"]);
+    let complete = "\nthe run is already complete: nothing was left to do\n";
+    assert!(resumed.succeeded().stdout.contains(complete), "{resumed}");
+    assert!(!resumed.stdout.contains("s in all"), "{resumed}");
+    // The results are shown again.
+    let table = "success on the test split";
+    assert!(resumed.stdout.contains(table), "{resumed}");
+    assert!(weights == run.weights() && metrics == run.metrics());
 }
 
 #[test]

@@ -8,7 +8,11 @@ use serde_json::Value;
 #[test]
 fn a_run_writes_metrics_checkpoints_trajectories_and_a_report_that_read_well() {
     let experiment = Experiment::calling().with("rl.mini_batches", 1);
-    let run = experiment.train("run", &[]);
+    let trained = experiment.try_train("run", &[]);
+    let template = "template small.jinja: would change earlier turns if it rendered them again (call with other white \
+                    space in its JSON); this run keeps them as sampled, so nothing is lost\n";
+    assert!(trained.succeeded().stdout.contains(template), "{trained}");
+    let run = experiment.run("run");
 
     let metrics = run.metrics();
     let mut last = 0.0;
@@ -187,6 +191,16 @@ fn checkpoints_are_read_by_eval_and_rollout(experiment: &Experiment, run: &RunFo
     assert_eq!(first["trajectory"]["task"], first["task"]["id"]);
     assert!(first["score"]["reward"].is_number(), "{first}");
     assert_eq!(first, record());
+    let (finish, answer) = (
+        &first["trajectory"]["finish"],
+        &first["trajectory"]["answer"],
+    );
+    let finish = finish.as_str().expect("is a word");
+    let answer = answer
+        .as_str()
+        .map_or("none".to_owned(), |answer| format!("{answer:?}"));
+    let end = format!("  finished: {finish}, answer {answer}\n");
+    assert!(shown.stdout.contains(&end), "no `{end}`: {shown}");
 }
 
 fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
@@ -206,6 +220,19 @@ fn the_report_is_one_page_of_its_own(experiment: &Experiment, run: &RunFolder) {
     ] {
         assert!(page.contains(part), "no `{part}` in the page");
     }
+    // The newest step comes first, with the samples of each question together.
+    let mut questions = 0;
+    for samples in
+        run.trajectories()["rl-000004.jsonl"].chunk_by(|one, next| one["task"] == next["task"])
+    {
+        let succeed = |record: &&Value| record["score"]["success"] == true;
+        let (count, solved) = (samples.len(), samples.iter().filter(succeed).count());
+        let heading = format!("<summary>step 4 · {count} samples, {solved} succeed · ");
+        assert!(page.contains(&heading), "no `{heading}` in the page");
+        assert_eq!(count, 4);
+        questions += 1;
+    }
+    assert_eq!(questions, 2);
     let elsewhere = experiment.path("elsewhere.html");
     let output = elsewhere.to_str().expect("a plain name");
     let written = experiment

@@ -11,7 +11,7 @@ use rlf_tests::{ChatEndpoint, Ended, Experiment, Host, Question, Reply, RunFolde
 use serde_json::{Value, json};
 
 /// The text that users must write to leave. Environments receive `###STOP###` instead.
-const LEAVES: &str = "Thank you! GOODBYE";
+pub(crate) const LEAVES: &str = "Thank you! GOODBYE";
 
 /// The replies of each user in turn; after these the user must not be asked again.
 const USERS: &[(&str, &[Reply])] = &[
@@ -103,7 +103,7 @@ fn lay_out(folder: &Path) {
 }
 
 /// A task in which the agent must tell a user `output`.
-fn task(user: &str, output: Option<&str>) -> Value {
+pub(crate) fn task(user: &str, output: Option<&str>) -> Value {
     let outputs: Vec<&str> = output.into_iter().collect();
     json!({
         "id": user, "source": "shop", "prompt": [], "environment": "tau-retail",
@@ -188,7 +188,7 @@ fn speaking(users: &ChatEndpoint, conversations: &[Value]) -> Experiment {
 }
 
 /// [`speaking`], in the store.
-fn shop(users: &ChatEndpoint, train: &[Value], test: &[Value]) -> Experiment {
+pub(crate) fn shop(users: &ChatEndpoint, train: &[Value], test: &[Value]) -> Experiment {
     let experiment =
         speaking(users, &taught()).with_toml("plugins.tau-retail.data.retail = 'retail'");
     lay_out(&experiment.path("retail"));

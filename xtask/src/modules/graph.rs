@@ -67,7 +67,7 @@ struct Names<'crates> {
 #[derive(Clone, Copy)]
 struct Home {
     module: usize,
-    /// Whether the path names the module, and not an item inside it.
+    /// True if the path names the module, and not an item inside it.
     whole: bool,
 }
 
@@ -137,7 +137,7 @@ impl Names<'_> {
         })
     }
 
-    /// Whether a path in `module` that begins with `word` is a path of this crate, globs aside.
+    /// True if a path in `module` that begins with `word` is a path of this crate, globs aside.
     fn begins_here(&self, module: usize, word: &str) -> bool {
         matches!(word, "crate" | "self" | "super")
             || self.child(module, word).is_some()

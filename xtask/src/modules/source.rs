@@ -383,13 +383,13 @@ impl<'source> Parser<'source> {
         }
     }
 
-    /// Whether the token here continues a path, or a method call.
+    /// True if the token here continues a path, or a method call.
     fn after_path(&self) -> bool {
         self.at > 0 && matches!(self.tokens[self.at - 1].kind, Kind::Path | Kind::Mark('.'))
     }
 }
 
-/// Whether an attribute restricts its item to test builds.
+/// True if an attribute restricts its item to test builds.
 fn only_tests(attribute: &[Token]) -> bool {
     let is = |at: usize, word: &str| matches!(&attribute.get(at), Some(Token { kind: Kind::Word(other), .. }) if other == word);
     is(0, "cfg") && (1..attribute.len()).any(|at| is(at, "test") && !(at >= 2 && is(at - 2, "not")))

@@ -146,13 +146,13 @@ fn load(plugins: &Path, functions: &Path, sandbox: &Sandbox) -> anyhow::Result<T
     Ok(ToolManager::new(&registry, &ToolManagerConfig::default())?)
 }
 
-/// Whether a schema accepts the arguments. A schema can demand more than its types say, so generated arguments may be
+/// True if a schema accepts the arguments. A schema can demand more than its types say, so generated arguments may be
 /// refused.
 fn is_valid(schema: &Value, arguments: &Value) -> bool {
     ToolSchema::parse(&schema.to_string()).is_ok_and(|schema| validate(&schema, arguments).is_ok())
 }
 
-/// Whether a tool's source reads the clock, which differs between the sandbox and the machine.
+/// True if a tool's source reads the clock, which differs between the sandbox and the machine.
 fn asks_for_the_clock(row: &Row, tool: &str) -> anyhow::Result<bool> {
     const CLOCKS: [&str; 12] = [
         ".now(",

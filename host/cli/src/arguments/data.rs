@@ -28,16 +28,17 @@ pub(crate) struct Import {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// File to write, as JSON lines. An existing file is replaced once all rows are read; a pipe or device is written
-    /// to
+    /// to directly
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Format of all rows, one of `rlf-host data formats` (default: recognised for each row)
+    /// Format of all rows, one of `rlf-host data formats` (default: the format is recognised for each row)
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
     /// Environment of the tasks (default: the format's own)
     #[arg(long, value_name = "NAME")]
     pub(crate) environment: Option<String>,
-    /// Code that FTRL's functions can see: clean (imports and the other functions) or published (neither, as published)
+    /// Code that FTRL's functions can see. clean: their imports and the other functions; published: neither, as in
+    /// FTRL's own executor
     #[arg(long, default_value = "clean", value_name = "clean|published")]
     pub(crate) scoping: String,
     /// Import FTRL's step-level rows, whose conversation is already under way, as tasks of one turn
@@ -48,7 +49,8 @@ pub(crate) struct Import {
     /// FILE is then the tasks that the run was given.
     #[arg(long, value_name = "RUN")]
     pub(crate) steps_of: Option<PathBuf>,
-    /// Player of tau-bench's customer: solo (none; the model is given what the customer knows) or model
+    /// Player of tau-bench's customer. solo: nobody, and the model is told what the customer knows; model: a language
+    /// model
     #[arg(long, default_value = "solo", value_name = "solo|model")]
     pub(crate) user: String,
     /// Leave out the reasoning of demonstrated turns

@@ -29,8 +29,8 @@ pub(crate) enum PluginCommand {
     /// Everything that a configuration grants is shown with its file and line. Limits that differ from the default are
     /// marked with `*`.
     ///
-    /// `instance` is the measured cost of a fresh instance: the median over 50 ms in which instances are made one after
-    /// another and nothing is called in them. `init` is included if it runs in every call. "Its own" memory is what
+    /// `instance` is the cost of a fresh instance. It is measured by making instances for 50 ms, one after another and
+    /// without a call; the median is printed. `init` is included if it runs in every call. "Its own" memory is what
     /// each further live instance takes: the pages it wrote to, its stack and the host's records. All other memory is
     /// shared, or untouched and not allocated.
     ///

@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the installed compiler can build guests. The error says how to make it able to.
+/// True if the installed compiler can build guests. The error says how to make it able to.
 fn wasm_target() -> Result<String, String> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", WASM_TARGET])

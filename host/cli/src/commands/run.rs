@@ -140,8 +140,8 @@ pub(crate) fn run(options: &arguments::Run) -> anyhow::Result<ExitCode> {
     Ok(exit_code(&report))
 }
 
-/// Passes on what the program prints. A terminal gets text that cannot control it; everything else gets the bytes as
-/// they are.
+/// Passes on the program's output. A terminal gets text that cannot control it; a file or a pipe gets the bytes
+/// unchanged.
 fn pass_on(stream: Stream, bytes: &[u8]) {
     let (mut stdout, mut stderr) = (std::io::stdout().lock(), std::io::stderr().lock());
     let (out, is_terminal): (&mut dyn Write, bool) = match stream {
@@ -183,7 +183,7 @@ fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{mark} {text}");
 }
 
-/// Whether two paths of a program are the same file. Both start at its root.
+/// True if two paths of a program are the same file. Both start at its root.
 fn same_place(one: &str, other: &str) -> bool {
     one.trim_start_matches('/') == other.trim_start_matches('/')
 }
@@ -321,7 +321,7 @@ fn interpreter(options: &arguments::Run, language: &str) -> anyhow::Result<Inter
     )
 }
 
-/// Whether a problem only says that a configuration grants something to a plugin that is not installed.
+/// True if a problem only says that a configuration grants something to a plugin that is not installed.
 fn is_absent(problem: &rlf_plugins::problem::Problem) -> bool {
     problem.plugin != "*" && problem.kind == rlf_plugins::problem::ProblemKind::Grants
 }

@@ -84,7 +84,8 @@ fn configured(config: ServeConfig, options: &arguments::Serve) -> ServeConfig {
     config
 }
 
-/// Prints the address and what is served. The address comes first, because a caller that asked for port 0 reads it.
+/// Prints the address, then the languages, tools and rewards that are served. The address comes first, because a caller
+/// that asked for port 0 reads it.
 fn announce(server: &Server) {
     say!("listening on http://{}", server.address());
     let (tools, rewards) = server.offers();

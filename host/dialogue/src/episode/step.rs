@@ -1,4 +1,4 @@
-//! What an [`Episode`](super::Episode) asks of its caller: the input of the generator, the next step, and an
+//! The requests of an [`Episode`](super::Episode) to its caller: input for the generator, the next step, and an
 //! environment's reply.
 
 use crate::message::Content;
@@ -52,6 +52,6 @@ pub enum Reply {
     Said(Vec<Content>),
     /// The episode is over.
     Ended,
-    /// There is no answer: the turn's outcome is decided as without an environment.
+    /// No answer. The turn's outcome is decided as without an environment.
     Silence,
 }

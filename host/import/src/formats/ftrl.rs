@@ -70,7 +70,7 @@ impl Unsolved {
     }
 }
 
-/// Whether the output contains every part of a sub-answer. Parts are separated by commas.
+/// True if the output contains every part of a sub-answer. Parts are separated by commas.
 fn contains_parts(said: &str, answer: &str) -> bool {
     answer.split(", ").all(|part| said.contains(&plain(part)))
 }

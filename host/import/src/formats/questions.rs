@@ -1,4 +1,4 @@
-//! Questions with answers: `question, answer`, as HotpotQA, MuSiQue and GSM8K have them.
+//! Questions with answers: `question, answer`, the form of HotpotQA, MuSiQue and GSM8K.
 
 use rlf_dialogue::{Message, Role, Task};
 use serde_json::Value;

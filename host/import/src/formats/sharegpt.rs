@@ -49,7 +49,7 @@ pub(crate) fn demonstration(row: &Row, context: &RowContext) -> Result<Demonstra
     Demonstration::from_conversation(row, context, offered, conversation, given)
 }
 
-/// One call or a list of them, as JSON. `field` is the field that has it.
+/// One call or a list of them, as JSON. `field` is the name of its field.
 fn calls(text: &str, field: &str) -> Result<Vec<rlf_dialogue::ToolCall>, RowError> {
     let fail = |problem: String| RowError::field(field, problem);
     let value: Value =

@@ -17,7 +17,7 @@ pub(crate) fn task(row: Row, context: &RowContext) -> Result<Task, RowError> {
     Ok(task)
 }
 
-/// Whether a row is of a format whose ids need not be unique in a file.
+/// True if a row is of a format whose ids need not be unique in a file.
 pub(crate) fn ids_may_repeat(row: &Value) -> bool {
     ["reward_model", "question", "task_id"]
         .iter()

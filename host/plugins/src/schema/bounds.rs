@@ -52,8 +52,8 @@ impl Cost {
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     once: Cost,
-    /// The additional cost of an `unevaluated…` keyword beside it. Everything that applies to the same value is checked
-    /// again, to find what it evaluated.
+    /// The additional cost of an `unevaluated…` keyword beside it: everything that applies to the same value is checked
+    /// again, to find the evaluated parts.
     again: Cost,
     depth: usize,
 }

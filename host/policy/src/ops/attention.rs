@@ -147,7 +147,8 @@ pub(crate) fn store_keys(keys: &[f32], dim: usize, first_position: usize, tiles:
     }
 }
 
-/// One head of one sequence, given keys as tiles: what the decoder calls. Row `r` is at position `visible - 1 + step r`.
+/// Attention of one head of one sequence, given keys as tiles. The decoder calls it. Row `r` is at position `visible -
+/// 1 + step r`.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn attend_cached(
     queries: &[f32],

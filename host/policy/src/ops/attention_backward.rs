@@ -32,7 +32,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// At least `len` numbers, of any value.
+/// The first `len` numbers of a buffer, which grows if it is shorter. They may have any value.
 fn room(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
     if buffer.len() < len {
         buffer.resize(len, 0.0);

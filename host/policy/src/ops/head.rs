@@ -168,7 +168,7 @@ impl LogSoftmax {
         self.normaliser.log_prob(self.shifted[id])
     }
 
-    /// Whether every logit was a number.
+    /// True if every logit was a number.
     pub(crate) fn is_finite(&self) -> bool {
         self.normaliser.sum.is_finite() && self.normaliser.sum >= 1.0
     }

@@ -110,7 +110,7 @@ impl<'a> Weight<'a> {
         }
     }
 
-    /// Only the first `n` columns.
+    /// The same layer with only the first `n` columns.
     pub(crate) fn first_columns(self, n: usize) -> Self {
         Self {
             n: n.min(self.n),

@@ -91,11 +91,11 @@ mod x86 {
 
     use super::{EXPONENT_BIAS, Kernel, LANES, Lanes};
 
-    /// Two halves of eight. Only made in [`run_avx2`].
+    /// AVX2, with two halves of eight lanes. A value is made only in [`run_avx2`].
     #[derive(Clone, Copy)]
     pub(crate) struct Avx2(());
 
-    /// Only made in [`run_avx512`].
+    /// AVX-512. A value is made only in [`run_avx512`].
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(());
 

@@ -78,7 +78,7 @@ pub(super) fn write_new(folder: &Path, pieces: &[&[u8]]) -> io::Result<PathBuf> 
     Ok(path)
 }
 
-/// Opens a regular file. A pipe in its place is an error at once, instead of a wait for whoever writes to it.
+/// Opens a regular file. A pipe in its place is an error at once; opening it would wait for a writer.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path)?;

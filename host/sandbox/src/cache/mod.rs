@@ -43,7 +43,7 @@ pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
     max_bytes: u64,
-    /// Whether entries are mapped under a lease, if the kernel gives one.
+    /// True if entries are mapped under a lease, if the kernel gives one.
     under_lease: bool,
 }
 

@@ -78,7 +78,7 @@ mod linux {
 
     use super::pieces;
 
-    /// Whether this process may write a file of `bytes`. A limit on the size of files counts files in memory too, and
+    /// True if this process may write a file of `bytes`. A limit on the size of files counts files in memory too, and
     /// a write beyond it ends the process.
     pub(super) fn may_write(bytes: u64) -> bool {
         getrlimit(Resource::Fsize)

@@ -54,17 +54,17 @@ pub struct SandboxConfig {
     /// none.
     pub cache_bytes: u64,
     /// Limit of wall-clock and of CPU time for checking, snapshotting and compiling one component, beside its
-    /// `init`. Key `prepare_ms`, default 120,000 ms. Kept where `prepare_elsewhere` is set.
+    /// `init`. Key `prepare_ms`, default 120,000 ms. It applies only if `prepare_elsewhere` is set.
     #[serde(rename = "prepare_ms", with = "milliseconds")]
     pub prepare: Duration,
-    /// Memory that preparing one component may take. Default 4 GiB. Kept where `prepare_elsewhere` is set.
+    /// Memory that preparing one component may take. Default 4 GiB. It applies only if `prepare_elsewhere` is set.
     pub prepare_memory_bytes: u64,
     /// Prepare components in a child process: this program, started with
     /// [`prepare_process::ARGUMENT`](crate::prepare_process::ARGUMENT). Not a key of a configuration: a program
     /// sets it if it handles that argument.
     #[serde(skip)]
     pub prepare_elsewhere: bool,
-    /// Whether compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only for
+    /// True if compiled code is mapped from the cache instead of copied first, so that the process starts faster. Only for
     /// processes that end soon and may be killed: if anyone opens such a file of the cache for writing, the kernel ends
     /// this process with SIGKILL before it lets them. rlf-host itself never writes to an existing file of the cache.
     /// Not a key of a configuration. Default: false.

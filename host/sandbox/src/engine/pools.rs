@@ -11,7 +11,8 @@ use super::reset::Reset;
 use super::settings::engine_configuration;
 use crate::limits::TABLE_ELEMENTS;
 
-/// Largest number of memories, at 4 GiB of address space each; exceeded only if every place needs one.
+/// Maximum number of memories, each of which takes 4 GiB of address space. It is exceeded only if every place needs
+/// one.
 const MAX_MEMORIES: u32 = 15_000;
 
 /// Sizes of the pools, as chosen for this machine.

@@ -92,7 +92,7 @@ impl<'a> ComponentSource<'a> {
     }
 }
 
-/// A stream that hashes what is read from it, and keeps only what is not parsed yet.
+/// A stream that hashes all bytes read from it, and keeps only those that are not parsed yet.
 struct Stream<R> {
     from: R,
     hasher: blake3::Hasher,
@@ -152,7 +152,7 @@ impl<R: Read> Stream<R> {
     }
 }
 
-/// Reads a component to its end. What is nested in it is hashed, but not parsed.
+/// Reads a component to its end. Nested components are hashed, but not parsed.
 fn identify(stream: &mut Stream<impl Read>) -> Result<ComponentInfo, LoadError> {
     stream.read(&mut 0)?;
     check_start(stream.unparsed())?;

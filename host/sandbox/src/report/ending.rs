@@ -132,19 +132,19 @@ impl Stopped {
         }
     }
 
-    /// For a host function that ends the call because the operator does not allow it.
+    /// The end of a call that a host function ends because the operator does not allow it.
     pub fn denied(reason: impl Into<String>) -> Self {
         Self::new(Ending::Denied, reason)
     }
 
-    /// For a host function that ends the call because the guest asked for more than the limit `name` allows.
+    /// The end of a call that a host function ends because the guest asked for more than the limit `name` allows.
     pub fn limited(name: &str, value: u64, asked: u64) -> Self {
         let limit = LimitReached::new(name, value, asked);
         let reason = format!("the plugin asked for more than it may ({limit})");
         Self::by_limit(Ending::Denied, reason, limit)
     }
 
-    /// For a host function that ends the call because a dependency of the host failed.
+    /// The end of a call that a host function ends because a dependency of the host failed.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::new(Ending::Unavailable, reason)
     }

@@ -61,7 +61,7 @@ type Body = Box<
 pub struct CallReport<R> {
     /// The value, or the reason why there is none.
     pub outcome: Result<R, Stopped>,
-    /// Its standard output, also if it was stopped.
+    /// Its standard output, even if it was stopped.
     pub stdout: Output,
     /// Its standard error: a panic's message, for instance.
     pub stderr: Output,

@@ -109,8 +109,8 @@ impl Sandbox {
     }
 }
 
-/// Reads what the component imports and exports. Refuses it if it is too large, imports what it may not, or was built for
-/// another contract.
+/// Reads the imports and exports of the component. Refuses it if it is too large, imports what it may not, or was built
+/// for another contract.
 fn check(
     request: &LoadRequest<'_>,
     gates: &Gates,

@@ -22,7 +22,7 @@ pub(crate) struct Pace {
 }
 
 impl Default for Pace {
-    /// Nothing is known yet, so the first calls are not brief.
+    /// The pace of a template whose calls are not known yet: its first calls do not count as brief.
     fn default() -> Self {
         Self {
             average_ns: AtomicU32::new(Self::TICK.as_nanos() as u32),

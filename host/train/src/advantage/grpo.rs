@@ -13,7 +13,8 @@ use super::{AdvantageEstimator, Sample};
 /// with the unbiased deviation, as TRL and verl compute it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grpo {
-    /// Keeps the quotient finite if the rewards of a group hardly differ. Default 1e-6.
+    /// Number added to the deviation, so that the quotient stays finite if the rewards of a group hardly differ.
+    /// Default 1e-6.
     pub eps: f64,
 }
 

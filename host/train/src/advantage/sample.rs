@@ -207,7 +207,7 @@ impl Sample {
         self.values.as_deref()
     }
 
-    /// Whether the trajectory is excluded.
+    /// True if the trajectory is excluded.
     pub fn excluded(&self) -> bool {
         self.excluded
     }

@@ -47,6 +47,11 @@ impl AppendFile {
         Ok(())
     }
 
+    /// Its length.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Waits until the file is on disk, and returns its length.
     pub(crate) fn sync(&self) -> Result<u64, RunError> {
         self.file

@@ -32,8 +32,11 @@ pub struct TrainerState {
     pub phase: Phase,
     /// Steps done in the phase.
     pub step: u64,
-    /// Whether the phase has no more steps after this one.
+    /// True if the phase has no more steps after this one.
     pub finished: bool,
+    /// True if the observer was not done with the step. A resumed run shows it the step again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unobserved: bool,
     /// Updates of the optimiser in this phase: steps times mini-batches times epochs, without those
     /// that had no gradient.
     pub updates: u64,
@@ -43,7 +46,7 @@ pub struct TrainerState {
     pub seed: u64,
     /// Time spent, without the times in which the run was interrupted.
     pub elapsed: Duration,
-    /// Lengths of the metrics files.
+    /// Lengths to which a resumed run cuts the metrics files.
     pub metrics: MetricsPosition,
 }
 
@@ -55,6 +58,7 @@ impl TrainerState {
             phase,
             step,
             finished: false,
+            unobserved: false,
             updates: 0,
             data_position: 0,
             seed,
@@ -193,12 +197,17 @@ impl Checkpoint {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// The name of a checkpoint's folder.
 fn name(phase: Phase, step: u64) -> String {
     format!("{phase}-{step:06}")
 }
 
-/// Whether a folder's name is one that [`name`] gives.
+/// True if a folder's name is one that [`name`] gives.
 fn is_name(folder: &str) -> bool {
     folder.split_once('-').is_some_and(|(phase, step)| {
         Phase::ALL.iter().any(|known| known.as_str() == phase)

@@ -42,7 +42,7 @@ pub(super) fn reference_path(run: &Path) -> PathBuf {
     run.join("reference")
 }
 
-/// Whether `path` holds the files that [`RunDirectory::create`](super::RunDirectory::create) writes,
+/// True if `path` holds the files that [`RunDirectory::create`](super::RunDirectory::create) writes,
 /// and so may be replaced as a run.
 pub fn is_run(path: &Path) -> bool {
     [config_path(path), machine_path(path), plugins_path(path)]

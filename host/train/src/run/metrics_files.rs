@@ -84,6 +84,14 @@ impl Metrics {
             .append(&tensorboard::scalars(wall_time(), line.step(), scalars))
     }
 
+    /// The lengths of the files.
+    pub(crate) fn position(&self) -> MetricsPosition {
+        MetricsPosition {
+            lines: self.lines.bytes(),
+            events: self.events.bytes(),
+        }
+    }
+
     /// Waits until all lines are on disk, and returns the lengths of the files.
     pub(super) fn sync(&self) -> Result<MetricsPosition, RunError> {
         Ok(MetricsPosition {

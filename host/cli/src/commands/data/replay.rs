@@ -95,7 +95,7 @@ pub(super) fn run(
 struct Replayed {
     /// The reason why the row cannot be right, if there is one.
     problem: Option<String>,
-    /// Whether the environment judges the first state to be a success.
+    /// True if the environment judges the first state to be a success.
     is_idle: bool,
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn find(
     })
 }
 
-/// Whether a path holds environments in Python: a file, or a folder that contains a server.
+/// True if a path holds environments in Python: a file, or a folder that contains a server.
 fn is_python(path: &Path) -> bool {
     if path.is_dir() {
         let servers = PythonEnvironment {
@@ -118,7 +118,7 @@ fn is_python(path: &Path) -> bool {
     }
 }
 
-/// Whether a path holds a component: a `.wasm` file, or the folder of a plugin.
+/// True if a path holds a component: a `.wasm` file, or the folder of a plugin.
 fn is_component(path: &Path) -> bool {
     if path.is_dir() {
         path.join("plugin.toml").exists()
@@ -140,7 +140,7 @@ fn sources_for(added: Option<&Path>, path: &Path) -> PluginSources {
     sources
 }
 
-/// Whether a path holds environments as data: a file, or a folder that contains a specification.
+/// True if a path holds environments as data: a file, or a folder that contains a specification.
 pub(crate) fn is_specification(path: &Path) -> bool {
     if !path.is_dir() {
         return path.is_file() && Format::from_path(path).is_some();

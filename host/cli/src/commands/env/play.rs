@@ -65,7 +65,7 @@ struct Play<'a> {
     now: Value,
     before: Value,
     as_json: bool,
-    /// Whether a call was stopped or could not be made.
+    /// True if a call was stopped or could not be made.
     stopped: bool,
 }
 

@@ -162,7 +162,7 @@ fn dry_run(input: &Input, options: &RowOptions, as_json: bool) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was verified in this run.
+/// The rows that were verified in this run.
 #[derive(Debug, Clone, Copy, Default)]
 struct VerifiedNow {
     rows: usize,

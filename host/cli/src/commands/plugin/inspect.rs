@@ -90,7 +90,7 @@ pub(super) fn loaded(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what the files of a plugin say if it does not load. Nothing of the plugin is run.
+/// Describes a plugin that does not load, from its files. Nothing of the plugin is run.
 pub(super) fn refused(
     identity: &PluginIdentity,
     mut configured: PluginSettings,

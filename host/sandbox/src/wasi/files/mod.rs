@@ -42,7 +42,7 @@ pub(crate) enum FileGrant {
 }
 
 impl FileGrant {
-    /// Checks what is granted.
+    /// Checks the grants.
     pub(crate) fn new(
         scratch: Option<&ScratchFiles>,
         host_directory: Option<&Path>,

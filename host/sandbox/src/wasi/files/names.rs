@@ -1,5 +1,4 @@
-//! Names in the tree: finding, making, removing and moving them, as POSIX has it for a file system
-//! without links.
+//! Names in the tree: finding, making, removing and moving them, by the rules of POSIX for a file system without links.
 
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
@@ -16,7 +15,7 @@ struct Place<'a> {
 }
 
 impl Tree {
-    /// Walks from `base`. Every name on the path must exist and be a directory's, and no `..` leads above `base`: a
+    /// Walks from `base`. Every name on the path must exist and name a directory, and no `..` leads above `base`: a
     /// handle gives access only to its own directory.
     fn place<'a>(&self, base: Inode, path: &'a str) -> Result<Place<'a>, ErrorCode> {
         let path = Path::parse(path)?;
@@ -65,7 +64,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Opens what a path names, or makes the file.
+    /// Opens the file or directory that a path names, or makes the file.
     pub(crate) fn open_at(
         &mut self,
         base: Inode,

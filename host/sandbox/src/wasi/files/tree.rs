@@ -44,7 +44,7 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    /// Whether it has a name. A node without one lives while it is open, as in POSIX.
+    /// True if it has a name. A node without one lives while it is open, as in POSIX.
     pub(super) linked: bool,
     open: u32,
     pub(super) times: Times,
@@ -186,7 +186,7 @@ impl Tree {
         })
     }
 
-    /// Sets what is given; the change itself happens `now`.
+    /// Sets the times that are given. The change itself happens `now`.
     pub(crate) fn set_times(
         &mut self,
         inode: Inode,
