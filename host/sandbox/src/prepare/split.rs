@@ -40,15 +40,6 @@ const CORE_INSTANCE: u8 = 2;
 const CORE_TYPE: u8 = 3;
 const ALIAS: u8 = 6;
 
-/// The type by which the code imports its memory. It fits every usual memory, so the code does not depend on the size.
-const ANY_MEMORY: MemoryType = MemoryType {
-    minimum: 0,
-    maximum: None,
-    memory64: false,
-    shared: false,
-    page_size_log2: None,
-};
-
 /// A component in two parts.
 pub(crate) struct Split {
     /// A component that imports the image.
@@ -71,7 +62,10 @@ fn try_split(component: &[u8]) -> Result<Option<Split>, Reencoded> {
     }
     let mut largest: Option<(u32, OwnMemory<'_>)> = None;
     let modules = parts.iter().filter(|(id, _)| *id == MODULE);
+    // Modules to which the memory is passed on may want a part of its size to be known.
+    let mut known_pages = 0;
     for (index, (_, module)) in (0..).zip(modules) {
+        known_pages = known_pages.max(imported_pages(module)?);
         if let Some(memory) = OwnMemory::read(module)?
             && memory.bytes
                 > largest
@@ -84,10 +78,31 @@ fn try_split(component: &[u8]) -> Result<Option<Split>, Reencoded> {
     let Some((holder, memory)) = largest else {
         return Ok(None);
     };
+    let imported = MemoryType {
+        // The whole size differs from snapshot to snapshot.
+        minimum: known_pages.min(memory.shape.minimum),
+        ..memory.shape
+    };
     Ok(Some(Split {
-        code: code_component(&parts, holder)?,
+        code: code_component(&parts, holder, imported)?,
         image: memory.image(),
     }))
+}
+
+/// The largest memory that a module wants to import, in pages.
+fn imported_pages(module: &[u8]) -> Result<u64> {
+    let mut pages = 0;
+    for (id, body) in sections(module)? {
+        if id == IMPORT {
+            let imports = ImportSectionReader::new(BinaryReader::new(body, 0))?;
+            for import in imports.into_imports() {
+                if let TypeRef::Memory(memory) = import?.ty {
+                    pages = pages.max(memory.initial);
+                }
+            }
+        }
+    }
+    Ok(pages)
 }
 
 /// The memory of a core module that has exactly one.
@@ -129,7 +144,9 @@ impl<'a> OwnMemory<'a> {
                     shape = Some(MemoryType {
                         minimum: memory.initial,
                         maximum: memory.maximum,
-                        ..ANY_MEMORY
+                        memory64: false,
+                        shared: false,
+                        page_size_log2: None,
                     });
                 }
                 START => return Ok(None),
@@ -176,10 +193,14 @@ impl<'a> OwnMemory<'a> {
     }
 }
 
-/// The component of these sections, in which core module number `holder` imports its memory.
-fn code_component(parts: &[(u8, &[u8])], holder: u32) -> Result<Vec<u8>, Reencoded> {
+/// The component of these sections, in which core module number `holder` imports its memory, of the given type.
+fn code_component(
+    parts: &[(u8, &[u8])],
+    holder: u32,
+    memory: MemoryType,
+) -> Result<Vec<u8>, Reencoded> {
     let mut image = ModuleType::new();
-    image.export(MEMORY_NAME, EntityType::Memory(ANY_MEMORY));
+    image.export(MEMORY_NAME, EntityType::Memory(memory));
     let mut types = CoreTypeSection::new();
     types.ty().module(&image);
     let mut imports = ComponentImportSection::new();
@@ -199,7 +220,7 @@ fn code_component(parts: &[(u8, &[u8])], holder: u32) -> Result<Vec<u8>, Reencod
         let reader = BinaryReader::new(data, 0);
         match id {
             MODULE if modules.next() == Some(holder) => {
-                let data = &code_module(data)?;
+                let data = &code_module(data, memory)?;
                 component.section(&RawSection { id, data });
             }
             CORE_INSTANCE => {
@@ -268,7 +289,7 @@ impl ReencodeComponent for MovedUp {
 }
 
 /// The core module without its memory and the data placed into it: it imports the memory instead.
-fn code_module(module: &[u8]) -> Result<Vec<u8>> {
+fn code_module(module: &[u8], memory: MemoryType) -> Result<Vec<u8>> {
     let parts = sections(module)?;
     let has = |wanted: u8| parts.iter().any(|(id, _)| *id == wanted);
     // If data is not counted, no instruction refers to it by number, so none has to stay.
@@ -277,7 +298,7 @@ fn code_module(module: &[u8]) -> Result<Vec<u8>> {
     let mut code = Module::new();
     for &(id, data) in &parts {
         if !is_imported && !has(IMPORT) && !matches!(id, CUSTOM | TYPE) {
-            let data = &with_memory_import(0, &[]);
+            let data = &with_import(0, &[], memory);
             code.section(&RawSection { id: IMPORT, data });
             is_imported = true;
         }
@@ -285,8 +306,8 @@ fn code_module(module: &[u8]) -> Result<Vec<u8>> {
             IMPORT => {
                 let mut reader = BinaryReader::new(data, 0);
                 let number = reader.read_var_u32()?;
-                let data =
-                    &with_memory_import(number, reader.read_bytes(reader.bytes_remaining())?);
+                let imports = reader.read_bytes(reader.bytes_remaining())?;
+                let data = &with_import(number, imports, memory);
                 code.section(&RawSection { id, data });
                 is_imported = true;
             }
@@ -310,13 +331,13 @@ fn code_module(module: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The content of an import section: so many imports, already encoded, and the memory.
-fn with_memory_import(number: u32, imports: &[u8]) -> Vec<u8> {
+fn with_import(number: u32, imports: &[u8], memory: MemoryType) -> Vec<u8> {
     let mut section = Vec::new();
     number.saturating_add(1).encode(&mut section);
     section.extend_from_slice(imports);
     IMAGE.encode(&mut section);
     MEMORY_NAME.encode(&mut section);
-    EntityType::Memory(ANY_MEMORY).encode(&mut section);
+    EntityType::Memory(memory).encode(&mut section);
     section
 }
 
