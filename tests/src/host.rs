@@ -10,6 +10,16 @@ use xtask::project::Project;
 
 use crate::process::{Ended, Running};
 
+/// The folder of compiled components of all tests. The user's cache stays untouched, and each component is compiled once.
+pub fn component_cache(project: &Project) -> PathBuf {
+    cache_home(project).join("rlf-host/components")
+}
+
+/// The folder that programs under test take for the user's caches.
+fn cache_home(project: &Project) -> PathBuf {
+    project.host_target().join("end-to-end/cache")
+}
+
 /// The built `rlf-host` with the first-party plugins.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -184,11 +194,7 @@ impl Host {
         }
         command
             .current_dir(self.root())
-            // A cache for all tests: the user's cache stays untouched, and each component is compiled once.
-            .env(
-                "XDG_CACHE_HOME",
-                self.project.host_target().join("end-to-end/cache"),
-            )
+            .env("XDG_CACHE_HOME", cache_home(&self.project))
             .env("NO_COLOR", "1")
             .env_remove("RLF_LOG");
         Running::start(command)

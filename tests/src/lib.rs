@@ -26,7 +26,7 @@ mod service;
 pub use chat::{ChatEndpoint, Question, Reply};
 pub use data::{data, skip};
 pub use experiment::Experiment;
-pub use host::Host;
+pub use host::{Host, component_cache};
 pub use process::{Ended, Running};
 pub use run_folder::{RunFolder, without_times};
 pub use service::{Answer, Client, Service};

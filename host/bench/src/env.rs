@@ -3,6 +3,7 @@
 //! Measures a native component, a Python file in the Python component, and the same file in processes. All are measured
 //! in one run, because machines are noisy and only ratios carry over.
 
+mod loading;
 mod memory;
 mod process;
 mod rounds;
@@ -75,6 +76,9 @@ fn prepare(options: &Options<'_>, folder: &Path) -> anyhow::Result<Measured> {
     let runtime = rlf_run::runtime()?;
     let cache = folder.join("cache");
     let (file, server) = python_file(options.environment)?;
+    if let Err(error) = loading::loading(options, folder, &file, &server) {
+        println!("loading {server}: not measured: {error:#}\n");
+    }
     let mut found = Vec::new();
     match options.retail {
         Some(retail) if retail.join("orders.json").is_file() => {

@@ -1,6 +1,6 @@
 //! A run is a library: a Rust program trains exactly as the command line does, bit for bit.
 
-use rlf_tests::Experiment;
+use rlf_tests::{Experiment, component_cache};
 use xtask::project::Project;
 
 #[allow(dead_code)] // Its `main` reads a command line.
@@ -12,9 +12,7 @@ fn a_program_in_rust_trains_the_same_policy_as_the_command_line() {
     let experiment = Experiment::tiny();
     let by_command = experiment.train("by-command", &[]);
     let project = Project::find().expect("tests run inside a checkout");
-    let cache = project
-        .host_target()
-        .join("end-to-end/cache/rlf-host/components");
+    let cache = component_cache(&project);
     let settings = [
         format!("output={}", experiment.path("by-library").display()),
         format!("sandbox.cache={}", cache.display()),

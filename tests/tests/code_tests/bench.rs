@@ -49,7 +49,7 @@ impl Bench {
         let grants_by_name: BTreeMap<String, PluginGrants> =
             rlf_config::parse(&text, "grants.toml").expect("well written");
         let sandbox = Sandbox::new(&SandboxConfig {
-            cache: Some(project.host_target().join("end-to-end/cache/code-tests")),
+            cache: Some(rlf_tests::component_cache(&project)),
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a sandbox");

@@ -128,7 +128,7 @@ fn load_environments(servers: &str) -> (Registry, Environments) {
         rlf_config::parse(&text, "grants.toml").expect("the grants are well written");
     let sandbox = Sandbox::new(&SandboxConfig {
         sessions: Some(4),
-        cache: Some(project.host_target().join("end-to-end/environments")),
+        cache: Some(rlf_tests::component_cache(&project)),
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");

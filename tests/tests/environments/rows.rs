@@ -98,7 +98,7 @@ async fn gold_calls_of_rows_solve_them_and_no_calls_do_not() {
         workers: Some(2),
         sessions: Some(4),
         instances: Some(8),
-        cache: Some(project.host_target().join("end-to-end/environments")),
+        cache: Some(rlf_tests::component_cache(&project)),
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");

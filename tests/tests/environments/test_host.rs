@@ -50,7 +50,7 @@ pub(crate) fn host_for(sessions: u32, idle: Duration, grants_by_name: &str) -> T
         instances: Some(8),
         sessions: Some(sessions),
         workers: Some(2),
-        cache: Some(project.host_target().join("end-to-end/environments")),
+        cache: Some(rlf_tests::component_cache(&project)),
         ..SandboxConfig::default()
     })
     .expect("the machine can hold a small sandbox");

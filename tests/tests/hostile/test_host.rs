@@ -129,7 +129,7 @@ impl Plan {
         let sandbox = Sandbox::new(&SandboxConfig {
             instances: Some(self.instances),
             workers: Some(2),
-            cache: Some(self.project.host_target().join("end-to-end/hostile")),
+            cache: Some(rlf_tests::component_cache(&self.project)),
             ..SandboxConfig::default()
         })
         .expect("the machine can hold a small sandbox");

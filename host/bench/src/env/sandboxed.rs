@@ -84,7 +84,7 @@ impl MeasuredEnvironment {
     }
 
     /// Loads the environment into a sandbox with `places` places for sessions.
-    fn environments(&self, places: u32) -> anyhow::Result<Environments> {
+    pub(super) fn environments(&self, places: u32) -> anyhow::Result<Environments> {
         let config = SandboxConfig {
             cache: Some(self.cache.clone()),
             prepare_elsewhere: true,

@@ -1,5 +1,8 @@
 //! Compiled components on disk: made by this program alone, authenticated, never an author's.
 //!
+//! The snapshots of one interpreter share an entry with its code. Each has an entry with the image of its memory, which
+//! names the code.
+//!
 //! Loading compiled code runs it, whatever it contains. So the folder is private (mode 0700), and every entry has a
 //! keyed BLAKE3 over its name and content, under a key that only this user can read (0600). The bytes that are loaded
 //! are those that were verified: they are copied into memory first, or the kernel lets no one change the file. An entry
@@ -24,14 +27,11 @@ use std::time::SystemTime;
 use blake3::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wasmtime::Engine;
-use wasmtime::component::Component;
 
 use self::eviction::{EXTENSION, evict};
 pub(crate) use self::folder::CacheError;
 use self::folder::{KEY_BYTES, write_new};
-use self::sealed::CompiledCode;
-pub(crate) use self::sealed::trusted;
+pub(crate) use self::sealed::{CompiledCode, trusted, trusted_module};
 
 /// Number of bytes that hold the header's length.
 const LENGTH_BYTES: usize = size_of::<u32>();
@@ -94,14 +94,17 @@ impl Cache {
         hasher.finalize()
     }
 
-    /// The header and the component of an entry, if it exists, is authentic and loads.
-    pub(crate) fn load<H: DeserializeOwned>(
+    /// The header of an entry and what `load` makes of its code, if the entry exists, is authentic and loads.
+    pub(crate) fn load<H: DeserializeOwned, T>(
         &self,
-        engine: &Engine,
         name: &str,
-    ) -> Option<(H, Component)> {
+        load: impl FnOnce(&H, CompiledCode) -> wasmtime::Result<T>,
+    ) -> Option<(H, T)> {
         let file = folder::open_file(&self.path(name)).ok()?;
-        let loaded = self.read(engine, name, &file);
+        let loaded = self.read::<H>(name, &file).and_then(|(header, compiled)| {
+            let loaded = load(&header, compiled).map_err(EntryError::Load)?;
+            Ok((header, loaded))
+        });
         match loaded {
             Ok(loaded) => {
                 // If this fails, the only effect is that the entry is evicted earlier.
@@ -118,12 +121,18 @@ impl Cache {
         }
     }
 
+    /// Notes that an entry is in use, so that others are evicted before it.
+    pub(crate) fn note_use(&self, name: &str) {
+        // If this fails, the only effect is that the entry is evicted earlier.
+        let _ = folder::open_file(&self.path(name))
+            .and_then(|file| file.set_modified(SystemTime::now()));
+    }
+
     fn read<H: DeserializeOwned>(
         &self,
-        engine: &Engine,
         name: &str,
         file: &File,
-    ) -> Result<(H, Component), EntryError> {
+    ) -> Result<(H, CompiledCode), EntryError> {
         let before = |end: u64, bytes: u64| end.checked_sub(bytes).ok_or(EntryError::NotAuthentic);
         let tail_at = before(file.metadata()?.len(), TAIL_BYTES as u64)?;
         let mut tail = [0; TAIL_BYTES];
@@ -141,8 +150,7 @@ impl Cache {
             return Err(EntryError::NotAuthentic);
         }
         let header = serde_json::from_slice(&header)?;
-        let component = compiled.load(engine).map_err(EntryError::Load)?;
-        Ok((header, component))
+        Ok((header, compiled))
     }
 
     /// Writes an entry, and evicts others if space is short. After a failure the next load compiles again.

@@ -5,19 +5,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use blake3::Hash;
-use wasmtime::Engine;
 use wasmtime::component::Component;
+use wasmtime::{Engine, Module};
 
 use super::pieces;
 
 /// Compiled code that is complete and that no one can change any more.
-pub(super) enum CompiledCode {
-    /// An entry of the cache under a lease, from which pages are mapped when they are used.
+pub(crate) enum CompiledCode {
+    /// An entry of the cache under a lease, from which pages are mapped when they are used. The code has this length.
     #[cfg(target_os = "linux")]
-    Leased(File),
-    /// A sealed file in memory, from which pages are mapped when they are used.
+    Leased(File, u64),
+    /// A sealed file in memory, from which pages are mapped when they are used. The code has this length.
     #[cfg(target_os = "linux")]
-    Sealed(File),
+    Sealed(File, u64),
     /// Memory of this process.
     Memory(Vec<u8>),
 }
@@ -30,12 +30,12 @@ impl CompiledCode {
         {
             if under_lease && let Some(leased) = super::lease::take(entry) {
                 let hash = pieces::hash_file(&leased, length, |_, _| Ok(()))?;
-                return Ok((Self::Leased(leased), hash));
+                return Ok((Self::Leased(leased, length), hash));
             }
             if linux::may_write(length)
                 && let Ok((sealed, hash)) = linux::seal(entry, length)
             {
-                return Ok((Self::Sealed(sealed), hash));
+                return Ok((Self::Sealed(sealed, length), hash));
             }
         }
         #[cfg(not(target_os = "linux"))]
@@ -46,19 +46,53 @@ impl CompiledCode {
         Ok((Self::Memory(bytes), hash))
     }
 
-    /// Loads it as code that [`Component::serialize`] made for us. The caller has verified it.
-    pub(super) fn load(self, engine: &Engine) -> wasmtime::Result<Component> {
+    /// Loads it as code that [`Component::serialize`] made for us. Everyone who has it got it from the cache, verified.
+    pub(crate) fn component(self, engine: &Engine) -> wasmtime::Result<Component> {
+        self.load(
+            #[cfg(target_os = "linux")]
+            |file| linux::component(file, engine),
+            |bytes| trusted(engine, bytes),
+        )
+    }
+
+    /// Loads it as code that [`Module::serialize`] made for us.
+    pub(crate) fn module(self, engine: &Engine) -> wasmtime::Result<Module> {
+        self.load(
+            #[cfg(target_os = "linux")]
+            |file| linux::module(file, engine),
+            |bytes| trusted_module(engine, bytes),
+        )
+    }
+
+    /// Its bytes, for a child process that loads it.
+    pub(crate) fn bytes(self) -> io::Result<Vec<u8>> {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Leased(file) => {
-                let component = linux::load(&file, engine)?;
+            Self::Leased(file, length) | Self::Sealed(file, length) => {
+                let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+                file.read_exact_at(&mut bytes, 0)?;
+                Ok(bytes)
+            }
+            Self::Memory(bytes) => Ok(bytes),
+        }
+    }
+
+    fn load<T>(
+        self,
+        #[cfg(target_os = "linux")] map: impl FnOnce(&File) -> wasmtime::Result<T>,
+        copy: impl FnOnce(&[u8]) -> wasmtime::Result<T>,
+    ) -> wasmtime::Result<T> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Leased(file, _) => {
+                let loaded = map(&file)?;
                 // Never closed: the lease has to last as long as anything is mapped, and the process is short-lived.
                 let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
-                Ok(component)
+                Ok(loaded)
             }
             #[cfg(target_os = "linux")]
-            Self::Sealed(file) => linux::load(&file, engine),
-            Self::Memory(bytes) => trusted(engine, &bytes),
+            Self::Sealed(file, _) => map(&file),
+            Self::Memory(bytes) => copy(&bytes),
         }
     }
 }
@@ -73,8 +107,8 @@ mod linux {
     use blake3::Hash;
     use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
     use rustix::process::{Resource, getrlimit};
-    use wasmtime::Engine;
     use wasmtime::component::Component;
+    use wasmtime::{Engine, Module};
 
     use super::pieces;
 
@@ -102,8 +136,8 @@ mod linux {
 
     /// Loads a sealed file, or an entry under a lease. Only pages that are used are mapped, and instances share the
     /// image of their memory with it: nothing is copied again.
-    pub(super) fn load(file: &File, engine: &Engine) -> wasmtime::Result<Component> {
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    pub(super) fn component(file: &File, engine: &Engine) -> wasmtime::Result<Component> {
+        let path = path(file);
         // SAFETY: `deserialize_file` runs native code on trust. No one can change the file between check and use: it
         // is sealed, or it is under a lease that lasts as long as this process, and the kernel ends this process before
         // it lets anyone write. Its bytes come out of an entry that carries a keyed hash made with a key that only this
@@ -114,16 +148,39 @@ mod linux {
             Component::deserialize_file(engine, path)
         }
     }
+
+    /// The same for a core module.
+    pub(super) fn module(file: &File, engine: &Engine) -> wasmtime::Result<Module> {
+        let path = path(file);
+        // SAFETY: as for a component above; its bytes are what `Module::serialize` gave.
+        #[allow(unsafe_code)]
+        unsafe {
+            Module::deserialize_file(engine, path)
+        }
+    }
+
+    fn path(file: &File) -> String {
+        format!("/proc/self/fd/{}", file.as_raw_fd())
+    }
 }
 
-/// Loads code that [`Component::serialize`] made for us, in this process or in our own child.
+/// Loads code that [`Component::serialize`] made for us, in this process, in our own child, or in our parent.
 pub(crate) fn trusted(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: `deserialize` runs native code on trust. These bytes are in our own memory, where no one
-    // can change them. They come over a pipe that only our own child holds, or out of an entry that
+    // can change them. They come over a pipe that only our own child or our parent holds, or out of an entry that
     // carries our keyed hash, and are what `Component::serialize` gave. That they fit this engine is checked by wasmtime
     // (`module_version` and settings).
     #[allow(unsafe_code)]
     unsafe {
         Component::deserialize(engine, compiled)
+    }
+}
+
+/// Loads code that [`Module::serialize`] made for us, in this process or in our own child.
+pub(crate) fn trusted_module(engine: &Engine, compiled: &[u8]) -> wasmtime::Result<Module> {
+    // SAFETY: as in `trusted`; the bytes are what `Module::serialize` gave.
+    #[allow(unsafe_code)]
+    unsafe {
+        Module::deserialize(engine, compiled)
     }
 }

@@ -1,11 +1,12 @@
 //! The sandbox as a whole: one engine, pools sized from the machine, and a runtime for guests.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use serde::Serialize;
 use tokio::runtime::{Handle, Runtime};
 use wasmtime::Engine;
-use wasmtime::component::Linker;
+use wasmtime::component::{Component, Linker};
 
 use super::admission::Admission;
 use super::config::{SandboxConfig, SandboxError};
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) cache: Result<Cache, CacheError>,
     pub(crate) config: SandboxConfig,
     pub(crate) pools: Pools,
+    /// Code in use by several snapshots, by its name in the cache.
+    pub(crate) codes: Mutex<HashMap<String, Weak<Component>>>,
     /// Made when a component with an `init` is first prepared.
     init_engine: OnceLock<wasmtime::Result<InitEngine>>,
     runtime: Option<Runtime>,
@@ -81,6 +84,7 @@ impl Sandbox {
             cache,
             config: config.clone(),
             pools,
+            codes: Mutex::default(),
             init_engine: OnceLock::new(),
             runtime: Some(runtime),
         };

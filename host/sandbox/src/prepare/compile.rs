@@ -1,52 +1,103 @@
 //! Preparing and compiling a component in this process.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
-use wasmtime::Engine;
 use wasmtime::component::Component;
+use wasmtime::{Engine, Module};
 
 use super::error::LoadError;
-use super::job::{Entry, InitMode, Job, Preparation};
-use super::snapshot::prepare;
+use super::job::{Earlier, Entry, InitMode, Job, Made};
+use super::snapshot::{Prepared, prepare};
+use super::split::split;
 use crate::engine::{Inner, WASMTIME};
 
-/// Runs `init` if there is one, keeps the memory that it leaves, and compiles.
+/// Runs `init` if there is one, keeps the memory that it leaves, and compiles what is not compiled yet.
 pub(crate) fn make(
     inner: &Inner,
     job: &Job<'_>,
     has_init: bool,
-) -> Result<(Component, Entry, Preparation), LoadError> {
+    earlier: &Earlier,
+) -> Result<Made, LoadError> {
+    let compile = |error: wasmtime::Error| LoadError::compile(&error);
     let started = Instant::now();
-    let prepared;
-    let (bytes, init) = if !has_init {
-        (job.bytes, InitMode::None)
+    let as_it_is = |init| Prepared {
+        bytes: Cow::Borrowed(job.bytes),
+        init,
+        init_code: None,
+    };
+    let prepared = if !has_init {
+        as_it_is(InitMode::None)
     } else if let Some(reason) = job.files.forbids_snapshot() {
-        (job.bytes, InitMode::PerCall { reason })
+        as_it_is(InitMode::PerCall { reason })
     } else {
         let engine = inner.init_engine().map_err(LoadError::compile)?;
-        prepared = prepare(engine, inner.guests(), job)?;
-        (&*prepared.bytes, prepared.init)
+        prepare(engine, inner.guests(), job, earlier.init_code.as_deref())?
     };
     let prepare = started.elapsed();
-    let component =
-        Component::new(&inner.engine, bytes).map_err(|error| LoadError::compile(&error))?;
-    let preparation = Preparation {
-        from_cache: false,
-        prepare,
-        compile: started.elapsed().saturating_sub(prepare),
-        prepared_bytes: bytes.len() as u64,
-    };
-    Ok((
-        component,
-        Entry {
-            init,
-            prepared_bytes: bytes.len() as u64,
+    let mut made = Made {
+        entry: Entry {
+            prepared_bytes: prepared.bytes.len() as u64,
+            init: prepared.init,
+            code: None,
         },
-        preparation,
-    ))
+        compiled: Vec::new(),
+        code: None,
+        init_code: None,
+        prepare,
+        compile: started.elapsed(),
+    };
+    if let Some(parts) = in_parts(inner, &made.entry.init, &prepared.bytes, earlier) {
+        made.entry.code = Some(parts.name);
+        made.compiled = parts.image;
+        made.code = parts.code;
+        // Worth keeping only where others can share the code: then their `init` does not wait for a compiler either.
+        made.init_code = (prepared.init_code)
+            .map(|init| init.serialize())
+            .transpose()
+            .map_err(compile)?;
+    } else {
+        made.compiled = Component::new(&inner.engine, &prepared.bytes)
+            .and_then(|component| component.serialize())
+            .map_err(compile)?;
+    }
+    made.compile = started.elapsed().saturating_sub(prepare);
+    Ok(made)
 }
 
-/// Key of compiled code in the cache: a hash of everything that the code depends on.
+/// A snapshot in two compiled parts.
+struct Parts {
+    /// Name of the code.
+    name: String,
+    /// The code, if it had to be compiled.
+    code: Option<Vec<u8>>,
+    image: Vec<u8>,
+}
+
+/// Compiles a snapshot in two parts. Returns `None` if it has to stay whole.
+fn in_parts(inner: &Inner, init: &InitMode, bytes: &[u8], earlier: &Earlier) -> Option<Parts> {
+    if *init != InitMode::Snapshot {
+        return None;
+    }
+    let split = split(bytes)?;
+    let whole = |error: wasmtime::Error| {
+        tracing::debug!("a snapshot is compiled whole, because its parts are not valid: {error:#}");
+    };
+    let image = Module::new(&inner.engine, &split.image)
+        .and_then(|image| image.serialize())
+        .map_err(whole)
+        .ok()?;
+    let name = code_key(&inner.engine, &split.code);
+    let code = if earlier.code.as_ref() == Some(&name) {
+        None
+    } else {
+        let compiled = Component::new(&inner.engine, &split.code).and_then(|code| code.serialize());
+        Some(compiled.map_err(whole).ok()?)
+    };
+    Some(Parts { name, code, image })
+}
+
+/// Key of a prepared component in the cache: a hash of everything that it depends on.
 pub(crate) fn key(
     engine: &Engine,
     component: &str,
@@ -54,19 +105,51 @@ pub(crate) fn key(
     files: &str,
     data: Option<blake3::Hash>,
 ) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("rlf-host 2026-11-23 compiled component");
-    for part in [
-        env!("CARGO_PKG_VERSION"),
-        WASMTIME,
-        component,
-        config_json,
-        files,
-    ] {
+    let data = data.as_ref().map_or(&[][..], |hash| hash.as_bytes());
+    let parts = [
+        component.as_bytes(),
+        config_json.as_bytes(),
+        files.as_bytes(),
+    ];
+    hashed(
+        "rlf-host 2026-11-23 compiled component",
+        engine,
+        &parts,
+        data,
+    )
+}
+
+/// Key of the compiled component that `init` runs in.
+pub(crate) fn init_key(engine: &Engine, component: &str) -> String {
+    let parts = [component.as_bytes()];
+    hashed(
+        "rlf-host 2026-11-23 component for init",
+        engine,
+        &parts,
+        &[],
+    )
+}
+
+/// Key of code that snapshots share.
+fn code_key(engine: &Engine, code: &[u8]) -> String {
+    hashed(
+        "rlf-host 2026-11-23 code of snapshots",
+        engine,
+        &[code],
+        &[],
+    )
+}
+
+/// A hash of these parts, this release and the settings of the engine, hexadecimal. `context` says what is hashed.
+fn hashed(context: &str, engine: &Engine, parts: &[&[u8]], last: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    let release = [env!("CARGO_PKG_VERSION").as_bytes(), WASMTIME.as_bytes()];
+    for part in release.iter().chain(parts) {
         hasher
             .update(&(part.len() as u64).to_le_bytes())
-            .update(part.as_bytes());
+            .update(part);
     }
-    hasher.update(data.as_ref().map_or(&[][..], |hash| hash.as_bytes()));
+    hasher.update(last);
     let mut settings = Settings(hasher);
     std::hash::Hash::hash(&engine.precompile_compatibility_hash(), &mut settings);
     settings.0.finalize().to_hex().to_string()

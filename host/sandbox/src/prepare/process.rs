@@ -6,8 +6,8 @@
 //! compiled code, or with one line that gives the reason for a failure.
 //!
 //! The child is this very program, started with the argument [`ARGUMENT`]: it calls
-//! [`prepare_from_stdin`] and exits. The request is a line of JSON and then the component; the answer is
-//! a line of JSON and then the compiled code.
+//! [`prepare_from_stdin`] and exits. The request is a line of JSON, the component, and code that was compiled for it
+//! before; the answer is a line of JSON and then compiled code.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compile::make;
 use super::error::LoadError;
-use super::job::{Entry, Job};
+use super::job::{Earlier, Entry, Job, Made};
 use crate::engine::{Sandbox, SandboxConfig};
 use crate::grants::Grants;
 use crate::guest::{Gates, OpenGate};
@@ -42,7 +42,7 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Largest number of bytes read from a child.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
 
-/// Request to the child. The component follows it.
+/// Request to the child. The component follows it, and then the component that `init` ran in earlier, compiled.
 #[derive(Serialize, Deserialize)]
 struct Request {
     name: String,
@@ -54,6 +54,10 @@ struct Request {
     /// Process id of the parent. A child without its parent does nothing.
     parent: i32,
     component_bytes: u64,
+    /// Length of the compiled component, if there is one.
+    init_code_bytes: Option<u64>,
+    /// Name of the code that needs no compiling.
+    code: Option<String>,
     max_memory_bytes: u64,
     #[serde(with = "milliseconds")]
     tick: Duration,
@@ -62,11 +66,15 @@ struct Request {
     cpu: Duration,
 }
 
-/// Answer of the child. Compiled code follows it after a success.
+/// Answer of the child. After a success, the three pieces of compiled code of [`Made`] follow it.
 #[derive(Serialize, Deserialize)]
 enum Answer {
     Ready {
         entry: Entry,
+        /// Lengths of the pieces.
+        compiled_bytes: usize,
+        code_bytes: Option<usize>,
+        init_code_bytes: Option<usize>,
         /// Hash of the data that `init` could read.
         data: Option<String>,
         #[serde(with = "milliseconds")]
@@ -82,22 +90,14 @@ enum Answer {
     Other { reason: String },
 }
 
-/// A component that a child prepared.
-pub(crate) struct Compiled {
-    pub(crate) code: Vec<u8>,
-    pub(crate) entry: Entry,
-    data: Option<String>,
-    pub(crate) prepare: Duration,
-    pub(crate) compile: Duration,
-}
-
 /// Starts a child that prepares the component of `job`.
 pub(crate) fn prepare_elsewhere(
     config: &SandboxConfig,
     job: &Job<'_>,
     grants: &Grants,
     has_init: bool,
-) -> Result<Compiled, LoadError> {
+    earlier: &Earlier,
+) -> Result<Made, LoadError> {
     let limits = job.record.limits();
     // The time for `init` is added.
     let allowed = config.prepare + limits.init;
@@ -115,6 +115,8 @@ pub(crate) fn prepare_elsewhere(
         has_init,
         parent: std::process::id() as i32,
         component_bytes: job.bytes.len() as u64,
+        init_code_bytes: (earlier.init_code.as_ref()).map(|code| code.len() as u64),
+        code: earlier.code.clone(),
         max_memory_bytes: config.max_memory_bytes,
         tick: config.tick,
         memory_bytes: config.prepare_memory_bytes,
@@ -141,7 +143,8 @@ pub(crate) fn prepare_elsewhere(
         scope.spawn(move || {
             let mut stdin = stdin?;
             stdin.write_all(&header).ok()?;
-            stdin.write_all(job.bytes).ok()
+            stdin.write_all(job.bytes).ok()?;
+            stdin.write_all(earlier.init_code.as_deref()?).ok()
         });
         let said = scope.spawn(move || read_at_most(stderr, 64 << 10));
         let (sender, answered) = mpsc::channel();
@@ -167,15 +170,15 @@ pub(crate) fn prepare_elsewhere(
         }
         let (answer, code) = read_answer(&answer)
             .map_err(|error| failed("gave an answer that cannot be read", &error))?;
-        let compiled = answer.into_compiled(code)?;
+        let (made, data) = answer.into_made(code)?;
         // Both processes opened the same paths. The cache's key has the hash of this one.
-        if compiled.data != data_hash(&job.data) {
+        if data != data_hash(&job.data) {
             return Err(LoadError::Preparation {
                 reason: "the data bound to it changed while it was being prepared; load it again"
                     .into(),
             });
         }
-        Ok(compiled)
+        Ok(made)
     })
 }
 
@@ -204,20 +207,35 @@ fn read_answer(bytes: &[u8]) -> io::Result<(Answer, &[u8])> {
 }
 
 impl Answer {
-    fn into_compiled(self, code: &[u8]) -> Result<Compiled, LoadError> {
+    /// The prepared component, and the hash of the data that its `init` could read.
+    fn into_made(self, mut code: &[u8]) -> Result<(Made, Option<String>), LoadError> {
+        let mut piece = |bytes: usize| {
+            code.split_off(..bytes)
+                .map(<[u8]>::to_vec)
+                .ok_or_else(|| LoadError::Preparation {
+                    reason: "the process that prepares it ended within its answer".to_owned(),
+                })
+        };
         match self {
             Self::Ready {
                 entry,
+                compiled_bytes,
+                code_bytes,
+                init_code_bytes,
                 data,
                 prepare,
                 compile,
-            } => Ok(Compiled {
-                code: code.to_vec(),
-                entry,
-                data,
-                prepare,
-                compile,
-            }),
+            } => {
+                let made = Made {
+                    entry,
+                    compiled: piece(compiled_bytes)?,
+                    code: code_bytes.map(&mut piece).transpose()?,
+                    init_code: init_code_bytes.map(&mut piece).transpose()?,
+                    prepare,
+                    compile,
+                };
+                Ok((made, data))
+            }
             Self::Init { reason, printed } => Err(LoadError::Init { reason, printed }),
             Self::Compile { reason } => Err(LoadError::Compile { reason }),
             Self::Other { reason } => Err(LoadError::Preparation { reason }),
@@ -294,17 +312,24 @@ pub fn prepare_from_stdin(gates: &[Arc<dyn OpenGate>]) -> ExitCode {
         }
         // Before a byte of the component is read.
         limit(&request)?;
-        let mut component = Vec::new();
-        input
-            .take(request.component_bytes)
-            .read_to_end(&mut component)
-            .map_err(say)?;
-        let (answer, code) = answer(&request, gates, &component);
+        let mut piece = |bytes: u64| {
+            let mut piece = Vec::new();
+            let read = (&mut input).take(bytes).read_to_end(&mut piece);
+            read.map(|_| piece).map_err(say)
+        };
+        let component = piece(request.component_bytes)?;
+        let earlier = Earlier {
+            init_code: request.init_code_bytes.map(piece).transpose()?,
+            code: request.code.clone(),
+        };
+        let (answer, code) = answer(&request, gates, &component, &earlier);
         let mut output = io::stdout().lock();
         let mut line = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
         line.push(b'\n');
         output.write_all(&line).map_err(say)?;
-        output.write_all(&code).map_err(say)?;
+        for piece in code {
+            output.write_all(&piece).map_err(say)?;
+        }
         output.flush().map_err(say)
     };
     match served() {
@@ -338,8 +363,13 @@ fn limit(request: &Request) -> Result<(), String> {
     Ok(())
 }
 
-fn answer(request: &Request, gates: &[Arc<dyn OpenGate>], component: &[u8]) -> (Answer, Vec<u8>) {
-    let prepared = || -> Result<(Answer, Vec<u8>), LoadError> {
+fn answer(
+    request: &Request,
+    gates: &[Arc<dyn OpenGate>],
+    component: &[u8],
+    earlier: &Earlier,
+) -> (Answer, Vec<Vec<u8>>) {
+    let prepared = || -> Result<(Answer, Vec<Vec<u8>>), LoadError> {
         let other = |reason: String| LoadError::Preparation { reason };
         let sandbox = Sandbox::new(&SandboxConfig {
             instances: Some(1),
@@ -369,19 +399,18 @@ fn answer(request: &Request, gates: &[Arc<dyn OpenGate>], component: &[u8]) -> (
             record: Record::new(Arc::new(request.limits.clone()), None),
             gates: Gates::new(&imported),
         };
-        let (component, entry, preparation) = make(&sandbox.inner, &job, request.has_init)?;
-        let code = component
-            .serialize()
-            .map_err(|error| LoadError::compile(&error))?;
-        Ok((
-            Answer::Ready {
-                entry,
-                data: data_hash(&job.data),
-                prepare: preparation.prepare,
-                compile: preparation.compile,
-            },
-            code,
-        ))
+        let made = make(&sandbox.inner, &job, request.has_init, earlier)?;
+        let answer = Answer::Ready {
+            entry: made.entry,
+            compiled_bytes: made.compiled.len(),
+            code_bytes: made.code.as_ref().map(Vec::len),
+            init_code_bytes: made.init_code.as_ref().map(Vec::len),
+            data: data_hash(&job.data),
+            prepare: made.prepare,
+            compile: made.compile,
+        };
+        let pieces = [Some(made.compiled), made.code, made.init_code];
+        Ok((answer, pieces.into_iter().flatten().collect()))
     };
     prepared().unwrap_or_else(|error| {
         let answer = match error {

@@ -9,10 +9,10 @@ const GAP: usize = 4096;
 /// Bytes of magic, version and layer, in a module and in a component.
 const HEADER_BYTES: usize = 8;
 /// Id of a component's section that is a module.
-const MODULE: u8 = 1;
+pub(super) const MODULE: u8 = 1;
 /// Ids of a module's sections.
-const DATA: u8 = 11;
-const DATA_COUNT: u8 = 12;
+pub(super) const DATA: u8 = 11;
+pub(super) const DATA_COUNT: u8 = 12;
 
 /// Joins data segments that are close together. A component that cannot be read is returned unchanged.
 pub(crate) fn join(component: Vec<u8>) -> Vec<u8> {
@@ -47,13 +47,10 @@ fn rewritten(
     bytes: &[u8],
     mut other: impl FnMut(u8, &[u8]) -> Result<Option<Vec<u8>>>,
 ) -> Result<Vec<u8>> {
-    let mut reader = BinaryReader::new(bytes, 0);
+    let parts = sections(bytes)?;
     let mut copy = Vec::with_capacity(bytes.len());
-    copy.extend_from_slice(reader.read_bytes(HEADER_BYTES)?);
-    while !reader.eof() {
-        let id = reader.read_u8()?;
-        let size = reader.read_var_u32()? as usize;
-        let body = reader.read_bytes(size)?;
+    copy.extend_from_slice(&bytes[..HEADER_BYTES]);
+    for (id, body) in parts {
         copy.push(id);
         match other(id, body)? {
             Some(other) => copy.extend(other),
@@ -61,6 +58,19 @@ fn rewritten(
         }
     }
     Ok(copy)
+}
+
+/// The sections of a module or component, each with its id.
+pub(super) fn sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>> {
+    let mut reader = BinaryReader::new(bytes, 0);
+    reader.read_bytes(HEADER_BYTES)?;
+    let mut sections = Vec::new();
+    while !reader.eof() {
+        let id = reader.read_u8()?;
+        let size = reader.read_var_u32()? as usize;
+        sections.push((id, reader.read_bytes(size)?));
+    }
+    Ok(sections)
 }
 
 /// The data section with segments joined; `None` if they are not in order.
@@ -109,7 +119,7 @@ fn data_section(body: &[u8]) -> Result<Option<Vec<u8>>> {
 }
 
 /// The value of a constant expression of 32 bits. `None` for any other expression.
-fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
+pub(super) fn constant(expression: &wasmparser::ConstExpr<'_>) -> Result<Option<u32>> {
     let mut operators = expression.get_operators_reader();
     let first = operators.read()?;
     Ok(match (first, operators.read()?) {

@@ -17,6 +17,7 @@ use super::job::{InitMode, Job};
 use super::segments;
 use crate::bindings::GuestIndices;
 use crate::bindings::rlf::plugin::types::Error as PluginError;
+use crate::cache;
 use crate::engine::InitEngine;
 use crate::guest::{Deadlines, Guest, State, supervise, with_grants};
 use crate::report::{Ending, LimitReached, safe_text, shortened};
@@ -25,6 +26,8 @@ use crate::report::{Ending, LimitReached, safe_text, shortened};
 pub(crate) struct Prepared<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) init: InitMode,
+    /// The component that `init` ran in, if it was compiled for that.
+    pub(crate) init_code: Option<Component>,
 }
 
 /// Seed of `init`. Calls of every seed share the state that it leaves.
@@ -33,7 +36,8 @@ const INIT_SEED: u64 = 0;
 /// Start of the line on standard error in which an `init` names the cause of handles that it leaves open.
 const NO_SNAPSHOT: &str = "no snapshot: ";
 
-/// Runs `init` and keeps its memory, or says why that cannot be kept.
+/// Runs `init` and keeps its memory, or says why that cannot be kept. `init_code` is the compiled component that `init`
+/// ran in earlier, if that is known.
 ///
 /// Runs on its own thread: the caller may be inside a runtime, where blocking is not allowed, and wizer may panic on an
 /// unexpected component.
@@ -41,24 +45,31 @@ pub(crate) fn prepare<'a>(
     engine: &InitEngine,
     guests: &Handle,
     job: &Job<'a>,
+    init_code: Option<&[u8]>,
 ) -> Result<Prepared<'a>, LoadError> {
     let broken = || LoadError::Compile {
         reason: "the snapshot tool panicked on this component".to_owned(),
     };
-    std::thread::scope(|scope| scope.spawn(|| prepare_here(engine, guests, job)).join())
-        .unwrap_or_else(|_| Err(broken()))
+    std::thread::scope(|scope| {
+        let prepared = scope.spawn(|| prepare_here(engine, guests, job, init_code));
+        prepared.join().unwrap_or_else(|_| Err(broken()))
+    })
 }
 
 fn prepare_here<'a>(
     engine: &InitEngine,
     guests: &Handle,
     job: &Job<'a>,
+    init_code: Option<&[u8]>,
 ) -> Result<Prepared<'a>, LoadError> {
-    let as_it_is = |init| Prepared {
-        bytes: Cow::Borrowed(job.bytes),
-        init,
+    let compile = |bytes: &[u8]| {
+        Component::new(&engine.engine, bytes).map_err(|error| LoadError::compile(&error))
     };
-    let per_call = |reason: String| as_it_is(InitMode::PerCall { reason });
+    let per_call = |reason: String| Prepared {
+        bytes: Cow::Borrowed(job.bytes),
+        init: InitMode::PerCall { reason },
+        init_code: None,
+    };
     let mut wizer = Wizer::new();
     wizer.keep_init_func(true);
     let (shape, instrumented) = match wizer.instrument_component(job.bytes) {
@@ -66,38 +77,40 @@ fn prepare_here<'a>(
         Err(error) => {
             // `init` must still work. Its failure is reported now, not in every call.
             let reason = format!("its code cannot be snapshotted: {error:#}");
-            initialise(engine, guests, job, job.bytes, async |_, _| ())?;
+            initialise(engine, guests, job, &compile(job.bytes)?, async |_, _| ())?;
             return Ok(per_call(reason));
         }
     };
-    let snapshot = initialise(
-        engine,
-        guests,
-        job,
-        &instrumented,
-        async |store, instance| {
-            if store.data().holds_handles() {
-                let printed = job.record.take_output()[1].captured().text;
-                return Err(handles_left_open(&printed));
-            }
-            // A snapshot reads the whole memory at once.
-            store.set_hostcall_fuel(usize::MAX);
-            let mut reader = Reader {
-                store,
-                instance,
-                failure: None,
-            };
-            let bytes = wizer
-                .snapshot_component(&shape, &mut reader)
-                .await
-                .map_err(|error| format!("{error:#}"))?;
-            reader.failure.map_or(Ok(bytes), Err)
-        },
-    )?;
+    // Code of another engine is refused, and compiled again.
+    let earlier = init_code.and_then(|code| cache::trusted(&engine.engine, code).ok());
+    let is_compiled = earlier.is_none();
+    let component = match earlier {
+        Some(component) => component,
+        None => compile(&instrumented)?,
+    };
+    let snapshot = initialise(engine, guests, job, &component, async |store, instance| {
+        if store.data().holds_handles() {
+            let printed = job.record.take_output()[1].captured().text;
+            return Err(handles_left_open(&printed));
+        }
+        // A snapshot reads the whole memory at once.
+        store.set_hostcall_fuel(usize::MAX);
+        let mut reader = Reader {
+            store,
+            instance,
+            failure: None,
+        };
+        let bytes = wizer
+            .snapshot_component(&shape, &mut reader)
+            .await
+            .map_err(|error| format!("{error:#}"))?;
+        reader.failure.map_or(Ok(bytes), Err)
+    })?;
     Ok(match snapshot {
         Ok(bytes) => Prepared {
             bytes: Cow::Owned(segments::join(bytes)),
             init: InitMode::Snapshot,
+            init_code: is_compiled.then_some(component),
         },
         Err(reason) => per_call(reason),
     })
@@ -126,15 +139,14 @@ fn initialise<T>(
     engine: &InitEngine,
     guests: &Handle,
     job: &Job<'_>,
-    bytes: &[u8],
+    component: &Component,
     then: impl AsyncFnOnce(&mut Store<State>, Instance) -> T,
 ) -> Result<T, LoadError> {
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
-    let component = Component::new(&engine.engine, bytes).map_err(compile)?;
     // Gates are linked, but not handed to the store, so they stay shut: all calls share the state that `init` leaves,
     // and it must not depend on anything outside.
     let linker = with_grants(&engine.linker, &job.files, &job.gates).map_err(compile)?;
-    let template = linker.instantiate_pre(&component).map_err(compile)?;
+    let template = linker.instantiate_pre(component).map_err(compile)?;
     let lifecycle = GuestIndices::new(&template).map_err(compile)?;
     let guest = Guest {
         plugin: Arc::clone(&job.plugin),

@@ -1,8 +1,9 @@
 //! Loading: from a component's bytes to a template.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use wasmtime::Module;
 use wasmtime::component::Component;
 
 use super::loaded::{Loaded, Template};
@@ -16,7 +17,8 @@ use crate::guest::{Gates, OpenGate, with_grants};
 use crate::limits::Limits;
 use crate::prepare::process::prepare_elsewhere;
 use crate::prepare::{
-    ComponentInfo, ComponentSource, Entry, InitMode, Job, LoadError, Preparation, key, make,
+    ComponentInfo, ComponentSource, Earlier, Entry, IMAGE, InitEntry, InitMode, Job, LoadError,
+    Made, Preparation, init_key, key, make,
 };
 use crate::record::Record;
 use crate::wasi::data::DataSet;
@@ -61,7 +63,7 @@ impl Sandbox {
             &files.identity(),
             data.hash(),
         );
-        let (component, entry, preparation) = if let Some(cached) = cached(inner, &key) {
+        let (runnable, entry, preparation) = if let Some(cached) = cached(inner, &key) {
             cached
         } else {
             let bytes = request.component.bytes()?;
@@ -75,12 +77,17 @@ impl Sandbox {
                 gates: gates.clone(),
             };
             let has_init = info.exported_version(LIFECYCLE).is_some();
-            prepare(inner, &key, &job, request.grants, has_init)?
+            let init_key = has_init.then(|| init_key(&inner.engine, &info.hash));
+            prepare(inner, &key, init_key.as_deref(), &job, request.grants)?
         };
 
         let compile = |error: wasmtime::Error| LoadError::compile(&error);
-        let linker = with_grants(&inner.linker, &files, &gates).map_err(compile)?;
-        let instances = linker.instantiate_pre(&component).map_err(compile)?;
+        let mut linker = with_grants(&inner.linker, &files, &gates).map_err(compile)?;
+        if let Some(image) = &runnable.image {
+            let mut root = linker.to_mut().root();
+            root.module(IMAGE, image).map_err(compile)?;
+        }
+        let instances = linker.instantiate_pre(&runnable.code).map_err(compile)?;
         let init_per_call = match &entry.init {
             InitMode::PerCall { .. } => {
                 Some((GuestIndices::new(&instances).map_err(compile)?, config_json))
@@ -96,6 +103,7 @@ impl Sandbox {
             gates,
             real: request.grants.real,
             instances,
+            _code: runnable.code,
             init_per_call,
             pace: Pace::default(),
             pool: request.pool,
@@ -131,46 +139,135 @@ fn check(
     }
 }
 
+/// A compiled component, and the image of its memory if that is no part of it.
+struct Runnable {
+    code: Arc<Component>,
+    image: Option<Module>,
+}
+
 /// The prepared component from the cache, if it is there.
-fn cached(inner: &Inner, key: &str) -> Option<(Component, Entry, Preparation)> {
+fn cached(inner: &Inner, key: &str) -> Option<(Runnable, Entry, Preparation)> {
     let started = Instant::now();
     let cache = inner.cache.as_ref().ok()?;
-    let (entry, component) = cache.load::<Entry>(&inner.engine, key)?;
+    let (entry, runnable) = cache.load::<Entry, _>(key, |entry, compiled| {
+        let Some(name) = &entry.code else {
+            let code = Arc::new(compiled.component(&inner.engine)?);
+            return Ok(Runnable { code, image: None });
+        };
+        let image = Some(compiled.module(&inner.engine)?);
+        let code = shared_code(inner, name)
+            .ok_or_else(|| wasmtime::format_err!("its code is not in the cache any more"))?;
+        Ok(Runnable { code, image })
+    })?;
     let preparation = Preparation {
         from_cache: true,
+        code_from_cache: true,
         prepare: Duration::ZERO,
         compile: started.elapsed(),
         prepared_bytes: entry.prepared_bytes,
     };
-    Some((component, entry, preparation))
+    Some((runnable, entry, preparation))
 }
 
-/// Prepares the component, and stores it in the cache.
+/// Code that several snapshots share. It is loaded once, as long as a template uses it.
+fn shared_code(inner: &Inner, name: &str) -> Option<Arc<Component>> {
+    let cache = inner.cache.as_ref().ok()?;
+    // Held while the code is loaded, so that no one else loads it too.
+    let mut codes = inner.codes.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(code) = codes.get(name).and_then(Weak::upgrade) {
+        cache.note_use(name);
+        return Some(code);
+    }
+    let (_, code) = cache.load::<(), _>(name, |(), compiled| compiled.component(&inner.engine))?;
+    let code = Arc::new(code);
+    codes.retain(|_, code| code.strong_count() > 0);
+    codes.insert(name.to_owned(), Arc::downgrade(&code));
+    Some(code)
+}
+
+/// Prepares the component, and stores it in the cache. `init_key` is the key of the component that its `init` runs in,
+/// if it has one.
 fn prepare(
     inner: &Inner,
     key: &str,
+    init_key: Option<&str>,
     job: &Job<'_>,
     grants: &Grants,
-    has_init: bool,
-) -> Result<(Component, Entry, Preparation), LoadError> {
+) -> Result<(Runnable, Entry, Preparation), LoadError> {
     let compile = |error: wasmtime::Error| LoadError::compile(&error);
-    let (component, entry, preparation, code) = if inner.config.prepare_elsewhere {
-        let made = prepare_elsewhere(&inner.config, job, grants, has_init)?;
-        let component = cache::trusted(&inner.engine, &made.code).map_err(compile)?;
-        let preparation = Preparation {
-            from_cache: false,
-            prepare: made.prepare,
-            compile: made.compile,
-            prepared_bytes: made.entry.prepared_bytes,
-        };
-        (component, made.entry, preparation, made.code)
+    let has_init = init_key.is_some();
+    let (earlier, earlier_code) = init_key.map_or_else(Default::default, |key| earlier(inner, key));
+    let made = if inner.config.prepare_elsewhere {
+        prepare_elsewhere(&inner.config, job, grants, has_init, &earlier)?
     } else {
-        let (component, entry, preparation) = make(inner, job, has_init)?;
-        let code = component.serialize().map_err(compile)?;
-        (component, entry, preparation, code)
+        make(inner, job, has_init, &earlier)?
     };
-    if let Ok(cache) = &inner.cache {
-        cache.store(key, &entry, &code);
+    let code_from_cache = made.entry.code.is_some() && made.code.is_none();
+    let runnable = match (&made.entry.code, &made.code, earlier_code) {
+        (None, _, _) => Runnable {
+            code: Arc::new(cache::trusted(&inner.engine, &made.compiled).map_err(compile)?),
+            image: None,
+        },
+        (Some(_), new, earlier) => {
+            let code = match (new, earlier) {
+                (Some(new), _) => Arc::new(cache::trusted(&inner.engine, new).map_err(compile)?),
+                (None, Some(earlier)) => earlier,
+                (None, None) => {
+                    return Err(LoadError::Preparation {
+                        reason: "it was prepared without its code".to_owned(),
+                    });
+                }
+            };
+            let image = cache::trusted_module(&inner.engine, &made.compiled).map_err(compile)?;
+            Runnable {
+                code,
+                image: Some(image),
+            }
+        }
+    };
+    store(inner, key, init_key, &made, &earlier);
+    let preparation = Preparation {
+        from_cache: false,
+        code_from_cache,
+        prepare: made.prepare,
+        compile: made.compile,
+        prepared_bytes: made.entry.prepared_bytes,
+    };
+    Ok((runnable, made.entry, preparation))
+}
+
+/// What earlier preparations of the same component left in the cache, and its code if that loads.
+fn earlier(inner: &Inner, init_key: &str) -> (Earlier, Option<Arc<Component>>) {
+    let Ok(cache) = &inner.cache else {
+        return Default::default();
+    };
+    let init = cache.load::<InitEntry, _>(init_key, |_, compiled| Ok(compiled.bytes()?));
+    let Some((entry, init_code)) = init else {
+        return Default::default();
+    };
+    let code = shared_code(inner, &entry.code);
+    let earlier = Earlier {
+        init_code: Some(init_code),
+        code: code.is_some().then_some(entry.code),
+    };
+    (earlier, code)
+}
+
+/// Stores what was made in the cache. The entry that names its code comes last.
+fn store(inner: &Inner, key: &str, init_key: Option<&str>, made: &Made, earlier: &Earlier) {
+    let Ok(cache) = &inner.cache else {
+        return;
+    };
+    if let Some(name) = &made.entry.code {
+        if let Some(code) = &made.code {
+            cache.store(name, &(), code);
+        }
+        let init_code = made.init_code.as_ref().or(earlier.init_code.as_ref());
+        let is_new = made.code.is_some() || made.init_code.is_some();
+        if let (Some(init_key), Some(init_code), true) = (init_key, init_code, is_new) {
+            let code = name.clone();
+            cache.store(init_key, &InitEntry { code }, init_code);
+        }
     }
-    Ok((component, entry, preparation))
+    cache.store(key, &made.entry, &made.compiled);
 }

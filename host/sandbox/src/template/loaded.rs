@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::InstancePre;
+use wasmtime::component::{Component, InstancePre};
 
 use super::pace::Pace;
 use crate::bindings::GuestIndices;
@@ -29,6 +29,8 @@ pub(crate) struct Loaded {
     pub(crate) gates: Gates,
     pub(crate) real: RealSources,
     pub(crate) instances: InstancePre<State>,
+    /// Its code, which other templates find through this handle.
+    pub(super) _code: Arc<Component>,
     /// Bindings and configuration for `init`, if it runs in every call.
     pub(crate) init_per_call: Option<(GuestIndices, String)>,
     pub(crate) pace: Pace,

@@ -18,4 +18,5 @@ mod log;
 mod memory;
 mod output;
 mod real_sources;
+mod shared_code;
 mod time;
