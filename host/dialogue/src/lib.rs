@@ -19,6 +19,7 @@
 //! | text to ids and back; training a small tokenizer | [`tokenizer`]: [`Tokenizer`]; [`bpe`] |
 //! | settings, and everything that all trajectories of a run share | [`config`], [`dialogue`]: [`Dialogue`] |
 //! | a task, a message and its content, a tool, how a call ended | [`task`], [`message`], `content`, [`tool`] |
+//! | tools under other names than their authors gave | [`own_names`] |
 //! | the split of a task, a group of trajectories and their scores | [`split`], [`group`], [`score`] |
 //! | earlier turns as messages; the sequences of an unfinished trajectory | `history`, `sequences` |
 //!
@@ -58,6 +59,7 @@ pub mod group;
 mod history;
 pub mod message;
 mod observation;
+pub mod own_names;
 pub mod parser;
 pub mod prefix;
 pub mod protocol;

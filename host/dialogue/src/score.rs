@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Score {
     /// The sum of weight x term over all entries whose gate holds: training maximises it.
     pub reward: f64,
-    /// True if the configured success condition holds. It is reported, never trained on.
+    /// True if the configured success condition holds. It is reported, and no part of the loss. A curriculum draws tasks by it.
     pub success: bool,
     /// Every term of every reward plugin as (`plugin.term`, value), weighted or not.
     pub terms: Vec<(String, f64)>,

@@ -36,7 +36,7 @@ mod business;
 mod draft;
 mod error;
 pub mod figures;
-mod invented;
+pub(crate) mod invented;
 mod operation;
 mod parameters;
 mod plan;

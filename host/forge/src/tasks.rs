@@ -14,6 +14,7 @@
 //! | what the words of a user mean | [`request`] |
 //! | environments: opening, calling, states; which there are | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
+//! | tools that a task offers beside those that it needs, and the names that it shows | `inventory`, [`shown`] |
 //! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
@@ -45,6 +46,7 @@ pub mod check;
 pub mod environment;
 mod error;
 mod folder;
+mod inventory;
 pub mod make;
 pub mod options;
 pub mod output;
@@ -53,6 +55,7 @@ pub mod record;
 pub mod rejection;
 pub mod replay;
 pub mod request;
+pub mod shown;
 pub mod split;
 mod stage_file;
 pub mod statistics;

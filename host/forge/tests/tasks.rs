@@ -5,6 +5,8 @@
 mod broken;
 #[path = "tasks/folder.rs"]
 mod folder;
+#[path = "tasks/inventory.rs"]
+mod inventory;
 #[path = "tasks/made.rs"]
 mod made;
 #[path = "tasks/outputs.rs"]

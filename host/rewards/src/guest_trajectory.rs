@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, OWN_NAME, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Event, Finish, ModelTurn, Trajectory, Verdict};
 use rlf_plugins::bindings::{reward, types};
 use rlf_plugins::convert::{
@@ -34,33 +34,29 @@ pub(crate) fn task_to_guest(task: &Task) -> reward::Task {
     }
 }
 
-/// The authors' names of tools that models see under other names, by the models' names.
-fn own_names(tools: &[ToolDefinition]) -> BTreeMap<&str, &str> {
-    tools
-        .iter()
-        .filter_map(|tool| {
-            let (_, own) = tool.extra.iter().find(|(key, _)| key == OWN_NAME)?;
-            Some((tool.name.as_str(), own.as_str()?))
-        })
-        .collect()
-}
+/// Tools by the names that the model sees.
+type Shown<'a> = BTreeMap<&'a str, &'a ToolDefinition>;
 
-fn call_to_guest(call: &ToolCall, own_names: &BTreeMap<&str, &str>) -> reward::ToolCall {
-    let name = call.name.as_str();
+/// A call by the authors' names of the tool and its parameters.
+fn call_to_guest(call: &ToolCall, shown: &Shown<'_>) -> reward::ToolCall {
+    let (name, arguments) = match shown.get(call.name.as_str()) {
+        Some(tool) => (tool.own_name(), tool.own_arguments(&call.arguments)),
+        None => (call.name.as_str(), call.arguments.clone()),
+    };
     reward::ToolCall {
         call_id: call.call_id.clone(),
-        name: (*own_names.get(name).unwrap_or(&name)).to_owned(),
-        arguments: call.arguments.to_string(),
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
     }
 }
 
-fn turn_to_guest(turn: &ModelTurn, own_names: &BTreeMap<&str, &str>) -> reward::ModelTurn {
+fn turn_to_guest(turn: &ModelTurn, shown: &Shown<'_>) -> reward::ModelTurn {
     reward::ModelTurn {
         text: turn.text.clone(),
         reasoning: turn.reasoning.clone(),
         visible: turn.visible.clone(),
         calls: (turn.calls.iter())
-            .map(|call| call_to_guest(call, own_names))
+            .map(|call| call_to_guest(call, shown))
             .collect(),
         malformed: turn
             .malformed
@@ -95,13 +91,12 @@ fn verdict_to_guest(verdict: &Verdict) -> types::Verdict {
 /// error texts) are left out, because they are not graded. The reason why an environment gave no verdict is kept, for
 /// messages.
 pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory {
-    let own_names = own_names(&trajectory.tools);
+    let tools = trajectory.tools.iter();
+    let shown: Shown<'_> = tools.map(|tool| (tool.name.as_str(), tool)).collect();
     let definition = |tool: &ToolDefinition| {
-        let mut definition = definition_to_guest(tool);
-        if let Some(own) = own_names.get(tool.name.as_str()) {
-            (*own).clone_into(&mut definition.name);
-        }
-        definition
+        let mut own = tool.own_definition();
+        own.extra.clone_from(&tool.extra);
+        definition_to_guest(&own)
     };
     reward::Trajectory {
         id: trajectory.id.clone(),
@@ -110,7 +105,7 @@ pub(crate) fn trajectory_to_guest(trajectory: &Trajectory) -> reward::Trajectory
             .events
             .iter()
             .map(|event| match event {
-                Event::Turn(turn) => reward::Event::Turn(turn_to_guest(turn, &own_names)),
+                Event::Turn(turn) => reward::Event::Turn(turn_to_guest(turn, &shown)),
                 Event::Outcome(outcome) => reward::Event::Outcome(outcome_to_guest(outcome)),
                 Event::User(message) => reward::Event::User(message_to_guest(message)),
             })

@@ -1,13 +1,14 @@
-//! Tools as the model sees them: some held out, some under other names, parameters in another order.
+//! Tools as the model sees them: some held out, some under other names, parameters under other names and in another order.
 //!
 //! With other names in the test split, an evaluation shows whether the policy learnt the names by heart. Rewards always
 //! read the authors' names, so references do not depend on these settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rlf_dialogue::own_names::SameParameter;
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{OWN_NAME, ToolDefinition};
+use rlf_dialogue::tool::ToolDefinition;
 use rlf_plugins::seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +36,10 @@ pub struct ToolView {
     pub hold_out: BTreeSet<String>,
     /// Maps the author's name of a tool to the name that the model sees. Default: none.
     pub rename: BTreeMap<String, String>,
+    /// By the author's name of a tool: maps the author's names of its parameters to the names that the model sees. Default:
+    /// none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rename_parameters: BTreeMap<String, BTreeMap<String, String>>,
     /// True if the parameters of every tool are in a different order for each task. Default: false.
     pub permute_parameters: bool,
 }
@@ -58,6 +63,16 @@ pub enum ShownToolsError {
         /// The name of both.
         name: String,
     },
+    /// Two parameters of a tool would be shown under one name.
+    #[error("task {task}: {tool}: {source}; correct `rename_parameters`")]
+    SameParameter {
+        /// The task's id.
+        task: String,
+        /// The author's name of the tool.
+        tool: String,
+        /// The name of both.
+        source: SameParameter,
+    },
 }
 
 impl ShownTools {
@@ -75,6 +90,12 @@ impl ShownTools {
             })?;
             view.hold_out.extend(own.hold_out);
             view.rename.extend(own.rename);
+            for (tool, names) in own.rename_parameters {
+                view.rename_parameters
+                    .entry(tool)
+                    .or_default()
+                    .extend(names);
+            }
             view.permute_parameters |= own.permute_parameters;
         }
         Ok(view)
@@ -105,9 +126,16 @@ impl ToolView {
             if self.permute_parameters {
                 permute(&mut tool.input_schema, task, &tool.name);
             }
+            if let Some(names) = self.rename_parameters.get(&tool.name) {
+                let renamed = tool.rename_parameters(names);
+                renamed.map_err(|source| ShownToolsError::SameParameter {
+                    task: task.to_owned(),
+                    tool: tool.name.clone(),
+                    source,
+                })?;
+            }
             if let Some(name) = self.rename.get(&tool.name) {
-                let own = std::mem::replace(&mut tool.name, name.clone());
-                tool.extra.push((OWN_NAME.to_owned(), Value::String(own)));
+                tool.rename(name);
             }
             if !names.insert(tool.name.clone()) {
                 return Err(ShownToolsError::SameName {
@@ -127,16 +155,18 @@ impl ToolView {
         }
         Some(self.rename.get(own).map_or(own, String::as_str))
     }
-}
 
-/// The author's name of the tool that is shown as `name`.
-pub(crate) fn own_name<'a>(shown: &'a [ToolDefinition], name: &'a str) -> &'a str {
-    let tool = shown.iter().find(|tool| tool.name == name);
-    tool.and_then(|tool| {
-        let (_, own) = tool.extra.iter().find(|(key, _)| key == OWN_NAME)?;
-        own.as_str()
-    })
-    .unwrap_or(name)
+    /// Arguments of a tool, given by the authors' names, under the names that the model sees.
+    pub fn shown_arguments(&self, tool: &str, arguments: &Value) -> Value {
+        let (Some(names), Value::Object(own)) = (self.rename_parameters.get(tool), arguments)
+        else {
+            return arguments.clone();
+        };
+        let shown = own
+            .iter()
+            .map(|(name, value)| (names.get(name).unwrap_or(name).clone(), value.clone()));
+        Value::Object(shown.collect())
+    }
 }
 
 /// Puts the parameters of a schema into an order that follows from the task and the tool.
@@ -189,11 +219,14 @@ mod tests {
         let shown = view.apply(tools.clone(), "t").unwrap();
         let names: Vec<&str> = shown.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["x", "y", "e"]);
-        assert_eq!(own_name(&shown, "x"), "b");
-        assert_eq!(own_name(&shown, "e"), "e");
+        assert_eq!(shown[0].own_name(), "b");
+        assert_eq!(shown[2].own_name(), "e");
         assert_eq!(view.shown_name("b"), Some("x"));
         assert_eq!(view.shown_name("a"), None);
-        assert_eq!(shown[0].extra, [(OWN_NAME.to_owned(), json!("b"))]);
+        assert_eq!(
+            shown[0].extra,
+            [(rlf_dialogue::tool::OWN_NAME.to_owned(), json!("b"))]
+        );
         let train = config.for_task(Split::Train, &task(&json!({}))).unwrap();
         assert_eq!(train.apply(tools.clone(), "t").unwrap(), tools);
     }
@@ -220,6 +253,34 @@ mod tests {
         let mut sorted = order("t1");
         sorted.sort_unstable();
         assert_eq!(sorted, ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn parameters_are_renamed_by_the_split_and_the_task_together() {
+        let config: ShownTools = serde_json::from_value(json!({
+            "train": {"rename_parameters": {"f": {"a": "x"}}, "rename": {"f": "g"}},
+        }))
+        .unwrap();
+        let row = task(&json!({"shown_tools": {"rename_parameters": {"f": {"b": "y"}}}}));
+        let view = config.for_task(Split::Train, &row).unwrap();
+        let shown = view.apply(vec![tool("f")], "t").unwrap().remove(0);
+        let names: Vec<&String> = shown.input_schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
+        assert_eq!(names, ["x", "y", "c", "d", "e"]);
+        let own = json!({"a": 1, "b": 2, "c": 3});
+        let called = view.shown_arguments("f", &own);
+        assert_eq!(called, json!({"x": 1, "y": 2, "c": 3}));
+        assert_eq!(shown.own_arguments(&called), own);
+        assert_eq!((shown.name.as_str(), shown.own_name()), ("g", "f"));
+        let same = task(&json!({"shown_tools": {"rename_parameters": {"f": {"b": "c"}}}}));
+        let view = config.for_task(Split::Train, &same).unwrap();
+        assert_eq!(
+            view.apply(vec![tool("f")], "t").unwrap_err().to_string(),
+            "task t: f: two parameters would be shown as `c`; correct `rename_parameters`"
+        );
     }
 
     #[test]

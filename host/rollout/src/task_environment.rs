@@ -9,7 +9,7 @@ use rlf_dialogue::episode::{Episode, Reply, Step};
 use rlf_dialogue::message::{Message, Role};
 use rlf_dialogue::split::Split;
 use rlf_dialogue::task::Task;
-use rlf_dialogue::tool::{CallOutcome, ToolCall, ToolDefinition};
+use rlf_dialogue::tool::{CallOutcome, Ended, ToolCall, ToolDefinition};
 use rlf_dialogue::trajectory::{Finish, Trajectory};
 use rlf_environments::environments::{Environments, OpenError};
 use rlf_environments::session::EnvironmentSession;
@@ -18,7 +18,7 @@ use rlf_plugins::turn::TurnContext;
 use crate::conversation::{Conversation, pass_to_environment};
 use crate::engine::EpisodeContext;
 use crate::error::RolloutError;
-use crate::shown_tools::{ToolView, own_name};
+use crate::shown_tools::ToolView;
 use crate::user::UserTurn;
 
 /// Opens a task and renders its prompt as a rollout would, then stops. It reports every mistake that the task's row can
@@ -284,14 +284,17 @@ impl<'a> TaskEnvironment<'a> {
         context: &TurnContext,
     ) -> Result<Vec<CallOutcome>, RolloutError> {
         let shown_tools = self.tools()?;
-        let own_name = |shown: &str| own_name(&shown_tools, shown).to_owned();
+        let shown_as = |name: &str| shown_tools.iter().find(|tool| tool.name == name);
         let is_of_plugin = |name: &str| self.plugin_tools.iter().any(|tool| tool.name == name);
         let has_session = self.session.is_some();
         let count = calls.len();
         let (mut own, mut others) = (Vec::new(), Vec::new());
         for (place, mut call) in calls.into_iter().enumerate() {
             let shown = call.name.clone();
-            call.name = own_name(&shown);
+            if let Some(tool) = shown_as(&shown) {
+                call.arguments = tool.own_arguments(&call.arguments);
+                tool.own_name().clone_into(&mut call.name);
+            }
             let list = if has_session && !is_of_plugin(&call.name) {
                 &mut own
             } else {
@@ -321,6 +324,11 @@ impl<'a> TaskEnvironment<'a> {
             .map(|((place, shown), outcome)| (place, shown, outcome));
         let mut all: Vec<(usize, CallOutcome)> = Vec::with_capacity(count);
         for (place, shown, mut outcome) in own.into_iter().chain(others) {
+            if let (Ended::InvalidArguments, Some(tool), Some(message)) =
+                (outcome.ended, shown_as(&shown), &mut outcome.observation)
+            {
+                tool.name_as_shown(message);
+            }
             outcome.name = shown;
             all.push((place, outcome));
         }

@@ -4,29 +4,89 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use rlf_dialogue::group::Group;
 use rlf_dialogue::split::Split;
 use rlf_policy::{Model, Purpose, SamplingParams};
 use rlf_rollout::rollout::rollout;
+use rlf_train::config::RlConfig;
+use rlf_train::curriculum::{self, Curriculum, Draw};
 use rlf_train::rollouts::{BoxError, Experience, Rollouts};
+use serde_json::Value;
 
+use crate::error::ConfigurationError;
 use crate::parts::RunParts;
+use crate::tasks::IndexedTask;
 
 /// Plays the training tasks of each RL step with the current policy.
 pub(crate) struct PolicyRollouts {
     /// The run.
-    pub(crate) parts: Arc<RunParts>,
+    parts: Arc<RunParts>,
     /// Number of tasks in a step.
-    pub(crate) prompts_per_step: usize,
+    prompts_per_step: usize,
     /// Number of trajectories for each task.
-    pub(crate) group_size: usize,
+    group_size: usize,
     /// Sampling temperature.
-    pub(crate) temperature: f32,
+    temperature: f32,
+    /// Draws tasks by the policy's success on them, if the configuration asks for it.
+    curriculum: Option<Curriculum>,
+}
+
+impl PolicyRollouts {
+    /// The rollouts of a run by its `[rl]`.
+    pub(crate) fn new(parts: Arc<RunParts>, config: &RlConfig) -> Result<Self, ConfigurationError> {
+        let curriculum = match &config.curriculum {
+            None => None,
+            Some(settings) => {
+                let tasks = parts.tasks.all_practice().ok_or_else(|| {
+                    let problem = "[rl.curriculum] needs a limited number of tasks";
+                    ConfigurationError::value("rl.curriculum", problem)
+                })?;
+                let tasks = tasks
+                    .iter()
+                    .map(|task| (task.id.clone(), curriculum::level(task)));
+                Some(Curriculum::new(settings.clone(), parts.config.seed, tasks))
+            }
+        };
+        Ok(Self {
+            parts,
+            prompts_per_step: config.prompts_per_step,
+            group_size: config.group_size,
+            temperature: config.temperature as f32,
+            curriculum,
+        })
+    }
+
+    /// The tasks of a step, and how the curriculum drew them, if there is one.
+    fn tasks(&self, step: u64) -> (Vec<IndexedTask>, Vec<Draw>) {
+        let (Some(curriculum), Some(all)) = (&self.curriculum, self.parts.tasks.all_practice())
+        else {
+            let tasks = self.parts.tasks.practice(step, self.prompts_per_step);
+            return (tasks, Vec::new());
+        };
+        let drawn = curriculum.draw(step, self.prompts_per_step);
+        // A task that is drawn twice is sampled with other numbers.
+        let first = step * self.prompts_per_step as u64;
+        let tasks = drawn
+            .iter()
+            .map(|draw| all[draw.task].clone())
+            .zip(first..)
+            .map(|(task, number)| (number, task));
+        (tasks.collect(), drawn)
+    }
+
+    /// What the curriculum measures about a step.
+    fn measures(&self, step: u64, drawn: &[Draw], groups: &[Group]) -> Vec<(String, f64)> {
+        let curriculum = self.curriculum.as_ref();
+        curriculum.map_or_else(Vec::new, |curriculum| {
+            curriculum.metrics(step, drawn, groups)
+        })
+    }
 }
 
 #[async_trait]
 impl Rollouts for PolicyRollouts {
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
-        let tasks = self.parts.tasks.practice(step, self.prompts_per_step);
+        let (tasks, drawn) = self.tasks(step);
         let params = SamplingParams {
             temperature: self.temperature,
             ..SamplingParams::default()
@@ -65,6 +125,22 @@ impl Rollouts for PolicyRollouts {
                 metrics.push((format!("sessions_{name}"), count as f64));
             }
         }
+        metrics.extend(self.measures(step, &drawn, &groups));
         Ok(Experience { groups, metrics })
+    }
+
+    fn after_step(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+        let curriculum = self.curriculum.as_mut()?;
+        curriculum.learn(step, &experience.groups);
+        Some(curriculum.state())
+    }
+
+    fn resume(&mut self, state: &Value) -> Result<(), BoxError> {
+        if let Some(curriculum) = &mut self.curriculum {
+            curriculum
+                .resume(state)
+                .map_err(|error| format!("the curriculum in the checkpoint: {error}"))?;
+        }
+        Ok(())
     }
 }

@@ -225,12 +225,7 @@ async fn train_phases(
     if let Some(config) = &parts.config.rl
         && end != PhaseEnd::Interrupted
     {
-        let mut rollouts = PolicyRollouts {
-            parts: parts.clone(),
-            prompts_per_step: config.prompts_per_step,
-            group_size: config.group_size,
-            temperature: config.temperature as f32,
-        };
+        let mut rollouts = PolicyRollouts::new(parts.clone(), config)?;
         end = rl::train(
             config,
             seed,

@@ -4,6 +4,7 @@ use rlf_policy::PassOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::advantage::{AdvantageEstimator, Grpo, ReinforcePlusPlus};
+use crate::curriculum::CurriculumConfig;
 use crate::loss::{Aggregation, ClippedPolicy};
 
 pub use rlf_policy::{InvalidSetting, OptimizerConfig, Schedule};
@@ -143,6 +144,10 @@ pub struct RlConfig {
     /// part of a configuration.
     #[serde(skip)]
     pub workers: Option<usize>,
+    /// Draws tasks by the policy's estimated success on them. Default: none; training goes through all tasks epoch by
+    /// epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curriculum: Option<CurriculumConfig>,
     /// The optimiser.
     pub optimizer: OptimizerConfig,
 }
@@ -167,6 +172,7 @@ impl Default for RlConfig {
             micro_batch_tokens: 8192,
             activation_checkpointing: false,
             workers: None,
+            curriculum: None,
             optimizer: OptimizerConfig::default(),
         }
     }
@@ -274,6 +280,9 @@ impl RlConfig {
             &self.max_dropped_groups,
             "is a share of a step's groups, from 0 to 1",
         )?;
+        if let Some(curriculum) = &self.curriculum {
+            curriculum.validate()?;
+        }
         self.optimizer.validate()
     }
 

@@ -11,6 +11,7 @@
 //! | the clipped loss, KL, SFT's cross-entropy, token mean and sequence mean | [`loss`] |
 //! | the cut of a step's trajectories into mini-batches | [`minibatch`] |
 //! | the gradient of one mini-batch | `update` |
+//! | tasks drawn by the policy's success on them | [`curriculum`] |
 //! | every setting, its default, unit and effect | [`config`], [`rlf_policy::OptimizerConfig`] |
 //! | the trajectories that train, and those that are left out and counted | [`batch`] |
 //! | the supervised loop | [`sft`] |
@@ -37,6 +38,7 @@
 pub mod advantage;
 pub mod batch;
 pub mod config;
+pub mod curriculum;
 pub mod error;
 #[cfg(test)]
 mod fixtures;

@@ -40,6 +40,11 @@ pub fn train<'a>(
             Begin::Done => return Ok(PhaseEnd::AlreadyDone),
             begin => learner::begin(&begin, Phase::Rl, seed, model, config.optimizer)?,
         };
+        if let Some(known) = &state.rollouts {
+            let resumed = rollouts.resume(known);
+            let step = state.step;
+            resumed.map_err(|source| TrainError::Rollouts { step, source })?;
+        }
         let estimator = config.estimator();
         let reference = match config.kl_coefficient {
             0.0 => None,
@@ -113,6 +118,7 @@ pub fn train<'a>(
             state.step += 1;
             state.updates += updates.done;
             state.data_position += experience.groups.len() as u64;
+            state.rollouts = rollouts.after_step(step, &experience);
             let line = summary::line(state.step, &experience, &batch, &advantages)
                 .updates(&updates)
                 .number("learning_rate", learning_rate)

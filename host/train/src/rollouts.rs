@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use rlf_dialogue::group::Group;
 use rlf_dialogue::trajectory::MaskedTokens;
 use rlf_policy::Model;
+use serde_json::Value;
 
 /// An error of an implementation; its message reaches the user unchanged.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -22,12 +23,23 @@ pub struct Experience {
 
 /// Plays episodes with the current policy.
 ///
-/// The result must be a function of the weights and the step alone, so that a resumed run plays what the
-/// interrupted one would have played.
+/// The result must be a function of the weights, the step and the state that [`Rollouts::after_step`] returned last, so
+/// that a resumed run plays what the interrupted one would have played.
 #[async_trait]
 pub trait Rollouts: Send {
     /// The groups of `step` (counted from 0), sampled from `policy` at the training temperature.
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError>;
+
+    /// Learns from a step whose updates are made. Returns the state that later steps depend on, which checkpoints keep.
+    /// None if there is no such state, which is the default.
+    fn after_step(&mut self, _step: u64, _experience: &Experience) -> Option<Value> {
+        None
+    }
+
+    /// Goes on from the state of a checkpoint. By default it is ignored.
+    fn resume(&mut self, _state: &Value) -> Result<(), BoxError> {
+        Ok(())
+    }
 }
 
 /// A source of demonstrations.

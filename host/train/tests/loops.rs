@@ -18,6 +18,7 @@ use rlf_policy::{
     SamplingParams, Sequence,
 };
 use rlf_train::config::{Algorithm, CheckpointConfig, OptimizerConfig, RlConfig, SftConfig};
+use rlf_train::curriculum::{Curriculum, CurriculumConfig};
 use rlf_train::loss::Aggregation;
 use rlf_train::metrics::Line;
 use rlf_train::observer::{Control, Observer, StepDone, Unobserved};
@@ -93,6 +94,8 @@ struct EvenGame {
     temperature: f32,
     groups: u64,
     samples: u64,
+    /// Draws the tasks, if there is one.
+    curriculum: Option<Curriculum>,
 }
 
 impl EvenGame {
@@ -161,7 +164,16 @@ impl EvenGame {
 #[async_trait]
 impl Rollouts for EvenGame {
     async fn play(&mut self, policy: &Model, step: u64) -> Result<Experience, BoxError> {
-        let groups = (0..self.groups)
+        let drawn = match &self.curriculum {
+            None => Vec::new(),
+            Some(curriculum) => curriculum.draw(step, self.groups as usize),
+        };
+        let tasks: Vec<u64> = match &self.curriculum {
+            None => (0..self.groups).collect(),
+            Some(_) => drawn.iter().map(|draw| draw.task as u64).collect(),
+        };
+        let groups: Vec<Group> = tasks
+            .into_iter()
             .map(|task| {
                 let trajectories: Vec<Trajectory> = (0..self.samples)
                     .map(|sample| self.trajectory(policy, step, task, sample))
@@ -211,10 +223,24 @@ impl Rollouts for EvenGame {
                 }
             })
             .collect();
-        Ok(Experience {
-            groups,
-            metrics: vec![("tool_wait_share".into(), 0.25)],
-        })
+        let mut metrics = vec![("tool_wait_share".into(), 0.25)];
+        if let Some(curriculum) = &self.curriculum {
+            metrics.extend(curriculum.metrics(step, &drawn, &groups));
+        }
+        Ok(Experience { groups, metrics })
+    }
+
+    fn after_step(&mut self, step: u64, experience: &Experience) -> Option<Value> {
+        let curriculum = self.curriculum.as_mut()?;
+        curriculum.learn(step, &experience.groups);
+        Some(curriculum.state())
+    }
+
+    fn resume(&mut self, state: &Value) -> Result<(), BoxError> {
+        if let Some(curriculum) = &mut self.curriculum {
+            curriculum.resume(state)?;
+        }
+        Ok(())
     }
 }
 
@@ -223,6 +249,17 @@ fn play() -> EvenGame {
         temperature: 1.0,
         groups: 3,
         samples: 4,
+        curriculum: None,
+    }
+}
+
+/// The game with a curriculum over ten tasks.
+fn play_with_curriculum() -> EvenGame {
+    let tasks = (0..10).map(|task| (format!("task-{task}"), format!("level {}", task % 2)));
+    let curriculum = Curriculum::new(CurriculumConfig::default(), SEED, tasks);
+    EvenGame {
+        curriculum: Some(curriculum),
+        ..play()
     }
 }
 
@@ -410,6 +447,53 @@ fn a_run_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
             );
         }
     }
+}
+
+#[test]
+fn a_run_with_a_curriculum_killed_at_any_step_and_resumed_is_the_one_that_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    let game = play_with_curriculum;
+    let ended = run_with(&path, false, &mut game(), &mut Unobserved);
+    assert_eq!(ended, Ok(PhaseEnd::Finished));
+    let whole = remains(&path);
+    assert!(whole.contains_key("checkpoints/latest/rollouts.json"));
+    let drawn: Vec<Value> = lines(&path)
+        .into_iter()
+        .filter(|line| line["phase"] == "rl")
+        .map(|line| line["curriculum/estimate"].clone())
+        .collect();
+    assert_eq!((drawn.len(), &drawn[0]), (5, &json!(0.5)));
+    assert!(
+        drawn[1..].iter().all(|estimate| *estimate != 0.5),
+        "{drawn:?}"
+    );
+    for step in 1..=5 {
+        let killed = folder.path().join(format!("killed-{step}"));
+        run_with(&killed, false, &mut game(), &mut KillAfter(Phase::Rl, step)).unwrap_err();
+        let ended = run_with(&killed, true, &mut game(), &mut Unobserved);
+        assert_eq!(ended, Ok(PhaseEnd::Finished));
+        let resumed = remains(&killed);
+        let differs: Vec<&String> = whole
+            .keys()
+            .filter(|name| resumed.get(*name) != whole.get(*name))
+            .collect();
+        assert!(
+            differs.is_empty(),
+            "{differs:?} after a kill at step {step}"
+        );
+    }
+    // A state whose byte changed on the disk is noticed.
+    let state = path.join("checkpoints/rl-000005/rollouts.json");
+    let text = fs::read_to_string(&state).unwrap();
+    fs::remove_file(&state).unwrap();
+    fs::write(&state, text.replacen("\"step\":4", "\"step\":3", 1)).unwrap();
+    let spec = RunSpec {
+        config_toml: "seed = 3".into(),
+        ..RunSpec::default()
+    };
+    let error = RunDirectory::resume(&path, &spec, KEEP, false).unwrap_err();
+    assert!(error.to_string().contains("rollouts.json"), "{error}");
 }
 
 #[test]
@@ -746,6 +830,7 @@ fn reinforcement_learning_raises_the_reward_of_what_it_samples() {
             temperature: 1.0,
             groups: 8,
             samples: 8,
+            curriculum: None,
         };
         tokio::runtime::Builder::new_current_thread()
             .build()
@@ -817,6 +902,7 @@ fn the_temperature_of_sampling_is_that_of_the_ratio() {
             temperature: sampling,
             groups: 2,
             samples: 4,
+            curriculum: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

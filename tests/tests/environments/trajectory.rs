@@ -332,3 +332,34 @@ async fn a_row_renames_and_holds_out_and_rewards_read_the_authors_names() {
     assert!(names.contains(&"plus") && !names.contains(&"add") && !names.contains(&"show"));
     assert!(scores[0].as_ref().expect("graded").success);
 }
+
+#[tokio::test]
+async fn a_row_renames_parameters_and_the_environment_and_rewards_get_the_authors_names() {
+    let host = host();
+    let row = json!({"shown_tools": {"rename": {"add": "plus"}, "rename_parameters": {"add": {"by": "zork"}}}});
+    let (trajectories, scores, _) = play(
+        &host,
+        "as-sampled",
+        task(json!({}), None, row),
+        &[&[
+            calls(&[("plus", json!({"zork": "three"}))]),
+            calls(&[("plus", json!({"zork": 3}))]),
+            "end".into(),
+        ]],
+    )
+    .await;
+    let tools = &trajectories[0].tools;
+    let plus = tools.iter().find(|tool| tool.name == "plus");
+    let schema = &plus.expect("it is offered").input_schema;
+    assert!(!schema["properties"]["zork"].is_null() && schema["properties"]["by"].is_null());
+    let ended: Vec<&str> = outcomes(&trajectories[0]).iter().map(|one| one.0).collect();
+    assert_eq!(ended, ["invalid-arguments", "ok"]);
+    // The message about the wrong argument names it as the model does.
+    let heard = trajectories[0]
+        .outcomes()
+        .next()
+        .and_then(|one| one.observation.as_ref());
+    let heard = json!(heard.expect("the model reads why")).to_string();
+    assert!(heard.contains("zork") && !heard.contains("`by`"), "{heard}");
+    assert!(scores[0].as_ref().expect("graded").success);
+}

@@ -51,14 +51,14 @@ pub(super) fn invent(business: &Business, key: Key) -> Business {
 }
 
 /// Makes words of syllables, none twice.
-struct Inventor {
+pub(crate) struct Inventor {
     key: Key,
     next: u64,
     taken: BTreeSet<String>,
 }
 
 impl Inventor {
-    fn new(key: Key) -> Self {
+    pub(crate) fn new(key: Key) -> Self {
         Self {
             key,
             next: 0,
@@ -72,7 +72,7 @@ impl Inventor {
     }
 
     /// A new word of at least so many syllables.
-    fn word(&mut self, syllables: usize) -> String {
+    pub(crate) fn word(&mut self, syllables: usize) -> String {
         let mut word = String::new();
         loop {
             for _ in 0..syllables {

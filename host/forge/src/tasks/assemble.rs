@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::environment::{PlayError, TaskSession};
+use super::inventory;
 use super::make::{Candidate, Maker, PlannedCall, Trajectory, items};
-use super::record::{GoldCall, Measures, Mistake, SCHEMA, TaskRecord, Turn, Unseen};
+use super::record::{GoldCall, Measures, Mistake, SCHEMA, Start, TaskRecord, Turn, Unseen};
 use super::rejection::{Reason, Rejection};
 use super::text::{Query, QueryTurn, spaced, spoken};
 use crate::graph::ValueType;
@@ -24,7 +25,8 @@ pub(super) fn assemble(
 ) -> Result<TaskRecord, Rejection> {
     let diverged = |error: PlayError| Rejection::new(Reason::OrderMatters, error.to_string());
     let playable = maker.suite.playable();
-    let mut session = playable.open(&trajectory.servers).map_err(diverged)?;
+    let servers = inventory::servers(maker, candidate, trajectory);
+    let mut session = playable.open(&servers).map_err(diverged)?;
     let initial = session.state().map_err(diverged)?;
     let mut draws = Draws::new(candidate.key(maker.options.seed, "mistakes"));
     let mut turns = Vec::with_capacity(query.turns.len());
@@ -57,6 +59,7 @@ pub(super) fn assemble(
         .keys()
         .find_map(|server| maker.suite.environment(server))
         .map_or_else(String::new, |environment| environment.domain.clone());
+    let tools = offered(maker, candidate, &servers, &called, unseen);
     Ok(TaskRecord {
         schema: SCHEMA,
         id: format!("forge-{}", candidate.number),
@@ -64,10 +67,11 @@ pub(super) fn assemble(
         split,
         unseen,
         domain,
-        servers: trajectory.servers.clone(),
+        servers,
         strategy: maker.options.sampling.as_str().to_owned(),
         chain: candidate.chain.clone(),
-        tools: offered(maker, candidate, trajectory, &called, unseen),
+        shown: inventory::shown(maker, candidate, &tools),
+        tools,
         initial,
         turns,
         measures: Measures {
@@ -157,12 +161,11 @@ fn told(result: &Value) -> String {
 fn offered(
     maker: &Maker<'_>,
     candidate: &Candidate,
-    trajectory: &Trajectory,
+    servers: &BTreeMap<String, Start>,
     called: &BTreeSet<&str>,
     unseen: Unseen,
 ) -> Vec<String> {
-    let environments = trajectory
-        .servers
+    let environments = servers
         .keys()
         .filter_map(|server| maker.suite.environment(server));
     let all: Vec<&str> = environments

@@ -26,6 +26,13 @@ pub struct TaskOptions {
     pub max_turn_calls: usize,
     /// Largest number of tools that a model is offered, unless the gold calls need more. None: all of the environments.
     pub max_tools_shown: Option<usize>,
+    /// What tasks offer beside the tools of their environments, and the names that they show.
+    #[serde(default, skip_serializing_if = "InventoryOptions::is_plain")]
+    pub inventory: InventoryOptions,
+    /// Makes each turn after the first use a result of the turn before it, as in FunReason-MT's data. Tasks have at least
+    /// two turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub linked_turns: bool,
     /// Names of the scenarios that tasks begin in. Empty: all that the environments have.
     pub scenarios: Vec<String>,
     /// Probability with which each refinement is tried where it is possible. 0 makes plain requests.
@@ -76,6 +83,27 @@ impl Sampling {
     }
 }
 
+/// Inventories that differ from task to task, as in AutoTool's setting.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InventoryOptions {
+    /// Largest number of environments that a task offers and does not need. Their number is drawn for each task.
+    pub other_environments: usize,
+    /// Probability that a tool is shown under an invented name.
+    pub rename_tools: f64,
+    /// Probability that a parameter is shown under an invented name, if its description says what its name says.
+    pub rename_parameters: f64,
+    /// Gives the parameters of each task's tools an order of their own.
+    pub permute_parameters: bool,
+}
+
+impl InventoryOptions {
+    /// True if tasks offer the tools of their environments, as these are.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Default for TaskOptions {
     fn default() -> Self {
         Self {
@@ -88,6 +116,8 @@ impl Default for TaskOptions {
             max_turns: 4,
             max_turn_calls: 5,
             max_tools_shown: None,
+            inventory: InventoryOptions::default(),
+            linked_turns: false,
             scenarios: Vec::new(),
             refine: 0.5,
             ask: 0.25,

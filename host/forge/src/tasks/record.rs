@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::request::Request;
+use super::shown::ShownTools;
 
 /// Version of the form of records. It changes when an older program could not read a newer file.
 pub const SCHEMA: u32 = 1;
@@ -38,6 +39,9 @@ pub struct TaskRecord {
     pub chain: Vec<String>,
     /// The tools that a model is offered, in this order.
     pub tools: Vec<String>,
+    /// Other names under which rows show tools and parameters. Everything in the record has the author's names.
+    #[serde(default, skip_serializing_if = "ShownTools::is_plain")]
+    pub shown: ShownTools,
     /// The state of each environment at the beginning.
     pub initial: Map<String, Value>,
     /// What the user asks for, one request after the other.

@@ -54,6 +54,8 @@ pub enum Reason {
     OrderMatters,
     /// The calls need more room than the limits of calls and turns allow.
     TooLong,
+    /// Linked turns are asked for, and the calls make only one turn.
+    Unlinked,
     /// No facts about an entity tell it from the others.
     Ambiguous,
     /// The words would be the same as those of too many other tasks.
@@ -85,6 +87,7 @@ impl Reason {
             Self::NothingDone => "nothing-done",
             Self::OrderMatters => "order-matters",
             Self::TooLong => "too-long",
+            Self::Unlinked => "unlinked",
             Self::Ambiguous => "ambiguous",
             Self::Template => "template",
             Self::Unsaid => "unsaid",

@@ -60,6 +60,14 @@ impl RunConfig {
             }
             _ => {}
         }
+        if self.tasks.facts.is_some() && self.rl.as_ref().is_some_and(|rl| rl.curriculum.is_some())
+        {
+            return wrong(
+                "rl.curriculum",
+                "[rl.curriculum] cannot estimate the success on tasks that never come again, as those of [tasks.facts]; \
+                 remove it, or use a file: `tasks.train`",
+            );
+        }
         if self.sft.is_none() && self.rl.is_none() {
             return wrong("", "there is nothing to do: add [sft], [rl] or both");
         }
@@ -200,6 +208,10 @@ steps = 3
                 "[user]\nurl = \"http://a/v1\"\nmodel = \"m\"\ntemperature = 3.0\n",
                 "c.toml:18: user.temperature: 3",
             ),
+            (
+                "\n[rl.curriculum]\nprior_weight = 2.0\nfloor = 0.0\n",
+                "c.toml:18: [rl]: `rl.curriculum.floor = 0`",
+            ),
             ("top_k = 3\n", "c.toml:15: `rl.top_k = 3`"),
             // The value is the default, so the table is named.
             (
@@ -216,6 +228,12 @@ steps = 3
     fn tables_that_contradict_each_other_are_named_by_their_line() {
         let said = error("[tasks.facts]\n", &[]);
         assert!(said.starts_with("c.toml:6: [tasks] has both"), "{said}");
+        let facts = &["tasks={ facts = {} }"];
+        let said = error("[rl.curriculum]\n", facts);
+        assert!(
+            said.starts_with("c.toml:15: [rl.curriculum] cannot estimate"),
+            "{said}"
+        );
         let said = error("[tokenizer]\nfile = \"t\"\ntrain = {}\n", &[]);
         assert!(
             said.starts_with("c.toml:15: [tokenizer] has both"),

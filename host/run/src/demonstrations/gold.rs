@@ -49,11 +49,11 @@ impl GoldDemonstration {
         };
         let mut trial = TrialConversation::new(dialogue, shown.iter().copied())?;
         let mut turns = Vec::with_capacity(calls.len() + 1);
-        for (number, (name, (_, arguments))) in shown.iter().zip(&calls).enumerate() {
+        for (number, (name, (own, arguments))) in shown.iter().zip(&calls).enumerate() {
             let turn = calling(vec![ToolCall {
                 call_id: String::new(),
                 name: (*name).to_owned(),
-                arguments: arguments.clone(),
+                arguments: tool_view.shown_arguments(own, arguments),
             }]);
             trial.say(&turn).map_err(|source| GoldError::Call {
                 number: number + 1,
@@ -184,11 +184,16 @@ mod tests {
 
     #[test]
     fn calls_have_the_names_that_the_model_sees() {
-        let row = task(&json!({"calls": [{"name": "f", "arguments": {}}]}));
+        let row = task(&json!({"calls": [{"name": "f", "arguments": {"x": 1, "y": 2}}]}));
         let plain = hermes(AnswerRule::FinalTurn);
         let mut tool_view = ToolView::default();
         tool_view.rename.insert("f".into(), "g".into());
-        assert!(turns(&row, &plain, &tool_view)[0].contains("\"name\":\"g\""));
+        let names = [("x".to_owned(), "z".to_owned())].into();
+        tool_view.rename_parameters.insert("f".into(), names);
+        assert_eq!(
+            turns(&row, &plain, &tool_view)[0],
+            "<tool_call>{\"name\":\"g\",\"arguments\":{\"z\":1,\"y\":2}}</tool_call>"
+        );
         tool_view.hold_out.insert("f".into());
         assert!(
             GoldDemonstration::from_task(&row, &plain, &tool_view)

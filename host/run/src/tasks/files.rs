@@ -188,6 +188,10 @@ impl TaskSource for Files {
             .collect()
     }
 
+    fn all_practice(&self) -> Option<&[Arc<Task>]> {
+        Some(&self.train)
+    }
+
     fn first(&self, split: Split, count: usize) -> Vec<IndexedTask> {
         let tasks = self.split(split).iter().take(count);
         (0..).zip(tasks.cloned()).collect()

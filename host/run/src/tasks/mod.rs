@@ -34,6 +34,11 @@ pub trait TaskSource: Send + Sync {
     /// The training tasks of an RL step.
     fn practice(&self, step: u64, count: usize) -> Vec<IndexedTask>;
 
+    /// All training tasks, for a curriculum. None if they are generated without end.
+    fn all_practice(&self) -> Option<&[Arc<Task>]> {
+        None
+    }
+
     /// The first `count` tasks of a split; fewer if it has no more.
     fn first(&self, split: Split, count: usize) -> Vec<IndexedTask>;
 

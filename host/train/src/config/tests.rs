@@ -95,3 +95,27 @@ fn kl_goes_into_the_loss_or_into_the_reward_and_never_into_both() {
     };
     assert_eq!(plus_plus.policy_loss().kl_coefficient, 0.0);
 }
+
+#[test]
+fn a_curriculum_is_off_by_default_and_refuses_values_that_mean_nothing() {
+    assert_eq!(RlConfig::default().curriculum, None);
+    let written = toml::to_string(&RlConfig::default()).unwrap();
+    assert!(!written.contains("curriculum"), "{written}");
+    assert_eq!(rl("[curriculum]"), Ok(()));
+    assert_eq!(rl("[curriculum]\nfloor = 1.0"), Ok(()));
+    for (setting, why) in [
+        ("floor = 0.0", "never be tried again"),
+        ("floor = 1.5", "at most 1"),
+        ("floor = nan", "at most 1"),
+        ("prior_success = 0.0", "above 0 and below 1"),
+        ("prior_success = 1.0", "above 0 and below 1"),
+        ("prior_weight = 0.0", "number of trajectories"),
+        ("prior_weight = inf", "number of trajectories"),
+        ("half_life = -1.0", "number of steps"),
+        ("half_life = 1e9", "number of steps"),
+        ("half_lives = 3.0", "unknown field"),
+    ] {
+        let message = rl(&format!("[curriculum]\n{setting}")).unwrap_err();
+        assert!(message.contains(why), "{setting}: {message}");
+    }
+}

@@ -1,18 +1,21 @@
 //! Checkpoints: everything that a run needs to continue as if it had never stopped.
 //!
 //! `RUN/checkpoints/<phase>-<step>/` holds the weights in Hugging Face's layout, the tokenizer and the other assets (so
-//! that the folder loads anywhere), the optimiser's state, `trainer.json`, and the digests of weights and optimiser, which
-//! are checked before a run uses them. A checkpoint is written completely or not at all.
+//! that the folder loads anywhere), the optimiser's state, `trainer.json`, `rollouts.json` if the rollouts have a state of
+//! their own, and the digests of weights, optimiser and that state, which are checked before a run uses them. A checkpoint
+//! is written completely or not at all.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::digests;
 use super::error::RunError;
-use super::layout::{assets_path, checkpoints_path};
+use super::layout::{ROLLOUTS, assets_path, checkpoints_path};
 use super::metrics_files::MetricsPosition;
 use super::whole;
 use crate::phase::Phase;
@@ -20,6 +23,8 @@ use crate::phase::Phase;
 const STATE: &str = "trainer.json";
 /// The file of the optimiser's state.
 pub(crate) const OPTIMIZER: &str = "optimizer.safetensors";
+/// Largest size of the rollouts' state, in bytes.
+const MAX_ROLLOUTS_BYTES: u64 = 4 << 30;
 /// Version of `trainer.json`; raised when a field changes its meaning.
 const FORMAT: u32 = 1;
 
@@ -48,6 +53,9 @@ pub struct TrainerState {
     pub elapsed: Duration,
     /// Lengths to which a resumed run cuts the metrics files.
     pub metrics: MetricsPosition,
+    /// The state of the rollouts, such as a curriculum's estimates, if they have one. It has a file of its own.
+    #[serde(skip)]
+    pub rollouts: Option<Value>,
 }
 
 impl TrainerState {
@@ -64,6 +72,7 @@ impl TrainerState {
             seed,
             elapsed: Duration::ZERO,
             metrics: MetricsPosition::default(),
+            rollouts: None,
         }
     }
 
@@ -93,21 +102,23 @@ impl Checkpoint {
         let file = path.join(STATE);
         let text = rlf_files::read_text(&file, rlf_files::MAX_TEXT_BYTES)
             .map_err(|e| RunError::io("read", &file, e))?;
-        let state: TrainerState = serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
-            path: file.clone(),
-            reason: e.to_string(),
-        })?;
+        let mut state: TrainerState =
+            serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
+                path: file.clone(),
+                reason: e.to_string(),
+            })?;
         if state.format != FORMAT {
             let reason = format!("format {} where this binary reads {FORMAT}", state.format);
             return Err(RunError::Corrupt { path: file, reason });
         }
+        state.rollouts = rollouts_state(&path.join(ROLLOUTS))?;
         Ok(Self {
             path: path.to_owned(),
             state,
         })
     }
 
-    /// Checks that the weights and the optimiser's state are the ones that were written. A checkpoint without digests, of
+    /// Checks that the weights and the states are the ones that were written. A checkpoint without digests, of
     /// an earlier version, passes. The error names the file, and the checkpoint to go on from instead.
     pub fn verify(&self) -> Result<(), RunError> {
         self.verify_files(|_| true)
@@ -184,6 +195,11 @@ impl Checkpoint {
             let file = folder.join(STATE);
             let json = serde_json::to_vec_pretty(&state).expect("plain numbers serialise");
             fs::write(&file, json).map_err(|e| RunError::io("write", &file, e))?;
+            if let Some(rollouts) = &state.rollouts {
+                let file = folder.join(ROLLOUTS);
+                fs::write(&file, rollouts.to_string())
+                    .map_err(|e| RunError::io("write", &file, e))?;
+            }
             digests::write(folder).map_err(E::from)
         })?;
         point_latest(run, &name(state.phase, state.step))?;
@@ -200,6 +216,19 @@ impl Checkpoint {
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// The state of the rollouts in a checkpoint, if it has one.
+fn rollouts_state(file: &Path) -> Result<Option<Value>, RunError> {
+    let text = match rlf_files::read_text(file, MAX_ROLLOUTS_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|e| RunError::io("read", file, e))?,
+    };
+    let state = serde_json::from_str(&text).map_err(|e| RunError::Corrupt {
+        path: file.to_owned(),
+        reason: e.to_string(),
+    })?;
+    Ok(Some(state))
 }
 
 /// The name of a checkpoint's folder.

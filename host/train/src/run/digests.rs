@@ -1,4 +1,5 @@
-//! Digests of the weights in a folder, so that a byte that changed on the disk is noticed before anyone trains on it.
+//! Digests of the weights and states in a folder, so that a byte that changed on the disk is noticed before anyone trains
+//! on it.
 //!
 //! `BLAKE3SUMS` has one line for each file, in the format of the program `b3sum`, which can check it too.
 
@@ -9,17 +10,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::RunError;
+use super::layout::ROLLOUTS;
 use super::whole;
 
 const FILE: &str = "BLAKE3SUMS";
 
-/// Writes the digests of all weights in `folder`: its files `*.safetensors`.
+/// Writes the digests of all weights in `folder`, which are its files `*.safetensors`, and of the rollouts' state.
 pub(super) fn write(folder: &Path) -> Result<(), RunError> {
     let entries = fs::read_dir(folder).map_err(|e| RunError::io("list", folder, e))?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| RunError::io("list", folder, e))?.path();
-        if path.extension().is_some_and(|end| end == "safetensors") {
+        let is_rollouts = path.file_name().is_some_and(|name| name == ROLLOUTS);
+        if is_rollouts || path.extension().is_some_and(|end| end == "safetensors") {
             files.push(path);
         }
     }

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// The file of a checkpoint for the state of the rollouts.
+pub(super) const ROLLOUTS: &str = "rollouts.json";
+
 /// The metrics of the run in `run`: JSON lines.
 pub fn metrics_path(run: &Path) -> PathBuf {
     run.join("metrics.jsonl")

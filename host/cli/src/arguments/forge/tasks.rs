@@ -65,6 +65,21 @@ pub(crate) struct ForgeTasks {
     /// Largest number of tools that a model is offered, unless the gold calls need more (default: all)
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_tools_shown: Option<usize>,
+    /// Largest number of environments that a task offers and does not need; drawn for each task
+    #[arg(long, default_value_t = 0, value_name = "COUNT", value_parser = RangedU64ValueParser::<usize>::new().range(0..=8))]
+    pub(crate) other_environments: usize,
+    /// Probability that a tool is shown under an invented name, in each task another one
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub(crate) rename_tools: f64,
+    /// Probability that a parameter is shown under an invented name, if its description says what it is
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub(crate) rename_parameters: f64,
+    /// Show the parameters of tools in another order in each task
+    #[arg(long)]
+    pub(crate) permute_parameters: bool,
+    /// Let each turn after the first use a result of the turn before it; tasks have at least two turns
+    #[arg(long)]
+    pub(crate) linked_turns: bool,
     /// Scenarios in which tasks begin, with commas: simple, medium, complex, boundary (default: all)
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) scenarios: Vec<String>,

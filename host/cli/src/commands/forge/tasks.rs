@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
+use rlf_forge::tasks::options::InventoryOptions;
 use rlf_forge::tasks::output::Written;
 use rlf_forge::tasks::pipeline::Replayer;
 use rlf_forge::tasks::replay::replay;
@@ -107,6 +108,13 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         max_turns: command.max_turns,
         max_turn_calls: command.max_turn_calls.min(command.max_calls),
         max_tools_shown: command.max_tools_shown,
+        inventory: InventoryOptions {
+            other_environments: command.other_environments,
+            rename_tools: command.rename_tools,
+            rename_parameters: command.rename_parameters,
+            permute_parameters: command.permute_parameters,
+        },
+        linked_turns: command.linked_turns,
         scenarios: command.scenarios.clone(),
         refine: command.refine,
         ask: command.ask,

@@ -60,6 +60,10 @@ pub(super) fn plan(
         let detail = "the first request needs more calls than a turn may have";
         return Err(Rejection::new(Reason::TooLong, detail));
     }
+    if maker.options.linked_turns && turns.len() < 2 {
+        let detail = "no second turn could use a result of the first";
+        return Err(Rejection::new(Reason::Unlinked, detail));
+    }
     let servers: BTreeSet<&str> = order
         .iter()
         .filter_map(|&step| steps[step].tool.split_once('-'))
@@ -125,6 +129,9 @@ fn arrange(
         let joins = turns
             .last()
             .is_some_and(|&calls| calls + new.len() <= target.max(new.len()).min(room));
+        if !joins && options.linked_turns && !is_linked(steps, &new, &order, &turns) {
+            continue;
+        }
         if joins {
             if let Some(calls) = turns.last_mut() {
                 *calls += new.len();
@@ -139,6 +146,17 @@ fn arrange(
         order.extend(new);
     }
     (order, turns)
+}
+
+/// True if one of the new steps uses a result of the last turn, or if there is no last turn.
+fn is_linked(steps: &[PlannedCall], new: &[usize], order: &[usize], turns: &[usize]) -> bool {
+    let Some(calls) = turns.last() else {
+        return true;
+    };
+    let last = &order[order.len() - calls..];
+    new.iter()
+        .flat_map(|step| needs(&steps[*step]))
+        .any(|need| last.contains(&need))
 }
 
 /// Adds the steps that a step needs and that are not there, and then the step itself.

@@ -17,10 +17,10 @@ pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
         let mut steps = Vec::new();
         for call in &turn.calls {
             if let Some(Mistake { arguments, refusal }) = &call.mistake {
-                steps.push((called(&call.tool, arguments), heard(refusal), false));
+                steps.push((called(task, &call.tool, arguments), heard(refusal), false));
             }
             let result = heard(&call.result.to_string());
-            steps.push((called(&call.tool, &call.arguments), result, true));
+            steps.push((called(task, &call.tool, &call.arguments), result, true));
         }
         steps.push((turn.answer.clone(), String::new(), true));
         for (output, heard, is_taught) in steps {
@@ -35,8 +35,9 @@ pub(super) fn rows(suite: &Suite, task: &TaskRecord) -> Vec<Value> {
     rows
 }
 
-fn called(tool: &str, arguments: &Arguments) -> String {
-    let written = json!({ "name": tool, "arguments": arguments });
+fn called(task: &TaskRecord, tool: &str, arguments: &Arguments) -> String {
+    let arguments = task.shown.arguments(tool, arguments);
+    let written = json!({ "name": task.shown.name(tool), "arguments": arguments });
     format!("<tool_call>\n{written}\n</tool_call>")
 }
 

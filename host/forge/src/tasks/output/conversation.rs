@@ -52,7 +52,9 @@ pub(super) fn before(task: &TaskRecord, number: usize) -> Vec<Message> {
 /// The tools that the model is offered.
 pub(super) fn tools(suite: &Suite, task: &TaskRecord) -> Vec<ToolDefinition> {
     let definitions = task.tools.iter().filter_map(|tool| suite.definition(tool));
-    definitions.cloned().collect()
+    definitions
+        .map(|tool| task.shown.definition(tool.clone(), &task.id))
+        .collect()
 }
 
 /// The whole conversation as demonstrations: one, or one more for each mistake. A demonstration ends before a mistake,
@@ -71,8 +73,9 @@ pub(super) fn demonstrations(suite: &Suite, task: &TaskRecord, naming: &Naming) 
                 0 => task.id.clone(),
                 earlier => format!("{}~{}", task.id, earlier + 1),
             };
+            let messages = task.shown.messages(messages[..length].to_vec());
             rows.push(json!({
-                "id": id, "source": naming.source, "tools": tools, "messages": messages[..length], "given": given,
+                "id": id, "source": naming.source, "tools": tools, "messages": messages, "given": given,
             }));
         }
     };

@@ -35,12 +35,18 @@ pub fn rows(suite: &Suite, task: &TaskRecord, naming: &Naming) -> Vec<Task> {
         extra.insert("turn".into(), (number + 1).into());
         extra.insert("calls".into(), turn.calls.len().into());
         extra.insert("difficulty".into(), json!(task.measures.difficulty));
+        // How hard it is by its structure; a curriculum groups tasks by it.
+        let level = turn.calls.len() + turn.implicit.len();
+        extra.insert("level".into(), level.into());
+        if !task.shown.is_plain() {
+            extra.insert("shown_tools".into(), json!(task.shown));
+        }
         let implicit: Vec<&str> = turn.implicit.iter().map(|kind| kind.as_str()).collect();
         extra.insert("implicit".into(), json!(implicit));
         rows.push(Task {
             id,
             source: naming.source.clone(),
-            prompt: before(task, number),
+            prompt: task.shown.messages(before(task, number)),
             tools: Some(task.tools.clone()),
             reference: json!({
                 "calls": calls,
