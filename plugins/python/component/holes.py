@@ -5,25 +5,25 @@ heap; a run that allocated there would copy a page for nearly every object. What
 pages that are new anyway.
 """
 
-_MAX_OBJECTS = 400_000
+from memory import make_immortal
+
 _MAX_SIZE = 1 << 18
 _SMALL = 4096
 
 
-def fill():
-    """Objects of every size that fill what is free below the heap's top, to be kept for good."""
-    kept = [None] * _MAX_OBJECTS
-    count = 0
+def fill(whole):
+    """Makes immortal objects of every size that fill what is free below the heap's top. `whole` is the memory."""
     # A fresh megabyte is at the top of the memory.
     probe = bytes(1 << 20)
     top = id(probe)
     del probe
     size = _MAX_SIZE
-    while size >= 0 and count < _MAX_OBJECTS:
+    while size > 1:
         filler = bytes(size)
         if id(filler) < top:
-            kept[count] = filler
-            count += 1
+            make_immortal(whole, filler)
         else:
             size = size - size // 8 if size > _SMALL else size - 8
-    return kept
+    # An object that is smaller than any bytes.
+    while id(filler := object()) < top:
+        make_immortal(whole, filler)

@@ -1,6 +1,5 @@
 """Binds the driver to what componentize-py generates from WIT. Its body runs once, before the snapshot is taken."""
 
-import gc
 import os
 import sys
 
@@ -9,7 +8,7 @@ from wit_world import exports
 from wit_world.exports import interpreter as interpreter_types
 from wit_world.imports import code, process
 
-import holes
+import immortal
 import interpreter
 from rlf_values import OK, Err, files, forget, outcome, pairs, unwrap
 
@@ -20,6 +19,8 @@ class Lifecycle(exports.Lifecycle):
     def init(self, config):
         forget()
         unwrap(rlf_driver.configure(config))
+        if rlf_driver.environment.is_configured():
+            immortal.keep_all()
 
 
 class Interpreter(exports.Interpreter):
@@ -62,5 +63,4 @@ library = next(folder for folder in sys.path if os.path.exists(folder + "/tarfil
 MISSING = rlf_driver.prepare(process, library, warm)
 # componentize-py looks them up by name until the build is over.
 sys.modules.update(rlf_app=this, interpreter=interpreter)
-KEPT = holes.fill()
-gc.freeze()
+immortal.keep_all()

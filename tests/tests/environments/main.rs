@@ -1,5 +1,5 @@
 //! Environments in this process, one file for each promise: order and isolation, failed calls, room for sessions, the
-//! loop, and the interpreter as an environment.
+//! loop, the interpreter as an environment, and the memory of its sessions.
 
 mod eviction;
 mod failure;
@@ -8,6 +8,8 @@ mod rows;
 mod session;
 mod test_host;
 mod trajectory;
+#[cfg(target_os = "linux")]
+mod written_pages;
 
 /// Every kind of plugin, as the program loads them.
 const KINDS: rlf_plugins::kind::Kinds = &[

@@ -119,7 +119,7 @@ mcp = FastMCP(name='Logging')
 ";
 
 /// The interpreter with a folder of servers, as the environment `servers`.
-fn load_environments(servers: &str) -> (Registry, Environments) {
+pub(crate) fn load_environments(servers: &str) -> (Registry, Environments) {
     let project = Project::find().expect("tests run inside a checkout");
     let plugins = xtask::plugins::ready(&project, Family::FirstParty)
         .unwrap_or_else(|error| panic!("{error:#}"));
