@@ -11,8 +11,8 @@
 //! | looking for | module |
 //! |---|---|
 //! | the record of a task | [`record`] |
-//! | what the words of a user mean | [`request`] |
-//! | environments: opening, calling, states; which there are | [`environment`], [`suite`] |
+//! | the meaning of a user's words | [`request`] |
+//! | environments: opening, calling, states; those of a run | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
 //! | tools that a task offers beside those that it needs, and the names that it shows | `inventory`, [`shown`] |
 //! | sampling and execution | [`mod@make`] |

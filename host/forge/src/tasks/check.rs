@@ -2,8 +2,8 @@
 //!
 //! | looking for | module |
 //! |---|---|
-//! | whether the gold calls do what the task says | `gold` |
-//! | where each argument of the gold calls can be known from | `flow` |
+//! | the gold calls: they do what the task says | `gold` |
+//! | the origin of each argument of the gold calls | `flow` |
 //! | values that the text must say, and values that it must not say | `said` |
 //! | a solver that acts, given only what the text says | `solver` |
 //! | tasks that are trivial, do nothing, or are there already | `filters` |
@@ -27,11 +27,11 @@ use super::rejection::{Reason, Rejection};
 use super::suite::Suite;
 use crate::graph::ToolGraph;
 
-/// What the checks found out about a task that passed them.
+/// Findings of the checks about a task that passed them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checked {
-    /// Where each argument can be known from, for each call of each turn.
+    /// The origin of each argument, for each call of each turn.
     pub origins: Vec<Vec<BTreeMap<String, Origin>>>,
     /// Its size and difficulty.
     pub measures: Measures,

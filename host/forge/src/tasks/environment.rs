@@ -1,4 +1,4 @@
-//! What making tasks needs of environments: to open them, to call tools, and to read and load states.
+//! Environments as making tasks needs them: they open, take calls, and give and load states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Why tasks cannot be made.
+//! The errors of making tasks.
 
 use std::path::PathBuf;
 

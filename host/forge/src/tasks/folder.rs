@@ -21,7 +21,7 @@ use super::rejection::{Rejected, Stage};
 use super::stage_file::FileError;
 use super::suite::Suite;
 
-/// What a folder of tasks was made from.
+/// The record of what a folder of tasks was made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -31,7 +31,7 @@ pub struct Manifest {
     pub options: TaskOptions,
     /// Hash and domain of each environment.
     pub environments: BTreeMap<String, (String, String)>,
-    /// Whether the tasks were replayed in the sandbox.
+    /// True if the tasks were replayed in the sandbox.
     pub replayed: bool,
 }
 
@@ -51,7 +51,7 @@ impl Manifest {
     }
 }
 
-/// Where a folder of tasks has its files.
+/// A folder of tasks, and the places of its files.
 #[derive(Debug, Clone)]
 pub struct Folder(PathBuf);
 

@@ -31,7 +31,7 @@ pub struct Maker<'a> {
     pub suite: &'a Suite,
     /// How tasks are made.
     pub options: &'a TaskOptions,
-    /// What is held out.
+    /// The environments and tools that are held out.
     pub splits: Splits,
     graphs: Mutex<Graphs>,
 }

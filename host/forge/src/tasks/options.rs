@@ -1,4 +1,4 @@
-//! What is made, and how.
+//! Options of making tasks.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,9 +41,9 @@ pub struct TaskOptions {
     pub ask: f64,
     /// Probability that a demonstration has a refused call before a requested one, and recovers from it.
     pub mistakes: f64,
-    /// Whether greetings and closing words are left out.
+    /// Leaves out greetings and closing words.
     pub terse: bool,
-    /// Whether tasks of one call whose arguments are all in the text are kept.
+    /// Keeps tasks of one call whose arguments are all in the text.
     pub keep_trivial: bool,
     /// Attempts of the solver at each task.
     pub attempts: u32,

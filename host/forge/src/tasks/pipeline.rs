@@ -27,7 +27,7 @@ const MAX_FRUITLESS: u64 = 20_000;
 /// Replays tasks in the real environment. Each result says how a task diverged.
 pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Result<Vec<Result<(), String>>, String> + 'a;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Number of tasks that were kept so far, at most as many as are wanted.
@@ -38,7 +38,7 @@ pub struct Progress {
     pub candidates: u64,
 }
 
-/// What a run made.
+/// The tasks of a run, and the candidates that it rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
     /// The tasks, in the order of their candidates.

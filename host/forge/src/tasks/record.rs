@@ -27,13 +27,13 @@ pub struct TaskRecord {
     pub candidate: u64,
     /// The part of the data that it belongs to.
     pub split: Split,
-    /// What about it is unseen in training.
+    /// The part of it that is unseen in training.
     pub unseen: Unseen,
     /// Domain of its first environment, such as `commerce`.
     pub domain: String,
     /// Its environments, and how each begins.
     pub servers: BTreeMap<String, Start>,
-    /// How its chain was sampled: `topology` or `random-walk`.
+    /// The strategy by which its chain was sampled: `topology` or `random-walk`.
     pub strategy: String,
     /// The sampled chain of tools, before execution and pruning.
     pub chain: Vec<String>,
@@ -44,13 +44,13 @@ pub struct TaskRecord {
     pub shown: ShownTools,
     /// The state of each environment at the beginning.
     pub initial: Map<String, Value>,
-    /// What the user asks for, one request after the other.
+    /// The turns: the words of the user, and the calls that solve them.
     pub turns: Vec<Turn>,
     /// Its size and difficulty.
     pub measures: Measures,
 }
 
-/// What about a task is unseen in training.
+/// The part of a task that is unseen in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unseen {
@@ -91,7 +91,7 @@ pub struct Turn {
     pub query: String,
     /// The words with `<>` in place of every value.
     pub template: String,
-    /// What the words ask for, as a reader understands them.
+    /// The requests in the words, as a reader understands them.
     pub requests: Vec<Request>,
     /// The kinds of refinement that were applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -116,7 +116,7 @@ pub struct GoldCall {
     pub result: Value,
     /// Whether the user asks for this call. The others look up what it needs.
     pub requested: bool,
-    /// Where each argument can be known from.
+    /// The origin of each argument: from where a model can know it.
     pub origins: BTreeMap<String, Origin>,
     /// A refused call that is made before it in demonstrations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ pub struct Mistake {
     pub refusal: String,
 }
 
-/// Where an argument of a gold call can be known from.
+/// The origin of an argument of a gold call: from where a model can know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "from")]
 pub enum Origin {

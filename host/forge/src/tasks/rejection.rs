@@ -1,4 +1,4 @@
-//! Why a candidate did not become a task.
+//! The reasons for which a candidate does not become a task.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Reason {
 pub struct Rejection {
     /// The kind of reason.
     pub reason: Reason,
-    /// What was found, and where.
+    /// The finding and its place.
     pub detail: String,
 }
 
@@ -131,6 +131,6 @@ pub struct Rejected {
     pub stage: Stage,
     /// The kind of reason.
     pub reason: Reason,
-    /// What was found, and where.
+    /// The finding and its place.
     pub detail: String,
 }

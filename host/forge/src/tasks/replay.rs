@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::record::TaskRecord;
 use crate::verify::play::call;
 
-/// How the real environment did something else than the task says.
+/// The real environment did something else than the task says.
 #[derive(Debug, thiserror::Error)]
 pub enum Divergence {
     /// The initial state does not load.
@@ -27,9 +27,9 @@ pub enum Divergence {
         turn: usize,
         /// The tool.
         tool: String,
-        /// How the call ended.
+        /// The end of the call: `failed`, `timeout` ..
         ended: &'static str,
-        /// What the model would read.
+        /// The text that the model would read.
         shown: String,
     },
     /// A gold call has another result.
@@ -39,7 +39,7 @@ pub enum Divergence {
         turn: usize,
         /// The tool.
         tool: String,
-        /// What the model would read.
+        /// The text that the model would read.
         shown: String,
     },
     /// A mistake is not refused, or with another message.
@@ -49,7 +49,7 @@ pub enum Divergence {
         turn: usize,
         /// The tool.
         tool: String,
-        /// What the model would read.
+        /// The text that the model would read.
         shown: String,
     },
     /// The state is another one. Turn 0 is the beginning.

@@ -1,4 +1,4 @@
-//! What the words of a user mean: which operation is asked for, and what is said about each argument.
+//! The meaning of a user's words: the operation that is asked for, and the mention of each argument.
 //!
 //! The text of a query is written from requests, and says nothing more and nothing less. A reader who understands the
 //! text knows the requests; the solver is given them, and must find everything else out in the environment.
@@ -15,14 +15,14 @@ use serde_json::Value;
 pub struct Request {
     /// The tool: `Server-name`.
     pub tool: String,
-    /// What is said about each argument. Arguments that are left out are not here.
+    /// The mention of each argument. Arguments that are left out are not here.
     pub arguments: BTreeMap<String, Mention>,
-    /// Whether it is joined with the request before it in one sentence.
+    /// True if it is joined with the request before it in one sentence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub joined: bool,
 }
 
-/// What the words say about an argument.
+/// The words about an argument, by their meaning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mention {
@@ -39,7 +39,7 @@ pub enum Mention {
         /// The kind of entity: `Server.entity`.
         entity: String,
     },
-    /// What an earlier request made.
+    /// The thing that an earlier request made.
     Produced {
         /// The request, counted from 0 over all turns.
         request: usize,
@@ -66,7 +66,7 @@ pub struct Description {
     /// If set, the facts are about another entity that refers to it: the member of a loan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Through>,
-    /// What is said about it.
+    /// The facts that are said about it.
     pub facts: Vec<Fact>,
 }
 
@@ -107,11 +107,11 @@ pub enum Fact {
         /// Its value.
         value: Value,
     },
-    /// Of those that fit, it has the highest or the lowest value of a field.
+    /// It has the highest or the lowest value of a field among those that fit.
     Extreme {
         /// The field, as results of tools call it.
         field: String,
-        /// Whether it is the highest.
+        /// True if it is the highest.
         highest: bool,
     },
     /// There is no other one that fits.

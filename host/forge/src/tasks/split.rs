@@ -1,4 +1,4 @@
-//! Which environments and tools are held out of training.
+//! Environments and tools that are held out of training.
 //!
 //! Environments are assigned to train, validation and test. In the environments of training, some operations that change
 //! something are held out as well: no task of training calls or offers them. Operations of one name are held out together

@@ -44,7 +44,7 @@ impl FileError {
     }
 }
 
-/// What a stage made of a candidate.
+/// The line of a candidate: the thing that the stage made, or the reason why not.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<T> {

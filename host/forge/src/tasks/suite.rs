@@ -1,4 +1,4 @@
-//! The environments that tasks are made in, and what is known of each.
+//! The environments that tasks are made in, with their tools and scenarios.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Suite {
         &self.environments
     }
 
-    /// Where sessions are opened.
+    /// The environments as sessions are opened in them.
     pub fn playable(&self) -> &dyn TaskEnvironment {
         &*self.playable
     }
@@ -142,7 +142,7 @@ impl Suite {
         inputs.find(|input| input.name == parameter)
     }
 
-    /// Whether a tool changes nothing.
+    /// True if a tool changes nothing.
     pub fn is_read_only(&self, full_name: &str) -> bool {
         self.definition(full_name)
             .is_some_and(|definition| definition.hints.read_only)

@@ -50,13 +50,13 @@ pub struct QueryTurn {
     pub text: String,
     /// The words with `<>` in place of every value.
     pub template: String,
-    /// What the words ask for.
+    /// The requests in the words.
     pub requests: Vec<Request>,
     /// The kinds of refinement that were applied.
     pub implicit: Vec<Implicit>,
 }
 
-/// How often each template was used.
+/// Number of uses of each template.
 #[derive(Debug, Clone, Default)]
 pub struct Templates(HashMap<String, usize>);
 

@@ -1,4 +1,4 @@
-//! What every kept task promises.
+//! The promises of every kept task.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,7 +20,7 @@ pub(crate) enum TaskFormat {
     Verl,
 }
 
-/// A way of sampling chains of tools.
+/// Strategies of sampling chains of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ChainSampling {
     /// For each tool, first tools that fill its inputs
@@ -44,7 +44,7 @@ pub(crate) struct ForgeTasks {
     /// Folder to write to
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Way of sampling chains of tools
+    /// Strategy of sampling chains of tools
     #[arg(long, value_enum, default_value_t = ChainSampling::Topology)]
     pub(crate) sampling: ChainSampling,
     /// Number of tools at which a sampled chain ends

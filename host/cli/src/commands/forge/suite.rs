@@ -13,7 +13,7 @@ use crate::display::printable;
 /// The record that `forge env compose` leaves beside its files. It knows their domains.
 const COMPOSED: &str = "composed.jsonl";
 
-/// Specifications and their files.
+/// Environments and their files.
 pub(super) struct Read {
     pub(super) suite: Suite,
     /// The file of each environment, by the environment's name.

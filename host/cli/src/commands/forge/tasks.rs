@@ -138,7 +138,7 @@ fn stage(stage: TaskStage) -> Stage {
     }
 }
 
-/// Every environment has one of the scenarios, and every scenario is one of an environment.
+/// Fails if a scenario is one of no environment.
 fn known_scenarios(read: &Read, options: &TaskOptions) -> anyhow::Result<()> {
     let environments = read.suite.environments();
     for wanted in &options.scenarios {

@@ -39,7 +39,7 @@ pub(super) fn origins(
     Ok(all)
 }
 
-/// Where an argument can be known from. Keys are looked for in results first, and everything else in the text.
+/// The origin of an argument, if there is one. Keys are looked for in results first, and everything else in the text.
 fn origin(
     suite: &Suite,
     task: &TaskRecord,

@@ -1,4 +1,4 @@
-//! What the text says: every value that a request depends on, and none that the model has to find out.
+//! The text says every value that a request depends on, and none that the model has to find out.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::tasks::request::Mention;
 use crate::tasks::suite::Suite;
 use crate::tasks::text::spoken;
 
-/// Whether a text says a value, as a word or words of its own.
+/// True if a text says a value, as a word or words of its own.
 pub(super) fn says(text: &str, value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(|item| says(text, item)),

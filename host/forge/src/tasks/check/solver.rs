@@ -24,7 +24,7 @@ const MAX_CALLS: usize = 300;
 /// Largest number of entities that a description may go through.
 const MAX_DEPTH: usize = 5;
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The environment does not open.

@@ -18,13 +18,13 @@ pub struct PlannedCall {
     pub arguments: Arguments,
     /// Its result.
     pub result: Value,
-    /// Where each argument was taken from.
+    /// The origin of each argument.
     pub sources: BTreeMap<String, ArgumentSource>,
-    /// Whether the user asks for this call. The others look up what it needs.
+    /// True if the user asks for this call. The others look up what it needs.
     pub requested: bool,
 }
 
-/// Where an argument was taken from.
+/// The origin of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArgumentSource {

@@ -12,7 +12,7 @@ use crate::sampling::{Draws, SamplingOptions, sample};
 use crate::tasks::record::Start;
 use crate::tasks::rejection::{Reason, Rejection};
 
-/// What a task is made from.
+/// The beginning of a task: its environments and its chain of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {

@@ -38,7 +38,7 @@ const AMOUNTS: [(&[&str], &[&str]); 2] = [
     ),
 ];
 
-/// Whether a user could mean a field where a parameter wants a number: "pay the whole fine".
+/// True if a user could mean a field where a parameter wants a number: "pay the whole fine".
 fn is_amount_of(field: &str, parameter: &str) -> bool {
     AMOUNTS
         .iter()
@@ -164,7 +164,7 @@ impl Executor<'_> {
         Some((arguments, sources))
     }
 
-    /// Whether a call is one that was made. Changing the same thing of the same entity twice is no request that anybody
+    /// True if a call is one that was made. Changing the same thing of the same entity twice is no request that anybody
     /// makes.
     fn repeats(
         &self,

@@ -72,7 +72,7 @@ impl Known {
     }
 }
 
-/// What users know of the environments of a task.
+/// The values that users know in the environments of a task.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     /// The initial state.
@@ -92,7 +92,7 @@ impl Values {
         values
     }
 
-    /// A value for an input. None if no user could name one.
+    /// A value for an input of a tool. None if no user could name one.
     pub(super) fn propose(
         &self,
         tool: &Tool,

@@ -1,4 +1,4 @@
-//! The clause of a request: the description of its tool, with what is said about the arguments in it.
+//! The clause of a request: the description of its tool, with the words about its arguments in it.
 //!
 //! "Lend a free copy of a book to a member." becomes "lend a free copy of the book The Long Ferry to Ada Arnold": noun
 //! phrases that name a parameter's kind of entity are replaced, and arguments without such a phrase are added at the end.
@@ -47,7 +47,7 @@ const VERBS: [(&str, &[&str]); 16] = [
     ("move", &["move", "shift"]),
 ];
 
-/// What is said about an argument: its parameter, and the words.
+/// The words about an argument, with its parameter.
 pub(super) type Said = (String, Phrase);
 
 /// The clause that asks for a tool, without a mark at its end. It begins with a verb in small letters.

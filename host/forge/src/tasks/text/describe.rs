@@ -1,4 +1,4 @@
-//! What is said about each argument of the requested calls, and what is left out (calibrated refinement).
+//! Decides how a request mentions each argument of a requested call, and what it leaves out (calibrated refinement).
 //!
 //! An argument that a lookup gave is an entity. It is described by what the lookup was asked and by fields of the item
 //! that tell it from the other items. Refinement is a choice between descriptions of different effort: a name, a
@@ -67,7 +67,7 @@ struct Named {
     key: Value,
 }
 
-/// Decides what is said.
+/// Writes the requests of one task.
 struct Teller<'a> {
     maker: &'a Maker<'a>,
     calls: &'a [PlannedCall],
@@ -121,7 +121,7 @@ impl Teller<'_> {
         Some(&input.kind)
     }
 
-    /// What is said about an argument of a call.
+    /// The mention of an argument of a call.
     fn argument(&mut self, call: usize, parameter: &str) -> Result<Mention, Rejection> {
         let planned = &self.calls[call];
         let value = &planned.arguments[parameter];
@@ -163,7 +163,7 @@ impl Teller<'_> {
             .map(Mention::Described)
     }
 
-    /// What an earlier request made. No request between may have made another of the kind.
+    /// The mention of something that an earlier request made. No request between may have made another of the kind.
     fn produced(
         &self,
         source: usize,

@@ -1,4 +1,4 @@
-//! What is said about an argument, as a noun phrase.
+//! The noun phrase of a mention.
 
 use serde_json::Value;
 

@@ -27,9 +27,9 @@ const ASKING: [(&str, &str); 20] = [
     ("kindly ", "."),
     ("go ahead and ", "."),
     ("do me a favour and ", "."),
-    ("be so good as to ", "."),
+    ("I was hoping you could ", "."),
     ("may I ask you to ", "?"),
-    ("you can ", "."),
+    ("if you can, ", "."),
     ("it would help me if you could ", "."),
 ];
 
@@ -43,15 +43,15 @@ const STATING: [(&str, &str); 14] = [
     ("I have been asked to ", "."),
     ("is it possible to ", "?"),
     ("let us ", "."),
-    ("my request is to ", "."),
+    ("what is left is to ", "."),
     ("what I need is to ", "."),
     ("the plan is to ", "."),
     ("it would be good to ", "."),
-    ("I am supposed to ", "."),
-    ("help me to ", "."),
+    ("I am asked to ", "."),
+    ("please help me to ", "."),
 ];
 
-/// What may stand before the first request of a task.
+/// Words that may stand before the first request of a task.
 const GREETINGS: [&str; 20] = [
     "Hello.",
     "Hi there!",
@@ -59,7 +59,7 @@ const GREETINGS: [&str; 20] = [
     "Good afternoon.",
     "Good evening.",
     "Excuse me.",
-    "A quick one.",
+    "I have a quick request.",
     "I am in a hurry.",
     "I am calling from the road.",
     "Somebody is waiting here.",
@@ -68,14 +68,14 @@ const GREETINGS: [&str; 20] = [
     "This is for the files.",
     "Before I forget it:",
     "Here is what has to be done.",
-    "It is me again.",
-    "I have two minutes.",
-    "Listen.",
+    "Sorry to bother you.",
+    "This should not take long.",
+    "I hope you can help me.",
     "There is something to settle.",
     "From my list for today:",
 ];
 
-/// What may stand before the first request of a later turn.
+/// Words that may stand before the first request of a later turn.
 const RETURNS: [&str; 12] = [
     "Good.",
     "Thanks.",
@@ -84,14 +84,14 @@ const RETURNS: [&str; 12] = [
     "That was quick.",
     "All right.",
     "Now to something else.",
-    "And there is more.",
+    "There is something else.",
     "Very good.",
-    "Next.",
+    "Now for the next thing.",
     "Great, thank you.",
     "Something else came up.",
 ];
 
-/// What may stand at the end.
+/// Words that may stand at the end.
 const CLOSINGS: [&str; 16] = [
     "Thanks.",
     "Thank you.",

@@ -18,12 +18,12 @@ pub fn spaced(name: &str) -> String {
     words
 }
 
-/// What one of a kind of entity is called: `Clinic.waiting_number` is a `waiting number`.
+/// The noun for a kind of entity: `Clinic.waiting_number` is a `waiting number`.
 pub fn noun(entity: &str) -> String {
     spaced(entity.split_once('.').map_or(entity, |(_, name)| name))
 }
 
-/// Whether a field has the name by which people know its entity.
+/// True if people know an entity by this field.
 pub(super) fn is_label(field: &str) -> bool {
     matches!(
         field,
@@ -31,7 +31,7 @@ pub(super) fn is_label(field: &str) -> bool {
     )
 }
 
-/// Whether a field has the name of a person.
+/// True if a field has the name of a person.
 pub(super) fn is_person(field: &str) -> bool {
     matches!(field, "full_name" | "customer")
 }
