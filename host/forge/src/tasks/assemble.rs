@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::environment::{PlayError, TaskSession};
 use super::make::{Candidate, Maker, PlannedCall, Trajectory, items};
-use super::record::{GoldCall, Measures, Mistake, SCHEMA, TaskRecord, Turn, Unseen};
+use super::record::{Author, GoldCall, Measures, Mistake, SCHEMA, TaskRecord, Turn, Unseen};
 use super::rejection::{Reason, Rejection};
 use super::text::{Query, QueryTurn, spaced, spoken};
 use crate::graph::ValueType;
@@ -69,6 +69,7 @@ pub(super) fn assemble(
         chain: candidate.chain.clone(),
         tools: offered(maker, candidate, trajectory, &called, unseen),
         initial,
+        author: Author::Grammar,
         turns,
         measures: Measures {
             calls: trajectory.calls.len(),
