@@ -33,6 +33,8 @@ impl Question {
 pub enum Reply {
     /// A completion with this text.
     Says(&'static str),
+    /// Status 200 with this body, whatever it is.
+    Is(&'static str),
     /// A status other than success, with an empty body.
     Fails(u16),
     /// The connection is closed without an answer.
@@ -119,6 +121,7 @@ fn answer(
             let body = json!({"object": "chat.completion", "choices": [choice], "usage": tokens});
             (200, body.to_string())
         }
+        Reply::Is(body) => (200, body.to_owned()),
         Reply::Fails(status) => (status, String::new()),
         Reply::HangsUp => return Ok(()),
         Reply::Stalls => return reader.read_to_end(&mut Vec::new()).map(drop),

@@ -26,8 +26,10 @@ pub(crate) struct Operator {
     pub(crate) tools: ToolManagerConfig,
     pub(crate) environments: EnvironmentConfig,
     pub(crate) serve: ServeConfig,
-    /// The table `[writer]`: the model that writes environments.
+    /// The table `[writer]`: the model that writes environments and the words of tasks.
     pub(crate) writer: Option<EndpointConfig>,
+    /// The table `[embeddings]`: the model that compares names and descriptions of parameters.
+    pub(crate) embeddings: Option<EndpointConfig>,
     file: Option<(PathBuf, Lines)>,
     /// Data bindings into a run's folder, which cannot be resolved without a run: by alias and slot, the file's name.
     in_run: BTreeMap<String, BTreeMap<String, String>>,
@@ -43,6 +45,7 @@ struct Part {
     environments: EnvironmentConfig,
     serve: ServeConfig,
     writer: Option<EndpointConfig>,
+    embeddings: Option<EndpointConfig>,
 }
 
 /// One setting that the operator made for a plugin.
@@ -98,6 +101,7 @@ impl Operator {
             environments: part.environments,
             serve: part.serve,
             writer: part.writer,
+            embeddings: part.embeddings,
             file: Some((file.to_owned(), lines)),
             in_run: BTreeMap::new(),
         };
@@ -107,12 +111,11 @@ impl Operator {
             .map_err(|error| operator.error_at(&format!("tools.{}", error.key()), &error))?;
         let base = file.parent().unwrap_or(Path::new("."));
         operator.serve.resolve_paths(base);
-        if let Some(key_file) = operator
-            .writer
-            .as_mut()
-            .and_then(|one| one.key_file.as_mut())
-        {
-            *key_file = base.join(&*key_file);
+        let endpoints = [&mut operator.writer, &mut operator.embeddings];
+        for endpoint in endpoints.into_iter().flatten() {
+            if let Some(key_file) = &mut endpoint.key_file {
+                *key_file = base.join(&*key_file);
+            }
         }
         for (alias, grants) in &mut operator.grants_by_name {
             let in_run = take_run_data(grants);

@@ -17,10 +17,15 @@ pub(crate) const KEY: &str = "key";
 const MAX_ANSWER_BYTES: u64 = 4 << 20;
 const MAX_QUESTION_BYTES: u64 = 16 << 20;
 
+/// Ends of the URLs for questions and for embeddings.
+const CHAT: &str = "/chat/completions";
+const EMBEDDINGS: &str = "/embeddings";
+
 /// Keys of a request that the configuration sets elsewhere, so they cannot be in `extra`.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "model",
     "messages",
+    "input",
     "temperature",
     "max_tokens",
     "seed",
@@ -32,7 +37,8 @@ const OWN: [&str; 7] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EndpointConfig {
-    /// The base URL, such as `http://127.0.0.1:8000/v1`. `/chat/completions` is added if it is missing.
+    /// The base URL, such as `http://127.0.0.1:8000/v1`. `/chat/completions` is added if it is missing, or `/embeddings`
+    /// for embeddings.
     pub url: String,
     /// The model to ask, by the endpoint's name for it.
     pub model: String,
@@ -130,6 +136,16 @@ impl EndpointConfig {
 
     /// The URL for questions.
     pub(crate) fn target(&self) -> Result<Url, EndpointConfigError> {
+        self.url_of(CHAT)
+    }
+
+    /// The URL for embeddings.
+    pub(crate) fn embeddings_target(&self) -> Result<Url, EndpointConfigError> {
+        self.url_of(EMBEDDINGS)
+    }
+
+    /// The URL that ends in `service`.
+    fn url_of(&self, service: &str) -> Result<Url, EndpointConfigError> {
         let example = "write the endpoint's base, such as \"http://127.0.0.1:8000/v1\"";
         if self.url.is_empty() {
             return wrong("url", format!("it is missing; {example}"));
@@ -148,12 +164,13 @@ impl EndpointConfig {
             );
         }
         url.set_fragment(None);
-        let path = url.path().trim_end_matches('/').to_owned();
-        if path.ends_with("/chat/completions") {
-            url.set_path(&path);
-        } else {
-            url.set_path(&format!("{path}/chat/completions"));
-        }
+        let path = url.path().trim_end_matches('/');
+        let base = [CHAT, EMBEDDINGS]
+            .iter()
+            .find_map(|service| path.strip_suffix(service))
+            .unwrap_or(path);
+        let path = format!("{base}{service}");
+        url.set_path(&path);
         Ok(url)
     }
 

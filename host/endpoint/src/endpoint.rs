@@ -61,13 +61,14 @@ impl ChatMessage {
 /// An endpoint for questions. Cheap to clone; clones share the count of `max_concurrent`.
 #[derive(Clone)]
 pub struct Endpoint {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    config: EndpointConfig,
+pub(crate) struct Inner {
+    pub(crate) config: EndpointConfig,
     target: String,
-    host: String,
+    pub(crate) embeddings_target: String,
+    pub(crate) host: String,
     client: HttpClient,
     permits: Semaphore,
 }
@@ -120,6 +121,7 @@ impl Endpoint {
             inner: Arc::new(Inner {
                 host: target.host_str().unwrap_or_default().to_owned(),
                 target: target.into(),
+                embeddings_target: config.embeddings_target()?.into(),
                 client,
                 permits: Semaphore::new(config.max_concurrent as usize),
                 config,
@@ -147,29 +149,14 @@ impl Endpoint {
         Box::pin(async move {
             let inner = &*self.inner;
             let body = inner.body(messages, seed);
-            let mut attempts = 1;
-            loop {
-                let Failure { error, retry } = match inner.attempt(&body, attempts).await {
-                    Ok(completion) => return Ok(completion),
-                    Err(failure) => failure,
-                };
-                let Retry::After(asked) = retry else {
-                    return Err(error);
-                };
-                if attempts > inner.config.retries {
-                    return Err(error);
-                }
-                let wait = backoff::wait(
-                    inner.config.backoff,
-                    attempts,
-                    asked,
-                    seed.unwrap_or_default(),
-                );
-                let wait_ms = wait.as_millis();
-                tracing::debug!(%error, wait_ms, "asking again");
-                tokio::time::sleep(wait).await;
-                attempts += 1;
-            }
+            let read = |body: &[u8]| {
+                read(body).map_err(|error| EndpointError::NoCompletion {
+                    host: inner.host.clone(),
+                    reason: error.to_string(),
+                })
+            };
+            let draw = seed.unwrap_or_default();
+            inner.post(&inner.target, &body, draw, read).await
         })
     }
 }
@@ -191,15 +178,44 @@ impl Inner {
         Value::Object(body).to_string().into_bytes()
     }
 
-    /// Makes one attempt.
-    async fn attempt(&self, body: &[u8], attempts: u32) -> Result<Completion, Failure> {
+    /// Sends a body until `read` has an answer, or a retry would not help. `draw` spreads the retries of different clients.
+    pub(crate) async fn post<T>(
+        &self,
+        target: &str,
+        body: &[u8],
+        draw: u64,
+        read: impl Fn(&[u8]) -> Result<T, EndpointError>,
+    ) -> Result<T, EndpointError> {
+        let mut attempts = 1;
+        loop {
+            let Failure { error, retry } = match self.attempt(target, body, attempts).await {
+                Ok(body) => return read(&body),
+                Err(failure) => failure,
+            };
+            let Retry::After(asked) = retry else {
+                return Err(error);
+            };
+            if attempts > self.config.retries {
+                return Err(error);
+            }
+            let wait = backoff::wait(self.config.backoff, attempts, asked, draw);
+            let wait_ms = wait.as_millis();
+            tracing::debug!(%error, wait_ms, "asking again");
+            tokio::time::sleep(wait).await;
+            attempts += 1;
+        }
+    }
+
+    /// Makes one attempt. Returns the body of a successful answer.
+    async fn attempt(&self, target: &str, body: &[u8], attempts: u32) -> Result<Vec<u8>, Failure> {
         let host = self.host.clone();
         let fetched = {
             // The semaphore is never closed, so a permit always arrives in the end.
             let _permit = self.permits.acquire().await;
             // `timeout` must end first, so the deadline is later. It starts when the permit is there.
             let deadline = Instant::now() + self.config.timeout + Duration::from_secs(1);
-            self.client.call(deadline).fetch(self.request(body)).await
+            let request = self.request(target, body);
+            self.client.call(deadline).fetch(request).await
         };
         let response = match fetched {
             Ok(response) => response,
@@ -229,10 +245,7 @@ impl Inner {
         };
         let (status, text) = (response.status, beginning(&response.body));
         match status {
-            200..=299 => read(&response.body).map_err(|error| {
-                let reason = error.to_string();
-                Failure::last(EndpointError::NoCompletion { host, reason })
-            }),
+            200..=299 => Ok(response.body),
             429 | 500..=599 => Err(Failure {
                 error: EndpointError::Failed {
                     host,
@@ -246,7 +259,7 @@ impl Inner {
         }
     }
 
-    fn request(&self, body: &[u8]) -> Request {
+    fn request(&self, target: &str, body: &[u8]) -> Request {
         let mut headers = vec![(
             "content-type".to_owned(),
             Header::Text("application/json".to_owned()),
@@ -256,7 +269,7 @@ impl Inner {
         }
         Request {
             method: "POST".to_owned(),
-            url: self.target.clone(),
+            url: target.to_owned(),
             headers,
             body: body.to_vec(),
         }

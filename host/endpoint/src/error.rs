@@ -53,6 +53,14 @@ pub enum EndpointError {
         /// The mistake in the answer.
         reason: String,
     },
+    /// The answer has not one vector for each text.
+    #[error("the endpoint {host} answered something else than an embedding of each text: {reason}")]
+    NoEmbeddings {
+        /// The endpoint's host.
+        host: String,
+        /// The mistake in the answer.
+        reason: String,
+    },
     /// The question or the answer is too large.
     #[error("the endpoint {host}: {reason}")]
     TooLarge {

@@ -1,4 +1,5 @@
-//! A language model behind an OpenAI-compatible endpoint: messages go out, and one answer comes back.
+//! A model behind an OpenAI-compatible endpoint: messages go out, and one answer comes back; or texts go out, and a vector
+//! for each comes back.
 //!
 //! Nothing here controls such a model. It is slow, busy or restarted, and sometimes answers with something else. So
 //! every question has a time limit ([`EndpointConfig::timeout`]) and is retried if that may help. It ends with a text,
@@ -12,6 +13,7 @@
 //! |---|---|
 //! | a question and its retries | `endpoint`, `backoff` |
 //! | `url`, `model` and the other keys | `config`: [`EndpointConfig`] |
+//! | embeddings | `embeddings`: [`Endpoint::embed`], [`Embedded`] |
 //! | the model's answer | `answer`: [`Completion`], [`Usage`] |
 //! | errors | `error`: [`EndpointError`] |
 //!
@@ -36,10 +38,12 @@
 mod answer;
 mod backoff;
 mod config;
+mod embeddings;
 mod endpoint;
 mod error;
 
 pub use answer::{Completion, Usage};
 pub use config::{EndpointConfig, EndpointConfigError};
+pub use embeddings::Embedded;
 pub use endpoint::{ChatMessage, ChatRole, Endpoint};
 pub use error::EndpointError;

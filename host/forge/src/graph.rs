@@ -9,7 +9,7 @@
 //! |---|---|
 //! | the neutral description of a tool | `tool`, `value_type` |
 //! | tools of specifications, and of definitions with JSON Schema | `from_specification`, `from_schema` |
-//! | the measure of similarity, and the default one | `similarity`, `lexical` |
+//! | the measure of similarity, the default one, and one by an embedding endpoint | `similarity`, `lexical`, `embeddings` |
 //! | the graph and its edges | `edges` |
 //! | which tools can be called, and inputs that nothing can fill | `edges/fill.rs` |
 //! | counts | `counts` |
@@ -30,6 +30,7 @@
 
 mod counts;
 mod edges;
+mod embeddings;
 mod from_schema;
 mod from_specification;
 mod lexical;
@@ -40,6 +41,7 @@ mod value_type;
 
 pub use counts::Counts;
 pub use edges::{GraphError, InputId, Link, OutputId, Reason, ToolGraph, Unfillable, Why};
+pub use embeddings::{EmbedError, Embedder, Embeddings, Missing, VectorError, Vectors};
 pub use from_schema::{KEY_WORDS, defined_tool};
 pub use from_specification::specified_tools;
 pub use lexical::Lexical;

@@ -17,6 +17,7 @@
 //! | tools that a task offers beside those that it needs, and the names that it shows | `inventory`, [`shown`] |
 //! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |
+//! | words that a language model writes in their place | [`mod@rewrite`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
 //! | the stages in order, and their files | [`pipeline`], `folder`, `stage_file` |
 //! | counts of what was made and rejected | [`statistics`] |
@@ -55,6 +56,7 @@ pub mod record;
 pub mod rejection;
 pub mod replay;
 pub mod request;
+pub mod rewrite;
 pub mod shown;
 pub mod split;
 mod stage_file;
@@ -66,7 +68,7 @@ pub use error::PipelineError;
 pub use folder::{Folder, Manifest};
 pub use make::Maker;
 pub use options::{Sampling, TaskOptions};
-pub use pipeline::{Made, Progress, make};
+pub use pipeline::{Made, Progress, make, make_in_words};
 pub use record::TaskRecord;
 pub use rejection::{Reason, Rejected, Rejection, Stage};
 pub use stage_file::FileError;

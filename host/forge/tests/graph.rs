@@ -2,6 +2,8 @@
 
 #[path = "graph/edges.rs"]
 mod edges;
+#[path = "graph/embedded.rs"]
+mod embedded;
 #[path = "graph/page.rs"]
 mod page;
 #[path = "graph/sampling.rs"]

@@ -13,6 +13,8 @@ mod made;
 mod outputs;
 #[path = "tasks/rejected.rs"]
 mod rejected;
+#[path = "tasks/rewritten.rs"]
+mod rewritten;
 
 use std::path::PathBuf;
 

@@ -12,6 +12,7 @@ mod files;
 mod forge_commands;
 mod forge_rows;
 mod forge_tasks;
+mod forge_words;
 mod forge_writing;
 mod frozen_contract;
 mod hotpotqa;

@@ -1,12 +1,16 @@
 //! `rlf-host forge`.
 
+mod graph;
+mod model;
 mod new;
 mod rows;
 mod tasks;
 
+pub(crate) use graph::ForgeGraph;
+pub(crate) use model::ForgeModel;
 pub(crate) use new::ForgeNew;
 pub(crate) use rows::ForgeRows;
-pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage};
+pub(crate) use tasks::{ChainSampling, ForgeTasks, TaskFormat, TaskStage, TaskWords};
 
 use std::path::PathBuf;
 
@@ -14,7 +18,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use rlf_forge::compose::Vocabulary;
 
-use super::{MAX_COUNT, PluginDirectoryGlobal};
+use super::PluginDirectoryGlobal;
 
 #[derive(Debug, Args)]
 pub(crate) struct Forge {
@@ -50,8 +54,17 @@ pub(crate) enum ForgeCommand {
     ///
     /// Each candidate is sampled from the seed, executed, written as the words of a user, refined, and kept only if a
     /// solver that is given only what the text says reaches the goal. At the end, each task is replayed in the sandbox.
+    /// Where a model is named, it writes the words of the user anew, and its text passes the same checks.
     /// A run that was stopped goes on where it was. Rejected candidates are in OUTPUT/rejected.jsonl with their reasons.
     Tasks(Box<ForgeTasks>),
+    /// Write the prompts that `tasks` uses into a folder, to read and change them
+    ///
+    /// Use them with `tasks --prompts DIR`. A file that is there is kept.
+    Prompts {
+        /// Folder to write to
+        #[arg(long, short, value_name = "DIR")]
+        output: PathBuf,
+    },
     /// Count what a folder of tasks has, and what was rejected
     Stats {
         /// Folder that `forge tasks` made
@@ -74,22 +87,6 @@ pub(crate) enum ForgeCommand {
         #[arg(long, default_value = "servers", value_name = "NAME")]
         environment: String,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ForgeGraph {
-    /// Specifications (`.toml`, `.json`)
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// HTML page to write, to read and search in a browser (default: none)
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Number of chains to sample in each way
-    #[arg(long, default_value_t = 1_000, value_parser = RangedU64ValueParser::<u64>::new().range(0..=MAX_COUNT))]
-    pub(crate) chains: u64,
-    /// Seed of the chains
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

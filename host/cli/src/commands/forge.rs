@@ -3,8 +3,10 @@
 mod compose;
 mod export;
 mod graph;
+mod model;
 mod new;
 mod prompts;
+mod rewriting;
 mod rows;
 mod stats;
 mod suite;
@@ -23,9 +25,12 @@ use crate::display::printable;
 pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
     let command = match &options.command {
         ForgeCommand::Env(command) => command,
-        ForgeCommand::Graph(graph) => return graph::run(graph, options.json),
+        ForgeCommand::Graph(graph) => return graph::run(graph, options),
         ForgeCommand::Rows(rows) => return rows::run(rows, options),
         ForgeCommand::Tasks(tasks) => return tasks::run(options, tasks),
+        ForgeCommand::Prompts { output } => {
+            return prompts::run(rlf_forge::tasks::rewrite::PROMPTS, output, options.json);
+        }
         ForgeCommand::Stats { folder, html } => {
             return stats::run(folder, html.as_deref(), options.json);
         }
@@ -48,7 +53,9 @@ pub(crate) fn run(options: &Forge) -> anyhow::Result<ExitCode> {
         } => compose::run(*seed, *count, (*words).into(), output, options.json),
         ForgeEnv::Export { file, python } => export(file, python),
         ForgeEnv::New(new) => new::run(new, options),
-        ForgeEnv::Prompts { output } => prompts::run(output, options.json),
+        ForgeEnv::Prompts { output } => {
+            prompts::run(rlf_forge::writer::PROMPTS, output, options.json)
+        }
         ForgeEnv::Verify(verify) => verify::run(options, verify),
     }
 }

@@ -1,6 +1,7 @@
 //! Misbehaving endpoints, and the client's errors.
 
 mod configuration;
+mod embeddings;
 mod endings;
 mod questions;
 mod server;

@@ -52,6 +52,14 @@ impl Spent {
         self.prompt_tokens + self.answer_tokens
     }
 
+    /// Adds more of it.
+    pub fn add(&mut self, more: &Self) {
+        self.answers += more.answers;
+        self.prompt_tokens += more.prompt_tokens;
+        self.answer_tokens += more.answer_tokens;
+        self.seconds += more.seconds;
+    }
+
     /// The part that was spent since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -132,14 +140,9 @@ impl Account {
         self.limits.time.saturating_sub(self.begun.elapsed())
     }
 
-    /// Adds what an answer cost.
-    pub(super) fn add(&self, more: &Spent) {
-        let mut kept = self.lock();
-        let spent = &mut kept.spent;
-        spent.answers += more.answers;
-        spent.prompt_tokens += more.prompt_tokens;
-        spent.answer_tokens += more.answer_tokens;
-        spent.seconds += more.seconds;
+    /// Adds what answers cost.
+    pub(crate) fn add(&self, more: &Spent) {
+        self.lock().spent.add(more);
     }
 
     /// Reserves the tokens of the next question. Refuses one that could go beyond a limit.

@@ -89,6 +89,9 @@ pub struct ToolGraph {
     unfillable: Vec<Unfillable>,
     /// Name and threshold of the measure of similarity.
     similarity: (String, f64),
+    /// Everything else that the scores depend on.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    similarity_details: BTreeMap<String, String>,
     /// Places of the links to each input of each tool.
     #[serde(skip)]
     sources: Vec<Vec<Vec<usize>>>,
@@ -121,6 +124,7 @@ impl ToolGraph {
             ranks: Vec::new(),
             unfillable: Vec::new(),
             similarity: (similarity.name().to_owned(), similarity.threshold()),
+            similarity_details: similarity.details(),
             dependents: dependents
                 .into_iter()
                 .map(|tools| tools.into_iter().collect())
@@ -191,6 +195,11 @@ impl ToolGraph {
     /// Name and threshold of the measure of similarity.
     pub fn similarity(&self) -> (&str, f64) {
         (&self.similarity.0, self.similarity.1)
+    }
+
+    /// Everything else that the scores depend on, by name: of embeddings, the model and a hash of the vectors.
+    pub fn similarity_details(&self) -> &BTreeMap<String, String> {
+        &self.similarity_details
     }
 }
 

@@ -55,7 +55,7 @@ fn legend() -> Markup {
         p .legend .muted {
             span { span .swatch style="border-color:var(--key)" {} "same declared key" }
             span { span .swatch style="border-color:var(--type);border-top-style:dashed" {} "same values" }
-            span { span .swatch style="border-color:var(--similarity);border-top-style:dotted" {} "similar words" }
+            span { span .swatch style="border-color:var(--similarity);border-top-style:dotted" {} "similar" }
             span { span .dot style="background:#f5b301" {} "the user provides it" }
             span { span .dot style="background:#b3261e" {} "nothing can fill it" }
             span { "grey name: optional" }
@@ -82,7 +82,7 @@ fn start(graph: &ToolGraph) -> Markup {
         ("outputs", counts.outputs),
         ("edges by the same declared key", counts.by_key),
         ("edges by the same values", counts.by_type),
-        ("edges by similar words", counts.by_similarity),
+        ("edges by similarity", counts.by_similarity),
         ("edges between tools", counts.depends),
     ];
     html! {
@@ -101,7 +101,10 @@ fn start(graph: &ToolGraph) -> Markup {
                 }
             }
             table { @for (name, count) in rows { tr { td { (name) } td { (count) } } } }
-            p .muted { "Similar words: " (similarity) ", at least " (threshold) "." }
+            p .muted {
+                "Similarity: " (similarity) ", at least " (threshold) "."
+                @for (name, value) in graph.similarity_details() { " " (name) ": " (value) "." }
+            }
             details {
                 summary { "All tools" }
                 @for (server, tools) in graph.servers() {

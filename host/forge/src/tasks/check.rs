@@ -15,6 +15,7 @@ mod said;
 mod solver;
 
 pub use filters::Seen;
+pub(super) use said::says;
 pub use solver::solves;
 
 use std::collections::BTreeMap;

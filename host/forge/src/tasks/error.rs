@@ -1,5 +1,6 @@
 //! The errors of making tasks.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use super::stage_file::FileError;
@@ -36,6 +37,9 @@ pub enum PipelineError {
         /// The most frequent reason.
         most: &'static str,
     },
+    /// The words of tasks cannot be rewritten.
+    #[error("the words cannot be rewritten")]
+    Words(#[source] Box<dyn Error + Send + Sync>),
     /// The real environment cannot be played at all.
     #[error("the replay in the sandbox failed: {0}")]
     Replay(String),

@@ -5,6 +5,8 @@
 //! | `manifest.json` | the options and the hashes of the environments |
 //! | `environments/` | the environments, so that the folder can be used alone |
 //! | `stages/1-chains.jsonl` to `stages/5-replays.jsonl` | the stages |
+//! | `stages/6-texts.jsonl` | what became of the words that a language model wrote |
+//! | `answers/` | the answers of a language model |
 //! | `tasks.jsonl` | the tasks that were kept |
 //! | `rejected.jsonl` | the candidates that were rejected, each with its stage and reason |
 
@@ -74,6 +76,11 @@ impl Folder {
     /// The environments.
     pub fn environments(&self) -> PathBuf {
         self.0.join("environments")
+    }
+
+    /// The answers of a language model.
+    pub fn answers(&self) -> PathBuf {
+        self.0.join("answers")
     }
 
     /// The file of a stage.

@@ -4,6 +4,7 @@
 //! where it was, and gives the same files as one that was not. [`Folder`] has the files.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -26,6 +27,10 @@ const MAX_FRUITLESS: u64 = 20_000;
 
 /// Replays tasks in the real environment. Each result says how a task diverged.
 pub type Replayer<'a> = dyn FnMut(&[TaskRecord]) -> Result<Vec<Result<(), String>>, String> + 'a;
+
+/// Rewrites the words of tasks before they are written to disk.
+pub type WordsOf<'a> =
+    dyn FnMut(&mut [TaskRecord]) -> Result<(), Box<dyn Error + Send + Sync>> + 'a;
 
 /// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +67,18 @@ struct Stages {
 pub fn make(
     maker: &Maker<'_>,
     folder: &Folder,
+    replay: Option<&mut Replayer<'_>>,
+    progress: impl FnMut(Progress),
+) -> Result<Made, PipelineError> {
+    make_in_words(maker, folder, replay, None, progress)
+}
+
+/// Makes tasks as [`make`] does, and rewrites their words at the end.
+pub fn make_in_words(
+    maker: &Maker<'_>,
+    folder: &Folder,
     mut replay: Option<&mut Replayer<'_>>,
+    words: Option<&mut WordsOf<'_>>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Made, PipelineError> {
     let mut stages = Stages {
@@ -97,6 +113,9 @@ pub fn make(
         }
     }
     tasks.truncate(wanted);
+    if let Some(rewrite) = words {
+        rewrite(&mut tasks).map_err(PipelineError::Words)?;
+    }
     // Candidates behind the last task that is needed are of no interest.
     let end = tasks.last().map_or(candidates, |task| task.candidate + 1);
     let made = Made {
@@ -288,7 +307,7 @@ impl Stages {
 }
 
 /// A task with what the checks found out.
-fn finished(mut task: TaskRecord, checked: Checked) -> TaskRecord {
+pub(super) fn finished(mut task: TaskRecord, checked: Checked) -> TaskRecord {
     for (turn, origins) in task.turns.iter_mut().zip(checked.origins) {
         for (call, origins) in turn.calls.iter_mut().zip(origins) {
             call.origins = origins;

@@ -44,6 +44,9 @@ pub struct TaskRecord {
     pub shown: ShownTools,
     /// The state of each environment at the beginning.
     pub initial: Map<String, Value>,
+    /// Who wrote the words of its turns.
+    #[serde(default, skip_serializing_if = "Author::is_grammar")]
+    pub author: Author,
     /// The turns: the words of the user, and the calls that solve them.
     pub turns: Vec<Turn>,
     /// Its size and difficulty.
@@ -70,6 +73,39 @@ impl Unseen {
             Self::Tool => "tool",
             Self::Environment => "environment",
         }
+    }
+}
+
+/// Who wrote the words of a task.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Author {
+    /// The grammar; no model was asked.
+    #[default]
+    Grammar,
+    /// A model, from the words of the grammar and what they mean.
+    Model,
+    /// The grammar, because no text of the model passed the checks.
+    Refused,
+    /// The grammar, because the model gave no answer.
+    Unanswered,
+}
+
+impl Author {
+    /// The name in files and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Grammar => "grammar",
+            Self::Model => "model",
+            Self::Refused => "grammar-after-refusal",
+            Self::Unanswered => "grammar-unanswered",
+        }
+    }
+
+    /// Whether it is the grammar, and no model was asked.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Serde passes references.
+    fn is_grammar(&self) -> bool {
+        *self == Self::Grammar
     }
 }
 

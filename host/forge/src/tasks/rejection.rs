@@ -16,16 +16,19 @@ pub enum Stage {
     Checks,
     /// The task is replayed in the real environment.
     Replays,
+    /// A language model rewrites the words, where one is configured. It rejects no candidate.
+    Texts,
 }
 
 impl Stage {
     /// All stages in their order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Chains,
         Self::Trajectories,
         Self::Queries,
         Self::Checks,
         Self::Replays,
+        Self::Texts,
     ];
 
     /// The name in files and reports, and of the stage's file.
@@ -36,6 +39,7 @@ impl Stage {
             Self::Queries => "queries",
             Self::Checks => "checks",
             Self::Replays => "replays",
+            Self::Texts => "texts",
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Statistics {
     pub by_turn_calls: BTreeMap<usize, usize>,
     /// Tasks by the kinds of refinement. A task can have several, or none.
     pub by_implicit: Counts,
+    /// Tasks by who wrote their words: the grammar, or a language model.
+    pub by_author: Counts,
     /// Tasks by difficulty: the share of attempts of the solver that failed.
     pub by_difficulty: Counts,
     /// Environments that tasks use.
@@ -107,6 +109,7 @@ impl Statistics {
             by_turns: counted(tasks.iter().map(|task| task.turns.len())),
             by_turn_calls: counted(turns.map(|turn| turn.calls.len())),
             by_implicit: counted(tasks.iter().flat_map(kinds)),
+            by_author: counted(tasks.iter().map(|task| task.author.as_str().to_owned())),
             by_difficulty: counted(
                 tasks
                     .iter()

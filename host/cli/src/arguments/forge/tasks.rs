@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
+use super::model::ForgeModel;
 use crate::arguments::MAX_COUNT;
 
 /// Formats of rows for training.
@@ -18,6 +19,15 @@ pub(crate) enum TaskFormat {
     Alpaca,
     /// One row for each turn, as EnvFactory and verl have them
     Verl,
+}
+
+/// Who writes the words of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TaskWords {
+    /// The grammar
+    Grammar,
+    /// A language model, under the same checks
+    Model,
 }
 
 /// Strategies of sampling chains of tools.
@@ -126,6 +136,20 @@ pub(crate) struct ForgeTasks {
     /// Delete what the folder has, and make everything anew
     #[arg(long)]
     pub(crate) restart: bool,
+    /// Who writes the words of tasks (default: a model if --url, --model or the table [writer] names one)
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub(crate) words: Option<TaskWords>,
+    #[command(flatten)]
+    pub(crate) writer: ForgeModel,
+    /// Number of times that a text goes back to the model with what is wrong with it, at most
+    #[arg(long, default_value_t = 2, value_parser = RangedU64ValueParser::<u32>::new().range(0..=100))]
+    pub(crate) rounds: u32,
+    /// Attempts of the model at solving a task from its new text alone; as many as of --min-passes must reach the goal
+    #[arg(long, default_value_t = 0, value_name = "K", value_parser = RangedU64ValueParser::<u32>::new().range(0..=64))]
+    pub(crate) model_attempts: u32,
+    /// Tokens of all questions and answers, at most; those of answers on disk count too
+    #[arg(long, default_value_t = 10_000_000, value_name = "TOKENS")]
+    pub(crate) max_tokens_total: u64,
     /// Make a small sample, say how long the whole would take and how large it would be, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -144,10 +168,12 @@ pub(crate) enum TaskStage {
     Checks,
     /// The replay in the sandbox
     Replays,
+    /// The words that a language model writes
+    Texts,
 }
 
 /// Reads a share, from 0 to 1.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
     if (0.0..=1.0).contains(&share) {
         Ok(share)

@@ -1,15 +1,17 @@
 //! `rlf-host forge graph`: draws the tool graph of specifications.
 
+mod embeddings;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use rlf_forge::graph::{Counts, Lexical, ToolGraph, specified_tools};
+use rlf_forge::graph::{Counts, Lexical, Tool, ToolGraph, specified_tools};
 use rlf_forge::sampling::{SamplingOptions, Strategy, sample};
 use rlf_specification::{Format, Severity, Specification, check};
 use serde::Serialize;
 
-use crate::arguments::ForgeGraph;
+use crate::arguments::{Forge, ForgeGraph};
 use crate::display::printable;
 use crate::warning::warn;
 
@@ -29,14 +31,22 @@ struct Chains {
     valid_random_walk: u64,
 }
 
-pub(crate) fn run(options: &ForgeGraph, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &ForgeGraph, forge: &Forge) -> anyhow::Result<ExitCode> {
     let specifications = options
         .files
         .iter()
         .map(|file| specification(file))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let tools = specifications.iter().flat_map(specified_tools).collect();
-    let graph = ToolGraph::new(tools, &Lexical::default())?;
+    let tools: Vec<Tool> = specifications.iter().flat_map(specified_tools).collect();
+    let graph = if options.embeddings {
+        let Some(embeddings) = embeddings::fetch(options, forge, &tools)? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        ToolGraph::new(tools, &embeddings)?
+    } else {
+        let threshold = options.threshold.unwrap_or(Lexical::THRESHOLD);
+        ToolGraph::new(tools, &Lexical { threshold })?
+    };
     if let Some(output) = &options.output {
         let names: Vec<&str> = specifications.iter().map(|one| one.name.as_str()).collect();
         let page = graph.to_html(&title(&names));
@@ -44,7 +54,7 @@ pub(crate) fn run(options: &ForgeGraph, as_json: bool) -> anyhow::Result<ExitCod
             .with_context(|| format!("cannot write {}", output.display()))?;
     }
     let chains = chains(&graph, options);
-    if as_json {
+    if forge.json {
         let answer = Answer {
             counts: graph.counts(),
             chains,
@@ -135,6 +145,13 @@ fn show(graph: &ToolGraph, chains: Option<Chains>, output: Option<&PathBuf>) {
         counts.by_similarity,
         counts.depends
     );
+    let details = graph.similarity_details().iter();
+    let details: Vec<String> = details
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if !details.is_empty() {
+        say!("{similarity}: {}", printable(&details.join(", ")));
+    }
     if let Some(chains) = chains {
         let percent = |count: u64| 100.0 * count as f64 / chains.sampled as f64;
         say!(

@@ -1,6 +1,6 @@
 //! `rlf-host forge env new`: a language model writes an environment.
 
-mod shown;
+pub(super) mod shown;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use async_trait::async_trait;
-use rlf_endpoint::{Endpoint, EndpointConfig};
+use rlf_endpoint::Endpoint;
 use rlf_environments::environments::Environments;
 use rlf_forge::ask::prompts::Prompts;
 use rlf_forge::ask::{Account, Answers, AskError, Asker, Limits, Price, Question};
@@ -20,6 +20,7 @@ use rlf_plugins::problem::{Problem, ProblemKind};
 use serde_json::json;
 
 use self::shown::Shown;
+use super::model::{endpoint, price};
 use crate::arguments::{Forge, ForgeNew, PluginBindings};
 use crate::commands::env::find;
 use crate::display::printable;
@@ -30,6 +31,9 @@ use crate::progress::Progress;
 /// Limits of a question, where the configuration sets none: an answer is a whole file.
 const MAX_ANSWER_TOKENS: u32 = 16_384;
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// What works without a model.
+const WITHOUT: &str = "without a model, `rlf-host forge env compose` makes environments";
 
 /// The plugin that runs environments in Python.
 const INTERPRETER: &str = "python";
@@ -47,16 +51,16 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         rounds: new.rounds,
         thoroughness: Thoroughness::for_seed(new.seed),
     };
-    let price = new.price_prompt.zip(new.price_answer);
-    let price = price.map(|(prompt, answer)| Price { prompt, answer });
-    let prompts = Prompts::load(PROMPTS, new.prompts.as_deref())?;
+    let price = price(&new.writer);
+    let prompts = Prompts::load(PROMPTS, new.writer.prompts.as_deref())?;
     let (estimated, first) =
         estimate(&prompts, &request.description, request.form, request.rounds)?;
     if new.dry_run {
         return dry_run(&estimated, &first, price, options.json);
     }
-    let endpoint =
-        Endpoint::open(endpoint(new, &operator)?).map_err(|error| anyhow!("[writer] {error}"))?;
+    let limits = (MAX_ANSWER_TOKENS, TIMEOUT);
+    let endpoint = endpoint(&new.writer, &operator, limits, WITHOUT)?;
+    let endpoint = Endpoint::open(endpoint).map_err(|error| anyhow!("[writer] {error}"))?;
     let opener = Plugins {
         added: options.plugins.plugins.as_deref(),
         operator: &operator,
@@ -72,7 +76,7 @@ pub(super) fn run(new: &ForgeNew, options: &Forge) -> anyhow::Result<ExitCode> {
         answers: Answers::new(request.answers(&work)),
         account: Account::new(Limits {
             tokens: new.max_tokens_total,
-            time: Duration::from_secs(new.max_time),
+            time: Duration::from_secs(new.writer.max_time),
         }),
         attempts: new.attempts,
         seed: new.seed,
@@ -117,37 +121,6 @@ fn exit(written: &Written) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
-}
-
-/// The endpoint of the table `[writer]`, with the options of the command line.
-fn endpoint(new: &ForgeNew, operator: &Operator) -> anyhow::Result<EndpointConfig> {
-    let mut config = operator.writer.clone().unwrap_or_default();
-    if !operator.has(&["writer", "max_tokens"]) {
-        config.max_tokens = MAX_ANSWER_TOKENS;
-    }
-    if !operator.has(&["writer", "timeout_ms"]) {
-        config.timeout = TIMEOUT;
-    }
-    if let Some(url) = &new.url {
-        config.url.clone_from(url);
-    }
-    if let Some(model) = &new.model {
-        config.model.clone_from(model);
-    }
-    if let Some(key) = &new.key_env {
-        config.key_env = Some(key.clone());
-        config.key_file = None;
-    }
-    if let Some(temperature) = new.temperature {
-        config.temperature = temperature;
-    }
-    if config.url.is_empty() || config.model.is_empty() {
-        bail!(
-            "no model is named; give --url and --model, or a table [writer] with `url` and `model` in the file of --config \
-             (without a model, `rlf-host forge env compose` makes environments)"
-        );
-    }
-    Ok(config)
 }
 
 fn dry_run(

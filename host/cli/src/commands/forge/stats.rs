@@ -57,6 +57,7 @@ pub(super) fn show(counts: &Statistics) {
     line("calls of a task", &counts.by_calls);
     line("turns of a task", &counts.by_turns);
     line("implicitness", &counts.by_implicit);
+    line("words", &counts.by_author);
     line("difficulty", &counts.by_difficulty);
     say!(
         "templates of words: {}; the most frequent one has {:.2} % of the tasks",

@@ -1,5 +1,6 @@
 //! `rlf-host forge tasks`: makes tasks in environments.
 
+use std::error::Error;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -9,14 +10,16 @@ use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 use rlf_forge::tasks::options::InventoryOptions;
 use rlf_forge::tasks::output::Written;
-use rlf_forge::tasks::pipeline::Replayer;
+use rlf_forge::tasks::pipeline::{Replayer, WordsOf};
 use rlf_forge::tasks::replay::replay;
+use rlf_forge::tasks::rewrite::Report;
 use rlf_forge::tasks::{
     Folder, Made, Maker, Manifest, Progress, Sampling, Stage, Statistics, TaskOptions, TaskRecord,
-    make,
+    make, make_in_words,
 };
 use serde_json::json;
 
+use super::rewriting::Rewriting;
 use super::suite::{Read, keep, read};
 use super::{export, stats};
 use crate::arguments::{ChainSampling, Forge, ForgeTasks, PluginBindings, TaskStage};
@@ -30,8 +33,10 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
     let read = read(&command.environments)?;
     let options = options(command);
     known_scenarios(&read, &options)?;
+    let operator = Operator::load(forge.config.as_deref())?;
+    let rewriting = Rewriting::new(command, &operator, forge.json)?;
     if command.dry_run {
-        return dry_run(&read, &options, forge.json);
+        return dry_run(&read, &options, rewriting.as_ref(), forge.json);
     }
     let begun = Instant::now();
     let folder = Folder::new(&command.output);
@@ -51,10 +56,16 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
     }
     keep(&read, &folder)?;
     let maker = Maker::new(&read.suite, &options);
+    let mut reworded = None;
+    let mut rewrite = |tasks: &mut [TaskRecord]| -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some(rewriting) = &rewriting {
+            reworded = Some(rewriting.rewrite(&maker, &folder, tasks)?);
+        }
+        Ok(())
+    };
     let made = if command.no_replay {
-        run_stages(&maker, &folder, None)?
+        run_stages(&maker, &folder, None, &mut rewrite)?
     } else {
-        let operator = Operator::load(forge.config.as_deref())?;
         let environments = folder.environments();
         let found = find(
             forge.plugins.plugins.as_deref(),
@@ -74,7 +85,7 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
             };
             Ok(runtime.block_on(all))
         };
-        run_stages(&maker, &folder, Some(&mut replays))?
+        run_stages(&maker, &folder, Some(&mut replays), &mut rewrite)?
     };
     let written = export::write(
         &read.suite,
@@ -83,15 +94,22 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
         &command.environment,
         folder.path(),
     )?;
+    let reworded = rewriting.as_ref().zip(reworded.as_ref());
     report(
         &read,
         &made,
         &written,
         begun.elapsed().as_secs_f64(),
         command,
+        reworded,
         forge.json,
     )?;
-    Ok(ExitCode::SUCCESS)
+    let is_whole = reworded.is_none_or(|(_, report)| report.unanswered == 0);
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn options(command: &ForgeTasks) -> TaskOptions {
@@ -135,6 +153,7 @@ fn stage(stage: TaskStage) -> Stage {
         TaskStage::Queries => Stage::Queries,
         TaskStage::Checks => Stage::Checks,
         TaskStage::Replays => Stage::Replays,
+        TaskStage::Texts => Stage::Texts,
     }
 }
 
@@ -159,6 +178,7 @@ fn run_stages(
     maker: &Maker<'_>,
     folder: &Folder,
     replays: Option<&mut Replayer<'_>>,
+    rewrite: &mut WordsOf<'_>,
 ) -> anyhow::Result<Made> {
     let bar = if std::io::stderr().is_terminal() {
         let bar = ProgressBar::new(maker.options.count as u64);
@@ -170,16 +190,27 @@ fn run_stages(
     } else {
         ProgressBar::hidden()
     };
-    let made = make(maker, folder, replays, |progress: Progress| {
-        bar.set_position(progress.kept as u64);
-        bar.set_message(format!("{} candidates", progress.candidates));
-    });
+    let made = make_in_words(
+        maker,
+        folder,
+        replays,
+        Some(rewrite),
+        |progress: Progress| {
+            bar.set_position(progress.kept as u64);
+            bar.set_message(format!("{} candidates", progress.candidates));
+        },
+    );
     bar.finish_and_clear();
     Ok(made?)
 }
 
 /// Makes a small sample in a temporary folder, and says what the whole would need.
-fn dry_run(read: &Read, options: &TaskOptions, as_json: bool) -> anyhow::Result<ExitCode> {
+fn dry_run(
+    read: &Read,
+    options: &TaskOptions,
+    rewriting: Option<&Rewriting>,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let sample = TaskOptions {
         count: options.count.min(SAMPLE),
         ..options.clone()
@@ -205,7 +236,7 @@ fn dry_run(read: &Read, options: &TaskOptions, as_json: bool) -> anyhow::Result<
         let report = json!({
             "environments": read.suite.environments().len(), "tools": tools, "splits": splits, "sampled": made.tasks.len(),
             "share_kept": kept, "estimated_seconds": seconds * times, "estimated_bytes": size as f64 * times,
-            "tokens": 0,
+            "words": rewriting.map(|rewriting| rewriting.dry_run(&maker, &made.tasks, times)).transpose()?,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(ExitCode::SUCCESS);
@@ -225,11 +256,20 @@ fn dry_run(read: &Read, options: &TaskOptions, as_json: bool) -> anyhow::Result<
         100.0 * kept
     );
     say!(
-        "{} tasks: about {:.0} s without the replay, {:.0} MB of tasks; no model is asked, so no token is paid for",
+        "{} tasks: about {:.0} s without the replay, {:.0} MB of tasks{}",
         options.count,
         seconds * times,
-        size as f64 * times / 1e6
+        size as f64 * times / 1e6,
+        if rewriting.is_none() {
+            "; no model is asked, so no token is paid for"
+        } else {
+            ""
+        }
     );
+    if let Some(rewriting) = rewriting {
+        rewriting.dry_run(&maker, &made.tasks, times)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     for task in made.tasks.iter().take(3) {
         for turn in &task.turns {
             say!("  {} {}", style(&task.id).cyan(), turn.query);
@@ -244,6 +284,7 @@ fn report(
     written: &[Written],
     seconds: f64,
     command: &ForgeTasks,
+    reworded: Option<(&Rewriting, &Report)>,
     as_json: bool,
 ) -> anyhow::Result<()> {
     let statistics = Statistics::new(&read.suite, made);
@@ -254,13 +295,16 @@ fn report(
             .map(|file| json!({ "path": file.path, "rows": file.rows }));
         let report = json!({
             "output": command.output, "seconds": seconds, "tasks_per_second": each, "replayed": !command.no_replay,
-            "statistics": statistics, "files": files.collect::<Vec<_>>(),
+            "statistics": statistics, "words": reworded.map(|(rewriting, report)| rewriting.json(report)), "files": files.collect::<Vec<_>>(),
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
     stats::show(&statistics);
     export::show(written);
+    if let Some((rewriting, report)) = reworded {
+        rewriting.show(report);
+    }
     say!(
         "{:.1} s, {each:.0} tasks/s; {}",
         seconds,

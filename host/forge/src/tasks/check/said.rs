@@ -11,7 +11,7 @@ use crate::tasks::suite::Suite;
 use crate::tasks::text::spoken;
 
 /// True if a text says a value, as a word or words of its own.
-pub(super) fn says(text: &str, value: &Value) -> bool {
+pub(in crate::tasks) fn says(text: &str, value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(|item| says(text, item)),
         Value::Null | Value::Object(_) => false,

@@ -39,6 +39,7 @@ pub(super) fn page(counts: &Statistics, title: &str) -> String {
                     (table("Unseen in training", &rows(&counts.by_unseen), counts.tasks))
                     (table("Domain", &rows(&counts.by_domain), counts.tasks))
                     (table("Implicitness", &rows(&counts.by_implicit), counts.tasks))
+                    (table("Words", &rows(&counts.by_author), counts.tasks))
                     (table("Calls of a task", &rows(&counts.by_calls), counts.tasks))
                     (table("Turns of a task", &rows(&counts.by_turns), counts.tasks))
                     (table("Calls of a turn", &rows(&counts.by_turn_calls), counts.turns))

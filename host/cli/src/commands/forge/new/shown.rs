@@ -144,7 +144,7 @@ pub(super) fn estimate(estimated: &Estimate, price: Option<Price>) {
 }
 
 /// A question as it would be sent.
-pub(super) fn question(first: &Question) {
+pub(in crate::commands::forge) fn question(first: &Question) {
     say!();
     say!(
         "{} ({} tokens)",

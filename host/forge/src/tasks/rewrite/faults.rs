@@ -1,0 +1,267 @@
+//! What is wrong with a text that a model wrote.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::solver::Unsolved;
+use crate::tasks::check::says;
+use crate::tasks::record::{TaskRecord, Turn};
+use crate::tasks::rejection::Rejection;
+use crate::tasks::request::{Description, Fact, Mention, Request};
+use crate::tasks::text::spaced;
+
+/// Most characters of the words of a turn, for every character of the grammar's.
+const MAX_LENGTH: usize = 4;
+/// Characters that the words of a turn may have in any case.
+const ANY_LENGTH: usize = 600;
+/// Most faults that the model is told.
+const MAX_TOLD: usize = 12;
+
+/// Words that mean the highest of several.
+const HIGHEST: [&str; 21] = [
+    "highest",
+    "most",
+    "largest",
+    "biggest",
+    "greatest",
+    "maximum",
+    "latest",
+    "newest",
+    "longest",
+    "last",
+    "top",
+    "dearest",
+    "priciest",
+    "costliest",
+    "heaviest",
+    "furthest",
+    "farthest",
+    "youngest",
+    "tallest",
+    "fullest",
+    "strongest",
+];
+/// Words that mean the lowest of several.
+const LOWEST: [&str; 18] = [
+    "lowest",
+    "least",
+    "fewest",
+    "smallest",
+    "minimum",
+    "earliest",
+    "oldest",
+    "shortest",
+    "first",
+    "cheapest",
+    "lightest",
+    "tiniest",
+    "soonest",
+    "nearest",
+    "slightest",
+    "weakest",
+    "closest",
+    "emptiest",
+];
+
+/// One thing that is wrong, in words for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The kind, by which faults are counted.
+    pub(super) kind: &'static str,
+    /// What was found, where, and what to write instead.
+    pub(super) what: String,
+}
+
+impl Fault {
+    fn new(kind: &'static str, turn: usize, what: &str) -> Self {
+        let what = format!("turn {}: {what}", turn + 1);
+        Self { kind, what }
+    }
+
+    /// The answer does not have the form that was asked for.
+    pub(super) fn form(what: impl Into<String>) -> Self {
+        let (kind, what) = ("form", what.into());
+        Self { kind, what }
+    }
+
+    /// The solver did not reach the goal.
+    pub(super) fn unsolved(why: &Unsolved) -> Self {
+        let what = format!(
+            "a reader who was given only your text and the tools did something else: {why}; say more clearly what is wanted"
+        );
+        let kind = "unsolved";
+        Self { kind, what }
+    }
+}
+
+impl From<Rejection> for Fault {
+    fn from(rejection: Rejection) -> Self {
+        Self {
+            kind: rejection.reason.as_str(),
+            what: rejection.detail,
+        }
+    }
+}
+
+/// Faults as a list.
+pub(super) fn listed(faults: &[Fault]) -> String {
+    let mut list = String::new();
+    for fault in faults.iter().take(MAX_TOLD) {
+        let _ = write!(list, "\n- {}", fault.what);
+    }
+    list
+}
+
+/// Everything that is wrong with the words of a task in comparison with those of the grammar.
+pub(super) fn faults(grammar: &TaskRecord, task: &TaskRecord) -> Vec<Fault> {
+    let mut all = Vec::new();
+    for (number, turn) in task.turns.iter().enumerate() {
+        let known: Vec<&str> = grammar.turns[..=number]
+            .iter()
+            .map(|turn| turn.query.as_str())
+            .collect();
+        let known = known.join("\n");
+        let old = &grammar.turns[number];
+        shape(number, old, turn, &mut all);
+        unsaid(number, turn, &mut all);
+        invented(number, turn, &known, &mut all);
+        names(number, grammar, turn, &known, &mut all);
+    }
+    all
+}
+
+/// Words that are empty or far too long.
+fn shape(number: usize, old: &Turn, turn: &Turn, all: &mut Vec<Fault>) {
+    let most = ANY_LENGTH.max(MAX_LENGTH * old.query.chars().count());
+    let length = turn.query.chars().count();
+    if length == 0 {
+        all.push(Fault::new("form", number, "there are no words"));
+    } else if length > most {
+        let what = format!("{length} characters are too many; write {most} at most");
+        all.push(Fault::new("form", number, &what));
+    }
+}
+
+/// Values and constraints of the requests that the words do not say.
+fn unsaid(number: usize, turn: &Turn, all: &mut Vec<Fault>) {
+    for request in &turn.requests {
+        for value in request.arguments.values().flat_map(Mention::values) {
+            if !says(&turn.query, value) {
+                let value = crate::tasks::text::spoken(value);
+                let what = format!("the words do not say `{value}`; write it exactly so");
+                all.push(Fault::new("unsaid", number, &what));
+            }
+        }
+        for (field, highest) in request.extremes() {
+            let wanted: &[&str] = if highest { &HIGHEST } else { &LOWEST };
+            if !words(&turn.query).any(|word| wanted.contains(&word.as_str())) {
+                let what = format!(
+                    "the words do not say that the one with the {} {} is meant",
+                    if highest { "highest" } else { "lowest" },
+                    spaced(field)
+                );
+                all.push(Fault::new("unsaid", number, &what));
+            }
+        }
+    }
+}
+
+/// Numbers that nothing asks for, and values that only tools know.
+fn invented(number: usize, turn: &Turn, known: &str, all: &mut Vec<Fault>) {
+    let there: BTreeSet<&str> = digits(known).collect();
+    for digits in digits(&turn.query).collect::<BTreeSet<_>>() {
+        if !there.contains(digits) {
+            let what = format!("the words say {digits}, which nothing asks for; leave it out");
+            all.push(Fault::new("invented", number, &what));
+        }
+    }
+    let mut results = BTreeSet::new();
+    for call in &turn.calls {
+        scalars(&call.result, &mut results);
+    }
+    for value in results {
+        let json = Value::from(value);
+        if says(&turn.query, &json) && !says(known, &json) {
+            let what = format!("the words say `{value}`, which only a tool can know; leave it out");
+            all.push(Fault::new("leak", number, &what));
+        }
+    }
+}
+
+/// Names of tools and parameters, which no user knows.
+fn names(number: usize, grammar: &TaskRecord, turn: &Turn, known: &str, all: &mut Vec<Fault>) {
+    let tools = grammar.tools.iter();
+    let tools = tools.filter(|tool| turn.query.contains(tool.as_str()));
+    let words = turn
+        .query
+        .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
+    let words = words.filter(|word| word.trim_matches('_').contains('_') && !known.contains(word));
+    let found: BTreeSet<&str> = tools.map(String::as_str).chain(words).collect();
+    for name in found {
+        let what =
+            format!("`{name}` is a name of the program, which no user says; use plain words");
+        all.push(Fault::new("name", number, &what));
+    }
+}
+
+/// Texts in a result that look like names, keys or dates: with a capital, a digit or a space.
+fn scalars<'v>(value: &'v Value, all: &mut BTreeSet<&'v str>) {
+    match value {
+        Value::String(text) => {
+            let tells =
+                |letter: char| letter.is_uppercase() || letter.is_ascii_digit() || letter == ' ';
+            if text.chars().count() > 1 && text.contains(tells) {
+                all.insert(text);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
+        Value::Object(fields) => fields.values().for_each(|field| scalars(field, all)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The runs of digits of a text.
+fn digits(text: &str) -> impl Iterator<Item = &str> {
+    let runs = text.split(|letter: char| !letter.is_ascii_digit());
+    runs.filter(|run| !run.is_empty())
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+/// Facts that choose the highest or lowest of several, anywhere in a request.
+trait Extremes {
+    /// The field of each, and whether the highest is meant.
+    fn extremes(&self) -> Vec<(&str, bool)>;
+}
+
+impl Extremes for Request {
+    fn extremes(&self) -> Vec<(&str, bool)> {
+        self.arguments
+            .values()
+            .flat_map(Extremes::extremes)
+            .collect()
+    }
+}
+
+impl Extremes for Mention {
+    fn extremes(&self) -> Vec<(&str, bool)> {
+        match self {
+            Self::Described(Description { facts, .. }) => facts
+                .iter()
+                .flat_map(|fact| match fact {
+                    Fact::Extreme { field, highest } => vec![(field.as_str(), *highest)],
+                    Fact::Of { mention, .. } => mention.extremes(),
+                    Fact::Is { .. } | Fact::Among { .. } | Fact::Only => Vec::new(),
+                })
+                .collect(),
+            Self::Value(_) | Self::Same { .. } | Self::Produced { .. } | Self::FieldOf { .. } => {
+                Vec::new()
+            }
+        }
+    }
+}
