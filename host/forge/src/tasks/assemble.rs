@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::environment::{PlayError, TaskSession};
 use super::inventory;
 use super::make::{Candidate, Maker, PlannedCall, Trajectory, items};
-use super::record::{Author, GoldCall, Measures, Mistake, SCHEMA, TaskRecord, Turn, Unseen};
+use super::record::{Author, GoldCall, Measures, Mistake, SCHEMA, Start, TaskRecord, Turn, Unseen};
 use super::rejection::{Reason, Rejection};
 use super::text::{Query, QueryTurn, spaced, spoken};
 use crate::graph::ValueType;
