@@ -62,7 +62,7 @@ pub mod text;
 pub use error::PipelineError;
 pub use folder::{Folder, Manifest};
 pub use make::Maker;
-pub use options::{Sampling, TaskOptions};
+pub use options::TaskOptions;
 pub use pipeline::{Made, Progress, make};
 pub use record::TaskRecord;
 pub use rejection::{Reason, Rejected, Rejection, Stage};

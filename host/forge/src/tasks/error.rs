@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::replay::Divergence;
 use super::stage_file::FileError;
 use crate::graph::GraphError;
 
@@ -21,7 +22,7 @@ pub enum PipelineError {
     OtherManifest {
         /// The folder.
         folder: PathBuf,
-        /// What differs.
+        /// The part that differs: options or environments.
         what: &'static str,
     },
     /// Too few candidates pass.
@@ -37,6 +38,6 @@ pub enum PipelineError {
         most: &'static str,
     },
     /// The real environment cannot be played at all.
-    #[error("the replay in the sandbox failed: {0}")]
-    Replay(String),
+    #[error("the replay in the sandbox failed")]
+    Replay(#[source] Divergence),
 }

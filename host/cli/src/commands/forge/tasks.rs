@@ -1,5 +1,6 @@
 //! `rlf-host forge tasks`: makes tasks in environments.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -7,12 +8,12 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
+use rlf_forge::sampling::Strategy;
 use rlf_forge::tasks::output::Written;
 use rlf_forge::tasks::pipeline::Replayer;
 use rlf_forge::tasks::replay::replay;
 use rlf_forge::tasks::{
-    Folder, Made, Maker, Manifest, Progress, Sampling, Stage, Statistics, TaskOptions, TaskRecord,
-    make,
+    Folder, Made, Maker, Manifest, Progress, Stage, Statistics, TaskOptions, TaskRecord, make,
 };
 use serde_json::json;
 
@@ -27,6 +28,13 @@ const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
     let read = read(&command.environments)?;
+    if command.min_passes > command.attempts {
+        bail!(
+            "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
+            command.min_passes,
+            command.attempts
+        );
+    }
     let options = options(command);
     known_scenarios(&read, &options)?;
     if command.dry_run {
@@ -36,13 +44,7 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
     let folder = Folder::new(&command.output);
     let manifest = Manifest::new(&read.suite, &options, !command.no_replay);
     if command.restart {
-        folder.forget(Stage::Chains)?;
-        match std::fs::remove_file(folder.manifest()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).context("cannot delete the manifest");
-            }
-            _ => {}
-        }
+        folder.clear()?;
     }
     folder.begin(&manifest)?;
     if let Some(from) = command.from {
@@ -66,12 +68,11 @@ pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCod
             let all = async {
                 let mut results = Vec::with_capacity(tasks.len());
                 for task in tasks {
-                    let result = replay(&found.environments, &found.name, task).await;
-                    results.push(result.map_err(|error| error.to_string()));
+                    results.push(replay(&found.environments, &found.name, task).await);
                 }
                 results
             };
-            Ok(runtime.block_on(all))
+            runtime.block_on(all)
         };
         run_stages(&maker, &folder, Some(&mut replays))?
     };
@@ -98,8 +99,8 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         count: command.count,
         seed: command.seed,
         sampling: match command.sampling {
-            ChainSampling::Topology => Sampling::Topology,
-            ChainSampling::RandomWalk => Sampling::RandomWalk,
+            ChainSampling::Topology => Strategy::Topology,
+            ChainSampling::RandomWalk => Strategy::RandomWalk,
         },
         chain: command.chain,
         max_servers: command.max_servers,
@@ -114,7 +115,7 @@ fn options(command: &ForgeTasks) -> TaskOptions {
         terse: command.terse,
         keep_trivial: command.keep_trivial,
         attempts: command.attempts,
-        min_passes: command.min_passes.min(command.attempts),
+        min_passes: command.min_passes,
         held_out_environments: command.held_out_environments,
         held_out_tools: command.held_out_tools,
     }
@@ -138,8 +139,14 @@ fn known_scenarios(read: &Read, options: &TaskOptions) -> anyhow::Result<()> {
             .iter()
             .any(|one| one.scenarios.contains(wanted))
         {
+            let known: BTreeSet<&str> = environments
+                .iter()
+                .flat_map(|one| one.scenarios.iter().map(String::as_str))
+                .collect();
+            let known: Vec<&str> = known.into_iter().collect();
             bail!(
-                "no environment has a scenario `{wanted}`; there are simple, medium, complex and boundary"
+                "no environment has a scenario `{wanted}`; there are {}",
+                known.join(", ")
             );
         }
     }
