@@ -14,6 +14,7 @@
 //! | the meaning of a user's words | [`request`] |
 //! | environments: opening, calling, states; those of a run | [`environment`], [`suite`] |
 //! | held-out environments and tools | [`split`] |
+//! | environments in Python files: observed, and played in the sandbox | [`sandboxed`] |
 //! | sampling and execution | [`mod@make`] |
 //! | requests, refinement and sentences | [`text`] |
 //! | information flow, solver, filters | [`check`](mod@check) |
@@ -53,6 +54,7 @@ pub mod record;
 pub mod rejection;
 pub mod replay;
 pub mod request;
+pub mod sandboxed;
 pub mod split;
 mod stage_file;
 pub mod statistics;

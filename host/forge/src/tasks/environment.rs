@@ -11,8 +11,8 @@ use super::record::{Arguments, Start};
 
 /// Environments that sessions can be opened in.
 ///
-/// [`Specified`] runs specifications natively, in microseconds a call. Another implementation can pass everything on to
-/// sessions of a component or of Python files.
+/// [`Specified`] runs specifications natively, in microseconds a call. [`Sandboxed`](super::sandboxed::Sandboxed) passes
+/// everything on to sessions of Python files.
 pub trait TaskEnvironment: Send + Sync {
     /// Opens a session of these environments, each in a state that is generated from its scenario and seed.
     fn open(

@@ -27,7 +27,7 @@ use crate::operator::Operator;
 const SAMPLE: usize = 64;
 
 pub(super) fn run(forge: &Forge, command: &ForgeTasks) -> anyhow::Result<ExitCode> {
-    let read = read(&command.environments)?;
+    let read = read(forge, &command.environments)?;
     if command.min_passes > command.attempts {
         bail!(
             "--min-passes {} is more than --attempts {}, so no task could be kept; raise --attempts",
@@ -251,9 +251,10 @@ fn report(
         let files = written
             .iter()
             .map(|file| json!({ "path": file.path, "rows": file.rows }));
+        let left_out: Vec<_> = read.observed.iter().flat_map(|one| &one.left_out).collect();
         let report = json!({
             "output": command.output, "seconds": seconds, "tasks_per_second": each, "replayed": !command.no_replay,
-            "statistics": statistics, "files": files.collect::<Vec<_>>(),
+            "statistics": statistics, "files": files.collect::<Vec<_>>(), "left_out": left_out,
         });
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
